@@ -1,0 +1,39 @@
+"""Whose fault it is: the user's, kemu's, or the host's.
+
+What goes wrong *inside* the emulated machine is never an exception: it is a value (a ``PageFault``, ``-ENOMEM``, a
+signal).  A Python exception means that somebody outside it made a mistake, and its class says who.
+"""
+
+from __future__ import annotations
+
+
+class KemuError(Exception):
+    """Anything that kemu raises on purpose."""
+
+
+class UsageError(KemuError):
+    """The user asked for something that cannot be done.
+
+    ``what`` is one line; ``text`` is the line that the user wrote and ``column``/``length`` (in characters, from 0) the
+    place in it; ``hint`` says what to do next.  All but ``what`` may be absent.
+    """
+
+    def __init__(self, what: str, *, text: str = "", column: int = 0, length: int = 1, hint: str = "") -> None:
+        super().__init__(what)
+        self.what = what
+        self.text = text
+        self.column = column
+        self.length = length
+        self.hint = hint
+
+
+class KernelBug(KemuError):
+    """kemu itself is wrong: the emulated kernel reached a state that its code declares impossible (``BUG_ON``)."""
+
+
+class InvariantViolation(KemuError):
+    """A named invariant does not hold; the message names it, both values and the place."""
+
+
+class HostUnavailable(KemuError):
+    """The host lacks what the user asked for: a program, a file, a kernel of the right kind."""

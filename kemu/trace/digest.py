@@ -1,0 +1,67 @@
+"""A fingerprint of all recorded state: the same state gives the same digest, in any process, on any run.
+
+The dump starts at a root object and follows every field.  Each structure gets a number when it is first met, so identity and
+sharing are part of the state and memory addresses are not; dictionaries are read in sorted order.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import attrs
+
+Expand = Callable[[Any], "Iterator[tuple[str, Any]] | None"]
+
+
+class _Dump:
+    """One traversal: numbers given out and objects still to be described."""
+
+    def __init__(self, expand: Expand) -> None:
+        self.expand = expand
+        self.numbers: dict[int, int] = {}
+        self.waiting: deque[Any] = deque()
+        self.hash = hashlib.sha256()
+
+    def value(self, value: Any) -> str:
+        """How a field's value is written; a structure is written as its number."""
+        if value is None or isinstance(value, (int, str, bytes, float)):
+            return repr(value)
+        if isinstance(value, (tuple, list)):
+            return "(" + ",".join(self.value(v) for v in value) + ")"
+        if isinstance(value, frozenset):
+            return "{" + ",".join(sorted(self.value(v) for v in value)) + "}"
+        number = self.numbers.get(id(value))
+        if number is None:
+            number = self.numbers[id(value)] = len(self.numbers)
+            self.waiting.append(value)
+        return f"#{number}"
+
+    def run(self, root: Any) -> str:
+        self.value(root)
+        while self.waiting:
+            obj = self.waiting.popleft()
+            self.hash.update(f"{type(obj).__name__}\n".encode())
+            for name, value in self.fields(obj):
+                self.hash.update(f"{name}={self.value(value)}\n".encode())
+        return self.hash.hexdigest()
+
+    def fields(self, obj: Any) -> Iterator[tuple[str, Any]]:
+        """The named parts of an object."""
+        special = self.expand(obj)
+        if special is not None:
+            yield from special
+        elif isinstance(obj, dict):
+            for key in sorted(obj):
+                yield repr(key), obj[key]
+        elif attrs.has(type(obj)):
+            for field in attrs.fields(type(obj)):
+                yield field.name, getattr(obj, field.name)
+
+
+def digest(root: Any, expand: Expand) -> str:
+    """SHA-256 (hex) of everything that ``root`` leads to.  ``expand(obj)`` gives the parts of an object that is neither a
+    structure nor a dictionary, or None to take them as usual."""
+    return _Dump(expand).run(root)
