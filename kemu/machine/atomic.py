@@ -1,0 +1,137 @@
+"""Atomic operations: ``atomic_t`` and ``refcount_t``.
+
+Linux writes ``atomic_inc(&mm->mm_users)``; Python has no address of a field, so it is ``atomic_inc(mm, "mm_users")``.
+Each operation is one micro-step: ``step()`` stands before it, and nothing can come in between.  Values are C ``int``:
+``atomic_t`` wraps at 2**31, ``refcount_t`` saturates (include/linux/refcount.h, lib/refcount.c).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kemu.errors import KernelBug
+from kemu.trace.steps import step
+
+INT_MAX = 0x7FFFFFFF
+REFCOUNT_SATURATED = -0x40000000
+"""What a refcount becomes on any misuse: halfway into the negative numbers (C: INT_MIN / 2)."""
+
+
+def _wrap(value: int) -> int:
+    """``value`` as a C int."""
+    return ((value + 0x80000000) & 0xFFFFFFFF) - 0x80000000
+
+
+def atomic_read(obj: Any, field: str) -> int:
+    """The value (int)."""
+    step()
+    value: int = getattr(obj, field)
+    return value
+
+
+def atomic_set(obj: Any, field: str, value: int) -> None:
+    """Store ``value`` (int)."""
+    step()
+    setattr(obj, field, value)
+
+
+def atomic_add_return(obj: Any, field: str, i: int) -> int:
+    """Add ``i`` and return the new value (int)."""
+    step()
+    value = _wrap(getattr(obj, field) + i)
+    setattr(obj, field, value)
+    return value
+
+
+def atomic_inc(obj: Any, field: str) -> None:
+    """Add 1."""
+    step()
+    setattr(obj, field, _wrap(getattr(obj, field) + 1))
+
+
+def atomic_dec(obj: Any, field: str) -> None:
+    """Subtract 1."""
+    step()
+    setattr(obj, field, _wrap(getattr(obj, field) - 1))
+
+
+def atomic_add(obj: Any, field: str, i: int) -> None:
+    """Add ``i``."""
+    atomic_add_return(obj, field, i)
+
+
+def atomic_dec_and_test(obj: Any, field: str) -> bool:
+    """Subtract 1; True if the result is 0."""
+    return atomic_add_return(obj, field, -1) == 0
+
+
+def atomic_inc_and_test(obj: Any, field: str) -> bool:
+    """Add 1; True if the result is 0 (a mapcount of -1 becomes 0: the first mapping)."""
+    return atomic_add_return(obj, field, 1) == 0
+
+
+def atomic_add_negative(obj: Any, field: str, i: int) -> bool:
+    """Add ``i``; True if the result is below 0 (a mapcount falls to -1: the last mapping is gone)."""
+    return atomic_add_return(obj, field, i) < 0
+
+
+def atomic_cmpxchg(obj: Any, field: str, old: int, new: int) -> int:
+    """Store ``new`` if the value is ``old``; return the value before (int)."""
+    step()
+    value: int = getattr(obj, field)
+    if value == old:
+        setattr(obj, field, new)
+    return value
+
+
+def atomic_inc_not_zero(obj: Any, field: str) -> bool:
+    """Add 1 unless the value is 0; True if added."""
+    step()
+    value = getattr(obj, field)
+    if value == 0:
+        return False
+    setattr(obj, field, _wrap(value + 1))
+    return True
+
+
+def refcount_inc(obj: Any, field: str) -> None:
+    """Add 1; on 0 ("addition on 0; use-after-free") or on overflow the count saturates."""
+    step()
+    old = getattr(obj, field)
+    bad = old <= 0 or old + 1 > INT_MAX
+    setattr(obj, field, REFCOUNT_SATURATED if bad else old + 1)
+
+
+def refcount_inc_not_zero(obj: Any, field: str) -> bool:
+    """Add 1 unless the count is 0; True if it was not 0."""
+    step()
+    old = getattr(obj, field)
+    if old == 0:
+        return False
+    setattr(obj, field, REFCOUNT_SATURATED if old < 0 or old + 1 > INT_MAX else old + 1)
+    return True
+
+
+def refcount_dec_and_test(obj: Any, field: str) -> bool:
+    """Subtract 1; True if that was the last reference.  Below 1 ("underflow; use-after-free") the count saturates."""
+    step()
+    old = getattr(obj, field)
+    if old <= 0:
+        setattr(obj, field, REFCOUNT_SATURATED)
+        return False
+    setattr(obj, field, old - 1)
+    return bool(old == 1)
+
+
+def spin_lock(obj: Any, field: str) -> None:
+    """Take the lock; alone on the machine a lock that is held will never be released."""
+    step()
+    if getattr(obj, field):
+        raise KernelBug(f"deadlock: {field} of {obj} is held")
+    setattr(obj, field, 1)
+
+
+def spin_unlock(obj: Any, field: str) -> None:
+    """Release the lock."""
+    step()
+    setattr(obj, field, 0)

@@ -1,0 +1,104 @@
+"""RAM: 8-byte words, in frames of 4096 bytes that cost nothing until they are written.
+
+    frames   pfn -> Frame, absent while the frame is all zero
+    Frame    index 0..511 -> word, absent while the word is zero
+
+A word that is absent reads as 0, so a page that was demanded and never written stays empty, a copy of a sparse page is a
+copy of the few words in it, and a page table holds only its entries.  Every store is an event, a copied or cleared page
+is one event.
+"""
+
+from __future__ import annotations
+
+from kemu.errors import KernelBug
+from kemu.trace.barrier import Table
+
+FRAME_SHIFT = 12
+FRAME_SIZE = 1 << FRAME_SHIFT
+WORDS = FRAME_SIZE // 8
+WORD_MASK = (1 << 64) - 1
+
+
+class Frame(Table[int, int]):
+    """The words of one frame that are not zero."""
+
+    __slots__ = ("pfn",)
+
+    def __init__(self, pfn: int, content: dict[int, int] | None = None) -> None:
+        super().__init__("", content)
+        self.pfn = pfn
+
+
+class PhysMem:
+    """``nr_frames`` frames of RAM from physical address 0."""
+
+    def __init__(self, nr_frames: int) -> None:
+        self.nr_frames = nr_frames
+        self.frames: Table[int, Frame] = Table("frames")
+
+    @property
+    def size(self) -> int:
+        """Bytes of RAM."""
+        return self.nr_frames << FRAME_SHIFT
+
+    def load(self, pa: int) -> int:
+        """The 8-byte word at physical address ``pa`` (u64, aligned)."""
+        frame = self.frames.get(pa >> 12)
+        if frame is None:
+            return 0
+        return frame.get((pa >> 3) & 511, 0)
+
+    def store(self, pa: int, value: int) -> None:
+        """Store the 8-byte word ``value`` (u64) at ``pa`` (aligned)."""
+        frame = self.frames.get(pa >> 12)
+        if frame is None:
+            frame = self._first_store(pa >> 12)
+        frame.put((pa >> 3) & 511, value or None)
+
+    def _first_store(self, pfn: int) -> Frame:
+        if not 0 <= pfn < self.nr_frames:
+            raise KernelBug(f"store to frame {pfn:#x}: the machine has {self.nr_frames:#x} frames")
+        frame = Frame(pfn)
+        self.frames.put(pfn, frame)
+        return frame
+
+    def clear_page(self, pfn: int) -> None:
+        """Zero frame ``pfn``: one event, none if it is zero already."""
+        if pfn in self.frames:
+            self.frames.put(pfn, None)
+
+    def copy_page(self, dst: int, src: int) -> None:
+        """Copy frame ``src`` to frame ``dst``: one event."""
+        content = self.frames.get(src)
+        self.frames.put(dst, Frame(dst, content) if content else None)
+
+    def read(self, pa: int, size: int) -> bytes:
+        """``size`` bytes from ``pa``; a frame border may lie within."""
+        first = pa & ~7
+        words = [self.load(at) for at in range(first, pa + size, 8)]
+        data = b"".join(w.to_bytes(8, "little") for w in words)
+        return data[pa - first : pa - first + size]
+
+    def write(self, pa: int, data: bytes) -> None:
+        """Store ``data`` at ``pa``, word by word; a word that is hit in part keeps its other bytes."""
+        if not data:
+            return
+        first = pa & ~7
+        last = (pa + len(data) + 7) & ~7
+        whole = bytearray(self.read(first, last - first))
+        whole[pa - first : pa - first + len(data)] = data
+        for at in range(0, last - first, 8):
+            self.store(first + at, int.from_bytes(whole[at : at + 8], "little"))
+
+    def set_page(self, pfn: int, data: bytes) -> None:
+        """Replace frame ``pfn`` by ``data`` (at most 4096 bytes, the rest is zero): one event."""
+        words = {
+            i // 8: word
+            for i in range(0, len(data), 8)
+            if (word := int.from_bytes(data[i : i + 8], "little"))
+        }
+        self.frames.put(pfn, Frame(pfn, words) if words else None)
+
+    def get_page(self, pfn: int) -> bytes:
+        """The 4096 bytes of frame ``pfn``."""
+        return self.read(pfn << FRAME_SHIFT, FRAME_SIZE)
