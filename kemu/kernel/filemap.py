@@ -1,0 +1,221 @@
+"""The page cache, and faults on file mappings (mm/filemap.c).
+
+    inode.i_mapping.i_pages   index -> page        one reference held by the cache
+         |  hit: minor fault
+         |  miss on a disk file: read from disk, major fault
+         `- behind the end of the file: SIGBUS
+
+A read fault does not map one page: ``filemap_map_pages`` maps every page of the 64 KiB around the address that is already
+cached ("fault-around"), since the cost of a fault is in the fault.
+"""
+
+from __future__ import annotations
+
+from kemu.kernel.files import is_shmem
+from kemu.kernel.flags import (
+    VM_FAULT_LOCKED,
+    VM_FAULT_MAJOR,
+    VM_FAULT_NOPAGE,
+    VM_FAULT_OOM,
+    VM_FAULT_SIGBUS,
+    PG_dirty,
+    PG_locked,
+    PG_referenced,
+    PG_swapbacked,
+    PG_uptodate,
+)
+from kemu.kernel.lru import folio_add_lru
+from kemu.kernel.mm_types import (
+    MM_FILEPAGES,
+    MM_SHMEMPAGES,
+    PAGE_MASK,
+    PAGE_SHIFT,
+    PAGE_SIZE,
+    address_space,
+    folio,
+    inode,
+    vm_fault,
+    vm_operations_struct,
+)
+from kemu.kernel.page_alloc import alloc_page, folio_get, folio_put
+from kemu.kernel.pgtable import mk_pte, pte_alloc, pte_none, pte_offset_map_lock, pte_unmap_unlock, ptep_get, set_pte_at
+from kemu.kernel.rmap import folio_add_file_rmap_pte
+from kemu.kernel.system import system
+from kemu.trace.frames import linux
+
+READAHEAD_PAGES = 32
+"""How far a miss reads around itself (the default window of 128 KiB)."""
+
+
+def file_pages(node: inode) -> int:
+    """Pages up to the end of the file, the last one possibly partial."""
+    return (node.i_size + PAGE_SIZE - 1) >> PAGE_SHIFT
+
+
+def mm_counter_file(folio: folio) -> int:
+    """The rss counter in which a page of the page cache counts."""
+    return MM_SHMEMPAGES if folio.flags & PG_swapbacked else MM_FILEPAGES
+
+
+def filemap_get_folio(mapping: address_space, index: int) -> folio | None:
+    """The cached page at ``index``, or None."""
+    return mapping.i_pages.get(index)
+
+
+@linux("mm/filemap.c")
+def filemap_add_folio(mapping: address_space, folio: folio, index: int) -> None:
+    """Enter a new page into the cache and the LRU; the cache takes over the caller's reference to it."""
+    folio.mapping = mapping
+    folio.index = index
+    mapping.i_pages.put(index, folio)
+    mapping.nrpages += 1
+    folio_add_lru(folio)
+
+
+@linux("mm/filemap.c")
+def filemap_remove_folio(folio: folio) -> None:
+    """Take a page out of the cache; the cache's reference is dropped."""
+    mapping = folio.mapping
+    mapping.i_pages.put(folio.index, None)
+    mapping.nrpages -= 1
+    folio.mapping = None
+    folio_put(folio)
+
+
+def folio_mark_dirty(folio: folio) -> None:
+    """The page differs from what is on disk."""
+    folio.flags |= PG_dirty
+
+
+@linux("mm/readahead.c")
+def page_cache_ra_unbounded(node: inode, index: int, nr: int) -> bool:
+    """Read up to ``nr`` pages from ``index`` that are not cached yet; False when out of memory."""
+    for at in range(index, min(index + nr, file_pages(node))):
+        if at not in node.i_mapping.i_pages and not read_folio(node, at):
+            return False
+    return True
+
+
+def read_folio(node: inode, index: int) -> bool:
+    """Read one page from disk into the cache (``a_ops->read_folio``); False when out of memory."""
+    page = alloc_page()
+    if page is None:
+        return False
+    system.phys.set_page(page.pfn, node.disk.get(index, b""))
+    page.flags |= PG_uptodate
+    filemap_add_folio(node.i_mapping, page, index)
+    return True
+
+
+@linux("mm/filemap.c")
+def filemap_fault(vmf: vm_fault) -> int:
+    """The page of a disk file at ``vmf.pgoff``, referenced and locked, in ``vmf.page``."""
+    assert vmf.vma.vm_file is not None
+    node = vmf.vma.vm_file.f_inode
+    if vmf.pgoff >= file_pages(node):
+        return VM_FAULT_SIGBUS
+    ret = 0
+    if vmf.pgoff not in node.i_mapping.i_pages:
+        system.vmstat.PGMAJFAULT += 1
+        ret = VM_FAULT_MAJOR
+        if not do_sync_mmap_readahead(node, vmf.pgoff):
+            return VM_FAULT_OOM
+    page = node.i_mapping.i_pages[vmf.pgoff]
+    folio_get(page)
+    page.flags |= PG_locked
+    vmf.page = page
+    return ret | VM_FAULT_LOCKED
+
+
+@linux("mm/filemap.c")
+def do_sync_mmap_readahead(node: inode, index: int) -> bool:
+    """Read around a miss: the aligned window in which it lies; False when out of memory."""
+    first = max(0, index - READAHEAD_PAGES // 2)
+    page_cache_ra_unbounded(node, first, READAHEAD_PAGES)
+    return index in node.i_mapping.i_pages
+
+
+@linux("mm/filemap.c")
+def filemap_map_pages(vmf: vm_fault, start_pgoff: int, end_pgoff: int) -> int:
+    """Map what is cached of the pages start..end (inclusive) into empty entries; NOPAGE if the faulting one was among
+    them."""
+    vma = vmf.vma
+    mm = vma.vm_mm
+    assert vma.vm_file is not None
+    mapping = vma.vm_file.f_mapping
+    last = min(end_pgoff, file_pages(mapping.host) - 1)
+    cached = [i for i in range(start_pgoff, last + 1) if _mappable(mapping, i)]
+    if not cached:
+        return 0
+    if pte_alloc(mm, vmf.pmd):
+        return VM_FAULT_OOM
+    ret = 0
+    first = vma.vm_start + ((cached[0] - vma.vm_pgoff) << PAGE_SHIFT)
+    ptep = pte_offset_map_lock(mm, vmf.pmd, first)
+    mapped: dict[int, int] = {}
+    for index in cached:
+        at = ptep + (index - cached[0]) * 8
+        if not pte_none(ptep_get(at)):
+            continue
+        page = mapping.i_pages[index]
+        address = vma.vm_start + ((index - vma.vm_pgoff) << PAGE_SHIFT)
+        if address == vmf.address & PAGE_MASK:
+            ret = VM_FAULT_NOPAGE
+        folio_get(page)
+        folio_add_file_rmap_pte(page)
+        set_pte_at(mm, address, at, mk_pte(page, vma.vm_page_prot))
+        counter = mm_counter_file(page)
+        mapped[counter] = mapped.get(counter, 0) + 1
+    for counter, nr in mapped.items():
+        mm.rss_stat.put(counter, mm.rss_stat[counter] + nr)
+    pte_unmap_unlock(ptep)
+    return ret
+
+
+def _mappable(mapping: address_space, index: int) -> bool:
+    """Cached, uptodate and not locked (``next_uptodate_folio``)."""
+    page = mapping.i_pages.get(index)
+    return page is not None and page.flags & (PG_uptodate | PG_locked) == PG_uptodate
+
+
+@linux("mm/filemap.c")
+def filemap_page_mkwrite(vmf: vm_fault) -> int:
+    """The first write through a shared mapping: the file system learns that the page will be dirty."""
+    page = vmf.page
+    assert page is not None
+    assert vmf.vma.vm_file is not None
+    if page.mapping is not vmf.vma.vm_file.f_mapping:
+        return VM_FAULT_NOPAGE
+    page.flags |= PG_locked
+    folio_mark_dirty(page)
+    return VM_FAULT_LOCKED
+
+
+generic_file_vm_ops = vm_operations_struct(
+    name="generic_file_vm_ops", fault=filemap_fault, map_pages=filemap_map_pages, page_mkwrite=filemap_page_mkwrite
+)
+"""What a mapping of a disk file does (mm/filemap.c)."""
+
+
+# ---------------------------------------------------------------- read(2) and write(2)
+
+
+def cached_page(node: inode, index: int) -> folio | None:
+    """The cached page at ``index``, reading a disk file's page if need be; None beyond memory or in a hole."""
+    page = node.i_mapping.i_pages.get(index)
+    if page is None and not is_shmem(node) and index < file_pages(node):
+        page_cache_ra_unbounded(node, index, READAHEAD_PAGES)
+        page = node.i_mapping.i_pages.get(index)
+    return page
+
+
+def fill_page_cache(node: inode, data: bytes, *, dirty: bool) -> None:
+    """Write ``data`` to an empty file, page by page."""
+    for index in range((len(data) + PAGE_SIZE - 1) // PAGE_SIZE):
+        page = alloc_page()
+        if page is None:
+            return
+        system.phys.set_page(page.pfn, data[index * PAGE_SIZE : (index + 1) * PAGE_SIZE])
+        page.flags |= PG_uptodate | (PG_dirty if dirty else 0) | (PG_swapbacked | PG_referenced if is_shmem(node) else 0)
+        filemap_add_folio(node.i_mapping, page, index)
+    node.i_size = max(node.i_size, len(data))

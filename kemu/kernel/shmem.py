@@ -1,0 +1,102 @@
+"""Shared memory: the pages of a memfd, a tmpfs file, or a shared anonymous mapping (mm/shmem.c).
+
+There is no zero page here: a read of a hole makes a real page.  The entry template of a shared writable mapping already
+allows writing, so the page that a read faulted in can be written without another fault.
+"""
+
+from __future__ import annotations
+
+from kemu.kernel.filemap import file_pages, filemap_add_folio, filemap_map_pages, filemap_remove_folio
+from kemu.kernel.files import new_inode, open_file
+from kemu.kernel.flags import (
+    VM_FAULT_LOCKED,
+    VM_FAULT_OOM,
+    VM_FAULT_SIGBUS,
+    VM_NORESERVE,
+    PG_locked,
+    PG_swapbacked,
+    PG_uptodate,
+)
+from kemu.kernel.mm_types import (
+    FMODE_READ,
+    FMODE_WRITE,
+    PAGE_SHIFT,
+    file,
+    folio,
+    inode,
+    super_operations,
+    vm_area_struct,
+    vm_fault,
+    vm_operations_struct,
+    vma_pages,
+)
+from kemu.kernel.mman import ENOMEM
+from kemu.kernel.page_alloc import GFP_ZERO, alloc_page, folio_get
+from kemu.kernel.util import __vm_enough_memory, vm_unacct_memory
+from kemu.trace.frames import linux
+
+
+@linux("mm/shmem.c")
+def shmem_get_folio_gfp(node: inode, index: int) -> folio | None:
+    """The page at ``index``, made if it is a hole; None when out of memory.  No reference is taken."""
+    page = node.i_mapping.i_pages.get(index)
+    if page is not None:
+        return page
+    page = alloc_page(GFP_ZERO)
+    if page is None:
+        return None
+    page.flags |= PG_swapbacked | PG_uptodate
+    filemap_add_folio(node.i_mapping, page, index)
+    return page
+
+
+@linux("mm/shmem.c")
+def shmem_fault(vmf: vm_fault) -> int:
+    """The page at ``vmf.pgoff``, referenced and locked, in ``vmf.page``; behind the end SIGBUS."""
+    assert vmf.vma.vm_file is not None
+    node = vmf.vma.vm_file.f_inode
+    if vmf.pgoff >= file_pages(node):
+        return VM_FAULT_SIGBUS
+    page = shmem_get_folio_gfp(node, vmf.pgoff)
+    if page is None:
+        return VM_FAULT_OOM
+    folio_get(page)
+    page.flags |= PG_locked
+    vmf.page = page
+    return VM_FAULT_LOCKED
+
+
+shmem_vm_ops = vm_operations_struct(name="shmem_vm_ops", fault=shmem_fault, map_pages=filemap_map_pages)
+"""What a mapping of shared memory does."""
+
+
+@linux("mm/shmem.c")
+def shmem_evict_inode(node: inode) -> None:
+    """The object is gone: free its pages and take back its charge."""
+    for index in sorted(node.i_mapping.i_pages):
+        filemap_remove_folio(node.i_mapping.i_pages[index])
+    if not node.noreserve:
+        vm_unacct_memory(file_pages(node))
+
+
+shmem_ops = super_operations(evict_inode=shmem_evict_inode)
+
+
+def memfd_create(name: str) -> file:
+    """A nameless file of memory, open for reading and writing, with one reference held by the caller."""
+    node = new_inode("memfd", 0, shmem_ops)
+    node.noreserve = True
+    return open_file(node, FMODE_READ | FMODE_WRITE, f"/memfd:{name} (deleted)")
+
+
+@linux("mm/shmem.c")
+def shmem_zero_setup(vma: vm_area_struct) -> int:
+    """Give a MAP_SHARED anonymous mapping its nameless file; the whole size is charged at once.  0 or -ENOMEM."""
+    noreserve = bool(vma.vm_flags & VM_NORESERVE)
+    if not noreserve and __vm_enough_memory(vma.vm_mm, vma_pages(vma)):
+        return -ENOMEM
+    node = new_inode("shm", vma_pages(vma) << PAGE_SHIFT, shmem_ops)
+    node.noreserve = noreserve
+    vma.vm_file = open_file(node, FMODE_READ | FMODE_WRITE, "/dev/zero (deleted)")
+    vma.vm_ops = shmem_vm_ops
+    return 0

@@ -1,0 +1,76 @@
+"""The kernel's global variables, in one holder.
+
+C has ``current``, ``init_mm``, ``mem_map`` and their like as globals.  Several experiments can live in one Python process, so
+kemu keeps the globals of the running one in ``system``; ``Kernel.activate`` (boot.py) fills it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from kemu.errors import KernelBug
+from kemu.kernel.mm_types import inode, mm_struct, page
+from kemu.kernel.sched_types import counters, lruvec, percpu, siginfo, sysctl, task_struct, vm_event_state, zone
+from kemu.machine.geometry import EntryBits, Geometry
+from kemu.machine.mmu import Trap
+from kemu.machine.physmem import PhysMem
+from kemu.trace.barrier import Table
+
+
+class System:
+    """The globals.  ``cpu`` is the CPU that executes; ``mem_map`` holds the ``struct page`` of every frame that was ever
+    looked at; ``delivered`` the signals that tasks took since the caller emptied it; the last four are the hooks
+    through which lower modules call upwards (filled at boot)."""
+
+    phys: PhysMem
+    geometry: Geometry
+    bits: EntryBits
+    protection_map: tuple[int, ...]
+    pgd_shift: int
+    p4d_shift: int
+    pud_shift: int
+    pmd_shift: int
+    cpus: list[percpu]
+    cpu: percpu
+    mem_map: dict[int, page]
+    zone: zone
+    lruvec: lruvec
+    init_mm: mm_struct
+    init_task: task_struct
+    tasks: Table[int, task_struct]
+    files: Table[str, inode]
+    zero_pfn: int
+    vmstat: vm_event_state
+    sysctl: sysctl
+    counters: counters
+    trap: Trap
+    delivered: list[siginfo]
+    out_of_memory: Callable[[], bool]
+    reclaim: Callable[[int], int]
+    mmdrop: Callable[[mm_struct], None]
+    fatal_signal: Callable[[task_struct], None]
+
+
+system = System()
+
+
+def current() -> task_struct:
+    """The task that runs on the executing CPU (the C macro ``current``)."""
+    task: task_struct = system.cpu.curr
+    return task
+
+
+def current_mm() -> mm_struct:
+    """``current->mm`` where it is known to exist: in a system call of a user task."""
+    mm = current().mm
+    if mm is None:
+        raise KernelBug(f"{current()} has no address space")
+    return mm
+
+
+def pfn_to_page(pfn: int) -> page:
+    """The ``struct page`` of frame ``pfn``; made on first sight (a frame nobody looked at is free and empty)."""
+    found = system.mem_map.get(pfn)
+    if found is None:
+        found = system.mem_map[pfn] = page(pfn=pfn)
+    return found
