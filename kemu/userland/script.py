@@ -1,0 +1,239 @@
+"""User code as a script: single loads, stores, fetches and system calls of a task.
+
+Each operation lets a CPU run the task (a context switch, if it ran another one), does one thing in user mode, takes the
+signals that wait, and then lets the tasks run that became runnable by it: a parent that waited for a child, a process that
+was sent a signal.  What came of it is an ``Outcome``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import attrs
+
+from kemu.errors import UsageError
+from kemu.kernel.boot import Kernel
+from kemu.kernel.entry import exit_to_user_mode
+from kemu.kernel.mm_types import PAGE_SIZE
+from kemu.kernel.mman import EINTR, ERESTARTSYS
+from kemu.kernel.sched import schedule_to
+from kemu.kernel.sched_types import EXIT_ZOMBIE, PF_KTHREAD, TASK_DEAD, TASK_RUNNING, siginfo, task_struct
+from kemu.kernel.signal import SIGCHLD, signal_pending
+from kemu.kernel.syscalls import SYSCALLS, sys_fork
+from kemu.kernel.system import system
+from kemu.machine.mmu import FETCH, READ, WRITE, GeneralProtection, PageFault, access
+
+
+@attrs.frozen
+class SigInfo:
+    """A signal that a task took: ``killed`` if it ended the task; ``error_code`` of the page fault behind it."""
+
+    signo: int
+    code: int
+    addr: int
+    error_code: int
+    killed: bool
+
+
+@attrs.frozen
+class Completed:
+    """A call that had waited and has now returned: who, which, what."""
+
+    pid: int
+    call: str
+    value: int
+
+
+@attrs.frozen
+class Outcome:
+    """What an operation did.
+
+    ``value`` result of a call (0 if it failed), ``errno`` (0 if it did not), ``data`` of a load, ``signal`` the first that
+    the task took, ``blocked``: the call waits; ``minor``/``major`` faults charged to the task; ``completed`` the calls of
+    others that returned because of it."""
+
+    value: int = 0
+    errno: int = 0
+    data: bytes = b""
+    signal: SigInfo | None = None
+    blocked: bool = False
+    minor: int = 0
+    major: int = 0
+    completed: tuple[Completed, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        """True if nothing failed."""
+        return not self.errno and self.signal is None
+
+
+class Script:
+    """The executor of one kernel's user code."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.kernel = kernel
+
+    def spawn(self, name: str) -> task_struct:
+        """A child of init called ``name`` with an address space as after exec: a stack, nothing touched, no heap yet."""
+        init = system.tasks[1]
+        self._run_on(init, None)
+        pid = sys_fork()
+        if pid < 0:
+            raise UsageError(f"spawn {name}: out of memory (errno {-pid})", hint="end a process first, or start with more --mem")
+        task = system.tasks[pid]
+        task.comm = name[:15]
+        task.sighand.action.put(SIGCHLD, None)
+        self._run_on(task, None)
+        self.kernel.journal.catch_up()
+        return task
+
+    def syscall(self, task: task_struct, name: str, *args: object, cpu: int | None = None) -> Outcome:
+        """Let ``task`` make the system call ``name``."""
+        function = SYSCALLS[name]
+        return self._perform(task, cpu, lambda: function(*args))
+
+    def load(self, task: task_struct, addr: int, nbytes: int, cpu: int | None = None) -> Outcome:
+        """Let ``task`` read ``nbytes`` bytes at ``addr``."""
+        got = bytearray()
+        return self._perform(task, cpu, lambda: _load(addr, nbytes, got), got)
+
+    def store(self, task: task_struct, addr: int, data: bytes, cpu: int | None = None) -> Outcome:
+        """Let ``task`` store ``data`` at ``addr``."""
+        return self._perform(task, cpu, lambda: _store(addr, data))
+
+    def fetch(self, task: task_struct, addr: int, cpu: int | None = None) -> Outcome:
+        """Let ``task`` fetch an instruction at ``addr``; it is not executed."""
+        return self._perform(task, cpu, lambda: _touch(addr, FETCH))
+
+    def schedule(self, task: task_struct, cpu: int | None = None) -> Outcome:
+        """Let a CPU run ``task``, without doing anything: a kernel thread then borrows the address space it finds."""
+        return self._perform(task, cpu, lambda: 0)
+
+    def _run_on(self, task: task_struct, cpu: int | None) -> None:
+        """Let CPU number ``cpu`` (default: the task's own) run ``task``."""
+        self.kernel.activate()
+        system.cpu = system.cpus[task.cpu if cpu is None else cpu]
+        schedule_to(task)
+
+    def _perform(self, task: task_struct, cpu: int | None, action: Callable[[], int], got: bytearray | None = None) -> Outcome:
+        self._refuse_if_unable(task)
+        self._run_on(task, cpu)
+        system.delivered = []
+        minor, major = task.min_flt, task.maj_flt
+        ret = action()
+        if not task.exit_state and task.state == TASK_RUNNING:
+            exit_to_user_mode()
+        taken = _sig_info(task, system.delivered)
+        blocked = task.state not in (TASK_RUNNING, TASK_DEAD) and not task.exit_state
+        completed = self._settle(task)
+        self.kernel.journal.catch_up()
+        return Outcome(
+            value=max(ret, 0),
+            errno=0 if blocked else -min(ret, 0),
+            data=bytes(got or b""),
+            signal=taken,
+            blocked=blocked,
+            minor=task.min_flt - minor,
+            major=task.maj_flt - major,
+            completed=completed,
+        )
+
+    def _refuse_if_unable(self, task: task_struct) -> None:
+        if task.exit_state or task.state == TASK_DEAD:
+            raise UsageError(f"{task.comm} (pid {task.pid}) has ended", hint="see: ps")
+        if task.state != TASK_RUNNING:
+            raise UsageError(f"{task.comm} (pid {task.pid}) waits in {task.blocked_in}", hint="see: ps")
+
+    def _settle(self, task: task_struct) -> tuple[Completed, ...]:
+        """Let everybody run who became runnable: those that waited, those that were sent a signal."""
+        done: list[Completed] = []
+        for _ in range(1000):
+            other = self._next_to_run()
+            if other is None:
+                break
+            if other.blocked_in:
+                completed = self._resume(other)
+                if completed is not None:
+                    done.append(completed)
+            else:
+                schedule_to(other)
+                exit_to_user_mode()
+        return tuple(done)
+
+    def _next_to_run(self) -> task_struct | None:
+        for pid in sorted(system.tasks):
+            other = system.tasks[pid]
+            if other.exit_state == EXIT_ZOMBIE or other.flags & PF_KTHREAD or other.state != TASK_RUNNING:
+                continue
+            if other.blocked_in or signal_pending(other):
+                return other
+        return None
+
+    def _resume(self, task: task_struct) -> Completed | None:
+        """A task was woken in a call: go on with it."""
+        call, *args = task.restart_block
+        task.blocked_in = ""
+        schedule_to(task)
+        if call == "wait4":
+            interrupted = signal_pending(task)
+            exit_to_user_mode()
+            if task.exit_state:
+                return None
+            ret = SYSCALLS["wait4"](*args)
+            if ret == -ERESTARTSYS and not interrupted:
+                return None
+            if ret == -ERESTARTSYS:
+                task.state, task.blocked_in, ret = TASK_RUNNING, "", -EINTR
+        else:
+            ret = args[0]
+            exit_to_user_mode()
+        task.restart_block = ()
+        return Completed(task.pid, call, ret)
+
+
+def _sig_info(task: task_struct, delivered: list[siginfo]) -> SigInfo | None:
+    if not delivered:
+        return None
+    info = delivered[0]
+    killed = bool(task.exit_state) or task.state == TASK_DEAD
+    return SigInfo(info.signo, info.code, info.addr, info.error_code, killed)
+
+
+def _pieces(addr: int, size: int) -> list[tuple[int, int]]:
+    """(address, bytes) of the parts of an access that lie in one page each."""
+    pieces = []
+    while size > 0:
+        part = min(size, PAGE_SIZE - addr % PAGE_SIZE)
+        pieces.append((addr, part))
+        addr, size = addr + part, size - part
+    return pieces
+
+
+def _access(addr: int, kind: int) -> int | PageFault | GeneralProtection:
+    return access(system.cpu.hw, addr, kind, True, system.trap)
+
+
+def _load(addr: int, size: int, got: bytearray) -> int:
+    for at, part in _pieces(addr, size):
+        pa = _access(at, READ)
+        if not isinstance(pa, int):
+            return 0
+        got += system.phys.read(pa, part)
+    return 0
+
+
+def _store(addr: int, data: bytes) -> int:
+    done = 0
+    for at, part in _pieces(addr, len(data)):
+        pa = _access(at, WRITE)
+        if not isinstance(pa, int):
+            return 0
+        system.phys.write(pa, data[done : done + part])
+        done += part
+    return 0
+
+
+def _touch(addr: int, kind: int) -> int:
+    _access(addr, kind)
+    return 0
+
