@@ -68,8 +68,9 @@ from kemu.kernel.sched_types import (
 from kemu.kernel.signal import SIGCHLD
 from kemu.kernel.system import pfn_to_page, system
 from kemu.kernel.tlbflush import switch_mm_irqs_off
-from kemu.kernel.uaccess import task_size_max
+from kemu.kernel.uaccess import default_map_window, task_size_max
 from kemu.kernel.util import vm_stat_account
+from kemu.kernel.vdso import init_vdso
 from kemu.kernel.vma import vm_area_alloc, vma_link
 from kemu.machine.cpu import new_cpu
 from kemu.machine.geometry import X86_64_4LEVEL, Geometry
@@ -177,6 +178,7 @@ def _boot(mem: int, geometry: Geometry, nr_cpus: int, lru_batch: bool) -> None:
     _hooks()
     image = _free_memory(mem)
     _init_mm(mem, image)
+    init_vdso(image >> PAGE_SHIFT)
     _cpus(nr_cpus, geometry)
     _tasks()
 
@@ -371,14 +373,14 @@ def _user_layout(mm: mm_struct) -> None:
 def mmap_base(stack_limit: int) -> int:
     """The top of the area for mappings: below the room that the stack may need (arch/x86/mm/mmap.c)."""
     gap = stack_limit + (system.sysctl.stack_guard_gap << PAGE_SHIFT)
-    task_size = task_size_max()
+    task_size = default_map_window()
     gap = max(128 * MiB, min(gap, task_size // 6 * 5))
     return PAGE_ALIGN(task_size - gap)
 
 
 def _map_stack(mm: mm_struct) -> None:
     """A stack as after exec, untouched."""
-    top = task_size_max()
+    top = default_map_window()
     vma = vm_area_alloc(mm, top - STACK_SIZE, top)
     vma.vm_flags = VM_STACK_FLAGS
     vma.vm_pgoff = (top - STACK_SIZE) >> PAGE_SHIFT

@@ -66,7 +66,7 @@ def _shrink(mm: mm_struct, brk: int, newbrk: int, oldbrk: int) -> None:
 
 def _room_above(mm: mm_struct, oldbrk: int, newbrk: int) -> bool:
     """True if one free page stays between the new break and what comes next (a whole guard gap if that is a stack)."""
-    if newbrk > task_size_max():
+    if not oldbrk < newbrk <= task_size_max():
         return False
     next = find_vma_intersection(mm, oldbrk, U64)
     return next is None or newbrk + PAGE_SIZE <= vm_start_gap(next)

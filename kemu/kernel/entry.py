@@ -16,12 +16,15 @@ from kemu.kernel.fault import handle_mm_fault
 from kemu.kernel.flags import (
     FAULT_FLAG_DEFAULT,
     FAULT_FLAG_INSTRUCTION,
+    FAULT_FLAG_TRIED,
     FAULT_FLAG_USER,
     FAULT_FLAG_VMA_LOCK,
     FAULT_FLAG_WRITE,
     VM_ACCESS_FLAGS,
     VM_FAULT_ERROR,
+    VM_FAULT_MAJOR,
     VM_FAULT_OOM,
+    VM_FAULT_RETRY,
     VM_FAULT_SIGBUS,
     VM_GROWSDOWN,
     VM_WRITE,
@@ -48,7 +51,7 @@ from kemu.kernel.signal import (
     get_signal,
 )
 from kemu.kernel.stack import expand_stack_locked
-from kemu.kernel.system import current, system
+from kemu.kernel.system import current, current_mm, system
 from kemu.kernel.uaccess import task_size_max
 from kemu.kernel.vma import find_vma
 from kemu.machine.cpu import Cpu
@@ -125,20 +128,38 @@ def do_user_addr_fault(regs: fault_regs, error_code: int, address: int) -> None:
         return
     flags = FAULT_FLAG_DEFAULT | _fault_flags(regs, error_code)
     vma = lock_vma_under_rcu(mm, address) if regs.user_mode else None
-    locked_vma = vma
-    if vma is None:
+    if vma is not None:
+        if access_error(error_code, vma):
+            vma_end_read(vma)
+            bad_area_access_error(regs, error_code, address)
+            return
+        fault = handle_mm_fault(vma, address, flags | FAULT_FLAG_VMA_LOCK)
+        if not fault & VM_FAULT_RETRY:
+            vma_end_read(vma)
+            _fault_done(regs, error_code, address, fault)
+            return
+        flags |= FAULT_FLAG_TRIED if fault & VM_FAULT_MAJOR else 0
+    _fault_under_mmap_lock(regs, error_code, address, flags)
+
+
+def _fault_under_mmap_lock(regs: fault_regs, error_code: int, address: int, flags: int) -> None:
+    """The rest of do_user_addr_fault: with the whole address space locked, again as long as the fault had to wait."""
+    mm = current_mm()
+    while True:
         vma = lock_mm_and_find_vma(mm, address)
         if vma is None:
             bad_area_nosemaphore(regs, error_code, address)
             return
-    if access_error(error_code, vma):
-        _unlock(mm, locked_vma)
-        bad_area_access_error(regs, error_code, address)
-        return
-    fault = handle_mm_fault(vma, address, flags | (FAULT_FLAG_VMA_LOCK if locked_vma is not None else 0))
-    _unlock(mm, locked_vma)
-    if fault & VM_FAULT_ERROR:
-        _fault_failed(regs, error_code, address, fault)
+        if access_error(error_code, vma):
+            mmap_read_unlock(mm)
+            bad_area_access_error(regs, error_code, address)
+            return
+        fault = handle_mm_fault(vma, address, flags)
+        if not fault & VM_FAULT_RETRY:
+            break
+        flags |= FAULT_FLAG_TRIED
+    mmap_read_unlock(mm)
+    _fault_done(regs, error_code, address, fault)
 
 
 def _fault_flags(regs: fault_regs, error_code: int) -> int:
@@ -147,11 +168,9 @@ def _fault_flags(regs: fault_regs, error_code: int) -> int:
     return flags | (FAULT_FLAG_USER if regs.user_mode else 0)
 
 
-def _unlock(mm: mm_struct, locked_vma: vm_area_struct | None) -> None:
-    if locked_vma is not None:
-        vma_end_read(locked_vma)
-    else:
-        mmap_read_unlock(mm)
+def _fault_done(regs: fault_regs, error_code: int, address: int, fault: int) -> None:
+    if fault & VM_FAULT_ERROR:
+        _fault_failed(regs, error_code, address, fault)
 
 
 def _fault_failed(regs: fault_regs, error_code: int, address: int, fault: int) -> None:

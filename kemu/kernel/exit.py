@@ -24,6 +24,7 @@ from kemu.kernel.mman import (
     WUNTRACED,
 )
 from kemu.kernel.mmap_lock import mmap_read_lock, mmap_read_unlock
+from kemu.kernel.process_vm import unpin_user_pages_dirty_lock
 from kemu.kernel.sched import mmgrab, put_task_struct, schedule_idle, schedule_to, wake_up_process
 from kemu.kernel.sched_types import (
     EXIT_DEAD,
@@ -88,6 +89,8 @@ def exit_mm() -> None:
 
 def exit_files(tsk: task_struct) -> None:
     """Close the descriptors."""
+    held, tsk.io_buffers = tsk.io_buffers, ()
+    unpin_user_pages_dirty_lock([page for _, page in held], make_dirty=False)
     files = tsk.files
     if files is not None:
         tsk.files = None
@@ -183,7 +186,7 @@ def __wake_up_parent(parent: task_struct) -> None:
 def forget_original_parent(father: task_struct) -> None:
     """The children get a new parent."""
     reaper = find_new_reaper(father)
-    for node in list_for_each(father.children):
+    for node in list(list_for_each(father.children)):
         child = node.owner
         for thread in child.signal.thread_head:
             thread.real_parent = reaper

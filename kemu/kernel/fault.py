@@ -25,7 +25,6 @@ from kemu.kernel.flags import (
 )
 from kemu.kernel.mm_types import is_cow_mapping, vm_area_struct, vm_fault, vma_is_anonymous
 from kemu.kernel.pgtable import (
-    entry_none,
     p4d_alloc,
     pgd_offset,
     pmd_alloc,
@@ -41,6 +40,7 @@ from kemu.kernel.pgtable import (
     ptep_set_access_flags,
     pud_alloc,
 )
+from kemu.kernel.swapops import is_guard_pte_marker
 from kemu.kernel.system import current, system
 from kemu.trace.frames import linux
 
@@ -104,10 +104,8 @@ def __handle_mm_fault(vma: vm_area_struct, address: int, flags: int) -> int:
 @linux("mm/memory.c")
 def handle_pte_fault(vmf: vm_fault) -> int:
     """Look at the entry and choose the story."""
-    if entry_none(vmf.pmd):
-        vmf.pte = 0
-    else:
-        vmf.pte = pte_offset_map(vmf.pmd, vmf.address)
+    vmf.pte = pte_offset_map(vmf.pmd, vmf.address)
+    if vmf.pte:
         vmf.orig_pte = ptep_get(vmf.pte)
         if pte_none(vmf.orig_pte):
             vmf.pte = 0
@@ -140,5 +138,11 @@ def do_pte_missing(vmf: vm_fault) -> int:
 
 @linux("mm/memory.c")
 def do_swap_page(vmf: vm_fault) -> int:
-    """An entry that is neither empty nor present.  There is no swap device: nothing writes such entries yet."""
-    return VM_FAULT_SIGBUS
+    """An entry that is neither empty nor present.  There is no swap device, so it is a marker."""
+    return handle_pte_marker(vmf)
+
+
+@linux("mm/memory.c")
+def handle_pte_marker(vmf: vm_fault) -> int:
+    """A guard marker: every access is a SIGSEGV, as if nothing were mapped."""
+    return VM_FAULT_SIGSEGV if is_guard_pte_marker(vmf.orig_pte) else VM_FAULT_SIGBUS

@@ -267,5 +267,5 @@ def set_pte_range(vmf: vm_fault, page: page, addr: int) -> None:
         folio_add_new_anon_rmap(page, vma, addr)
         folio_add_lru_vma(page, vma)
     else:
-        folio_add_file_rmap_pte(page)
+        folio_add_file_rmap_pte(page, vma)
     set_pte_at(vmf.mm, addr, vmf.pte, entry)

@@ -124,7 +124,7 @@ def wp_page_copy(vmf: vm_fault) -> int:
         folio_add_lru_vma(new, vma)
         set_pte_at(mm, vmf.address, vmf.pte, entry)
         if old is not None:
-            folio_remove_rmap_pte(old)
+            folio_remove_rmap_pte(old, vma)
             spare = old
         else:
             spare = None

@@ -11,12 +11,16 @@ cached ("fault-around"), since the cost of a fault is in the fault.
 
 from __future__ import annotations
 
-from kemu.kernel.files import is_shmem
+from kemu.kernel.files import create_file, is_shmem, normalize
 from kemu.kernel.flags import (
+    FAULT_FLAG_ALLOW_RETRY,
+    FAULT_FLAG_TRIED,
+    VM_EXEC,
     VM_FAULT_LOCKED,
     VM_FAULT_MAJOR,
     VM_FAULT_NOPAGE,
     VM_FAULT_OOM,
+    VM_FAULT_RETRY,
     VM_FAULT_SIGBUS,
     PG_dirty,
     PG_locked,
@@ -34,11 +38,23 @@ from kemu.kernel.mm_types import (
     address_space,
     folio,
     inode,
+    super_operations,
     vm_fault,
     vm_operations_struct,
+    vma_pages,
 )
+from kemu.kernel.mmap_lock import release_fault_lock
 from kemu.kernel.page_alloc import alloc_page, folio_get, folio_put
-from kemu.kernel.pgtable import mk_pte, pte_alloc, pte_none, pte_offset_map_lock, pte_unmap_unlock, ptep_get, set_pte_at
+from kemu.kernel.pgtable import (
+    entry_none,
+    mk_pte,
+    pte_alloc,
+    pte_none,
+    pte_offset_map_lock,
+    pte_unmap_unlock,
+    ptep_get,
+    set_pte_at,
+)
 from kemu.kernel.rmap import folio_add_file_rmap_pte
 from kemu.kernel.system import system
 from kemu.trace.frames import linux
@@ -109,7 +125,10 @@ def read_folio(node: inode, index: int) -> bool:
 
 @linux("mm/filemap.c")
 def filemap_fault(vmf: vm_fault) -> int:
-    """The page of a disk file at ``vmf.pgoff``, referenced and locked, in ``vmf.page``."""
+    """The page of a disk file at ``vmf.pgoff``, referenced and locked, in ``vmf.page``.
+
+    What is not cached is read without the lock of the fault (``maybe_unlock_mmap_for_io``): RETRY, the lock is released, and
+    the fault runs again, this time with the page and its neighbours in the cache."""
     assert vmf.vma.vm_file is not None
     node = vmf.vma.vm_file.f_inode
     if vmf.pgoff >= file_pages(node):
@@ -118,8 +137,11 @@ def filemap_fault(vmf: vm_fault) -> int:
     if vmf.pgoff not in node.i_mapping.i_pages:
         system.vmstat.PGMAJFAULT += 1
         ret = VM_FAULT_MAJOR
-        if not do_sync_mmap_readahead(node, vmf.pgoff):
+        if not do_sync_mmap_readahead(node, vmf):
             return VM_FAULT_OOM
+        if vmf.flags & (FAULT_FLAG_ALLOW_RETRY | FAULT_FLAG_TRIED) == FAULT_FLAG_ALLOW_RETRY:
+            release_fault_lock(vmf)
+            return ret | VM_FAULT_RETRY
     page = node.i_mapping.i_pages[vmf.pgoff]
     folio_get(page)
     page.flags |= PG_locked
@@ -128,11 +150,16 @@ def filemap_fault(vmf: vm_fault) -> int:
 
 
 @linux("mm/filemap.c")
-def do_sync_mmap_readahead(node: inode, index: int) -> bool:
-    """Read around a miss: the aligned window in which it lies; False when out of memory."""
-    first = max(0, index - READAHEAD_PAGES // 2)
-    page_cache_ra_unbounded(node, first, READAHEAD_PAGES)
-    return index in node.i_mapping.i_pages
+def do_sync_mmap_readahead(node: inode, vmf: vm_fault) -> bool:
+    """Read around a miss: the window in whose middle it lies; of a program's code only what follows, within the VMA [6.16].
+    False when out of memory."""
+    vma = vmf.vma
+    if vma.vm_flags & VM_EXEC:
+        end = min(vmf.pgoff + READAHEAD_PAGES, vma.vm_pgoff + vma_pages(vma))
+        page_cache_ra_unbounded(node, vmf.pgoff, end - vmf.pgoff)
+    else:
+        page_cache_ra_unbounded(node, max(0, vmf.pgoff - READAHEAD_PAGES // 2), READAHEAD_PAGES)
+    return vmf.pgoff in node.i_mapping.i_pages
 
 
 @linux("mm/filemap.c")
@@ -145,7 +172,7 @@ def filemap_map_pages(vmf: vm_fault, start_pgoff: int, end_pgoff: int) -> int:
     mapping = vma.vm_file.f_mapping
     last = min(end_pgoff, file_pages(mapping.host) - 1)
     cached = [i for i in range(start_pgoff, last + 1) if _mappable(mapping, i)]
-    if not cached:
+    if not cached or (entry_none(vmf.pmd) and not _installs_table(mapping, cached[0])):
         return 0
     if pte_alloc(mm, vmf.pmd):
         return VM_FAULT_OOM
@@ -162,7 +189,7 @@ def filemap_map_pages(vmf: vm_fault, start_pgoff: int, end_pgoff: int) -> int:
         if address == vmf.address & PAGE_MASK:
             ret = VM_FAULT_NOPAGE
         folio_get(page)
-        folio_add_file_rmap_pte(page)
+        folio_add_file_rmap_pte(page, vma)
         set_pte_at(mm, address, at, mk_pte(page, vma.vm_page_prot))
         counter = mm_counter_file(page)
         mapped[counter] = mapped.get(counter, 0) + 1
@@ -170,6 +197,12 @@ def filemap_map_pages(vmf: vm_fault, start_pgoff: int, end_pgoff: int) -> int:
         mm.rss_stat.put(counter, mm.rss_stat[counter] + nr)
     pte_unmap_unlock(ptep)
     return ret
+
+
+def _installs_table(mapping: address_space, first: int) -> bool:
+    """True if ``filemap_map_pmd`` is tried, which also installs the table where there is none: not with the last page of a
+    disk file as the first one found [6.18], since a large mapping there would reach behind the end of the file."""
+    return is_shmem(mapping.host) or file_pages(mapping.host) - 1 >= first + 1
 
 
 def _mappable(mapping: address_space, index: int) -> bool:
@@ -219,3 +252,34 @@ def fill_page_cache(node: inode, data: bytes, *, dirty: bool) -> None:
         page.flags |= PG_uptodate | (PG_dirty if dirty else 0) | (PG_swapbacked | PG_referenced if is_shmem(node) else 0)
         filemap_add_folio(node.i_mapping, page, index)
     node.i_size = max(node.i_size, len(data))
+
+
+def load_file(path: str, data: bytes) -> inode:
+    """Make (or replace) a file on disk whose pages are cached and clean, as many of them as memory is easily spared for."""
+    path = normalize(path)
+    old = system.files.get(path)
+    if old is not None:
+        unlink_inode(old)
+    node = create_file(path, "disk", data)
+    node.s_op = disk_super_ops
+    spare = max(0, system.zone.nr_free_pages - system.zone.watermark_high)
+    fill_page_cache(node, data[: spare // 2 * PAGE_SIZE], dirty=False)
+    return node
+
+
+def unlink_inode(node: inode) -> None:
+    """The file has lost its name; its pages go with its last user."""
+    node.i_nlink = 0
+    if not node.i_count and node.s_op is not None:
+        node.s_op.evict_inode(node)
+
+
+@linux("mm/truncate.c")
+def truncate_inode_pages_final(node: inode) -> None:
+    """Nobody can reach the file any more: its cached pages are freed."""
+    for index in sorted(node.i_mapping.i_pages):
+        filemap_remove_folio(node.i_mapping.i_pages[index])
+
+
+disk_super_ops = super_operations(evict_inode=truncate_inode_pages_final)
+"""What happens at the end of a file on disk."""

@@ -26,7 +26,7 @@ def new_inode(kind: str, size: int = 0, s_op: super_operations | None = None) ->
     system.counters.next_ino = number + 1
     mapping = address_space()
     made = inode(i_ino=number, kind=kind, i_mapping=mapping, i_size=size, s_op=s_op)
-    made.i_nlink = 0 if kind in ("memfd", "shm") else 1
+    made.i_nlink = 0 if kind in ("memfd", "shm", "pipe") else 1
     mapping.host = made
     return made
 

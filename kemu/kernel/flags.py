@@ -64,6 +64,8 @@ VM_LOCKED_MASK = VM_LOCKED | VM_LOCKONFAULT
 VM_STACK = VM_GROWSDOWN
 VM_DATA_DEFAULT_FLAGS = VM_READ | VM_WRITE | VM_MAYREAD | VM_MAYWRITE | VM_MAYEXEC
 VM_STACK_FLAGS = VM_STACK | VM_DATA_DEFAULT_FLAGS | VM_ACCOUNT
+VM_STACK_INCOMPLETE_SETUP = VM_RAND_READ | VM_SEQ_READ
+"""Marks the stack of a program that exec has not finished setting up."""
 
 # ---------------------------------------------------------------- mm_struct: flags
 

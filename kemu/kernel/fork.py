@@ -66,7 +66,7 @@ def kernel_clone(
         task.vfork_done = current()
     wake_up_new_task(task)
     if flags & CLONE_VFORK:
-        wait_for_vfork_done(current())
+        wait_for_vfork_done(current(), task)
     return task.pid
 
 
@@ -241,10 +241,11 @@ def wake_up_new_task(p: task_struct) -> None:
 
 
 @linux("kernel/fork.c")
-def wait_for_vfork_done(parent: task_struct) -> None:
-    """The parent sleeps; ``complete_vfork_done`` wakes it."""
+def wait_for_vfork_done(parent: task_struct, child: task_struct) -> None:
+    """The parent sleeps; ``complete_vfork_done`` wakes it, and its call then returns the child's pid."""
     parent.state = TASK_KILLABLE
     parent.blocked_in = "vfork"
+    parent.restart_block = ("vfork", child.pid)
 
 
 @linux("kernel/fork.c")

@@ -62,6 +62,7 @@ from kemu.kernel.rmap import (
     folio_test_anon,
     folio_try_dup_anon_rmap_pte,
 )
+from kemu.kernel.swapops import is_guard_pte_marker
 from kemu.kernel.system import system
 from kemu.kernel.tlbflush import flush_tlb_mm
 from kemu.kernel.util import __vm_enough_memory, get_mm_rss, vm_stat_account, vm_unacct_memory
@@ -254,6 +255,7 @@ def copy_present_ptes(
 ) -> int:
     """One entry: count the page for the child, then copy the entry; 0 or -ENOMEM."""
     if not pte_present(pte):
+        copy_nonpresent_pte(dst_vma, dst_pte, addr, pte)
         return 0
     page = vm_normal_page(src_vma, addr, pte)
     if page is not None:
@@ -269,6 +271,13 @@ def copy_present_ptes(
             rss[mm_counter_file(page)] += 1
     __copy_present_ptes(dst_vma, src_vma, dst_pte, src_pte, pte, addr)
     return 0
+
+
+@linux("mm/memory.c")
+def copy_nonpresent_pte(dst_vma: vm_area_struct, dst_pte: int, addr: int, pte: int) -> None:
+    """A guard marker guards in the child too."""
+    if is_guard_pte_marker(pte):
+        set_pte_at(dst_vma.vm_mm, addr, dst_pte, pte)
 
 
 @linux("mm/memory.c")

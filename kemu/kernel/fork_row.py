@@ -4,7 +4,7 @@ A fork of a process of 1 GiB copies 262,144 entries.  Entry by entry that is fiv
 table of 512, which carries the entries before and after and the pages that were counted.  The state after a row is the
 state after the loop of ``copy_pte_range``: a property test holds them together.
 
-Only tables of plain present entries of an mm that never pinned a page go this way; a pinned page needs the loop's early copy.
+Only tables of an mm that never pinned a page go this way; a pinned page needs the loop's early copy.
 """
 
 from __future__ import annotations
@@ -12,10 +12,9 @@ from __future__ import annotations
 from kemu.kernel.filemap import mm_counter_file
 from kemu.kernel.flags import VM_SHARED, PG_anon_exclusive
 from kemu.kernel.mm_types import MM_ANONPAGES, PAGE_SHIFT, anon_vma, is_cow_mapping, page, vm_area_struct
-from kemu.kernel.pgtable import pte_present
 from kemu.kernel.system import system
 from kemu.machine.physmem import Frame
-from kemu.trace.barrier import tape, unhooked
+from kemu.trace.barrier import plain_setter, tape
 
 
 class RowCopy:
@@ -27,6 +26,10 @@ class RowCopy:
 
 
 row_copy = RowCopy()
+
+set_refcount = plain_setter(page, "_refcount")
+set_mapcount = plain_setter(page, "_mapcount")
+set_flags = plain_setter(page, "flags")
 
 
 class Row:
@@ -53,23 +56,21 @@ class Row:
 
     def apply(self) -> None:
         """Make the copy."""
-        with unhooked(page):
-            for p in self.pages:
-                p._refcount += 1
-                p._mapcount += 1
-            for p in self.exclusive:
-                p.flags &= ~PG_anon_exclusive
+        for p in self.pages:
+            set_refcount(p, p._refcount + 1)
+            set_mapcount(p, p._mapcount + 1)
+        for p in self.exclusive:
+            set_flags(p, p.flags & ~PG_anon_exclusive)
         self.src.update(self.src_after)
         self.dst.update(self.copied)
 
     def undo(self) -> None:
         """Take the copy back."""
-        with unhooked(page):
-            for p in self.pages:
-                p._refcount -= 1
-                p._mapcount -= 1
-            for p in self.exclusive:
-                p.flags |= PG_anon_exclusive
+        for p in self.pages:
+            set_refcount(p, p._refcount - 1)
+            set_mapcount(p, p._mapcount - 1)
+        for p in self.exclusive:
+            set_flags(p, p.flags | PG_anon_exclusive)
         self.src.update(self.src_before)
         for index in self.copied:
             del self.dst[index]
@@ -89,24 +90,24 @@ def copy_row(src_vma: vm_area_struct, dst_pte: int, src_pte: int, entries: list[
 
 def _fill(row: Row, vm_flags: int, entries: list[tuple[int, int, int]]) -> list[int]:
     """Compute the row: the rules of ``copy_present_ptes`` and ``__copy_present_ptes`` for each entry."""
-    bits = system.bits
+    bits, mem_map = system.bits, system.mem_map
+    present, special, pfn_mask, pfn_shift = bits.present | bits.protnone, bits.special, bits.pfn_mask, bits.pfn_shift
     write = bits.write if is_cow_mapping(vm_flags) else 0
-    clear = bits.accessed | write | (bits.dirty if vm_flags & VM_SHARED else 0)
+    keep = ~(bits.accessed | write | (bits.dirty if vm_flags & VM_SHARED else 0))
+    ptes = {(at >> 3) & 511: pte for at, _, pte in entries if pte & present}
+    row.copied = {i: pte & keep for i, pte in ptes.items()}
+    row.src_before = {i: pte for i, pte in ptes.items() if pte & write}
+    row.src_after = {i: pte & ~write for i, pte in row.src_before.items()}
+    row.pages = [mem_map[(pte & pfn_mask) >> pfn_shift] for pte in ptes.values() if not pte & special]
+    row.exclusive = [p for p in row.pages if p.flags & PG_anon_exclusive]
+    return _rss(row.pages)
+
+
+def _rss(pages: list[page]) -> list[int]:
+    """How many of ``pages`` count in each MM_* counter."""
     rss = [0, 0, 0, 0]
-    mem_map, pages, copied = system.mem_map, row.pages, row.copied
-    for at, _, pte in entries:
-        if not pte_present(pte):
-            continue
-        index = (at >> 3) & 511
-        copied[index] = pte & ~clear
-        if pte & write:
-            row.src_before[index] = pte
-            row.src_after[index] = pte & ~write
-        if pte & bits.special:
-            continue
-        p = mem_map[(pte & bits.pfn_mask) >> bits.pfn_shift]
-        pages.append(p)
-        if p.flags & PG_anon_exclusive:
-            row.exclusive.append(p)
-        rss[MM_ANONPAGES if isinstance(p.mapping, anon_vma) else mm_counter_file(p)] += 1
+    others = [p for p in pages if not isinstance(p.mapping, anon_vma)]
+    rss[MM_ANONPAGES] = len(pages) - len(others)
+    for p in others:
+        rss[mm_counter_file(p)] += 1
     return rss

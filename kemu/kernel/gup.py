@@ -2,7 +2,11 @@
 
     __get_user_pages   for each page: follow_page_pte - is it there with the right wanted? -> else faultin_page -> again
 
-Used to populate mappings (MAP_POPULATE, locked memory).  GUP asks the VMA for the right first, never expands a stack, and charges
+Two ways to hold a page: FOLL_GET, a plain reference, for looking at it briefly; FOLL_PIN, 1024 references, for reading or writing
+its contents.  Only an exclusive anonymous page may be pinned, so a pin for reading first *unshares* a page that fork left
+shared: copies it, or takes it over, without making it writable.  That is what keeps a pinned page the owner's.
+
+GUP asks the VMA for the right first, never expands a stack, and charges
 the faults that it takes to the calling task.
 """
 
@@ -12,10 +16,13 @@ from kemu.kernel.fault import handle_mm_fault
 from kemu.kernel.filemap import folio_mark_dirty
 from kemu.kernel.flags import (
     FAULT_FLAG_ALLOW_RETRY,
+    FAULT_FLAG_UNSHARE,
     FAULT_FLAG_WRITE,
+    MMF_HAS_PINNED,
     VM_ACCESS_FLAGS,
     VM_FAULT_ERROR,
     VM_FAULT_OOM,
+    VM_FAULT_RETRY,
     VM_IO,
     VM_LOCKONFAULT,
     VM_MAYREAD,
@@ -26,6 +33,7 @@ from kemu.kernel.flags import (
     VM_SHARED,
     VM_WRITE,
     PG_dirty,
+    PG_referenced,
 )
 from kemu.kernel.lru import folio_mark_accessed
 from kemu.kernel.mm_types import (
@@ -37,19 +45,31 @@ from kemu.kernel.mm_types import (
     mm_struct,
     vm_area_struct,
 )
-from kemu.kernel.mman import EFAULT, EINTR, ENOMEM
+from kemu.kernel.mman import EBUSY, EFAULT, EINTR, EINVAL, EMLINK, ENOMEM
 from kemu.kernel.mmap_lock import mmap_read_lock, mmap_read_unlock
-from kemu.kernel.pgtable import pte_dirty, pte_offset_map, pte_pfn, pte_present, pte_write, ptep_get
+from kemu.kernel.page_alloc import folio_get, folio_put, folio_put_refs, folio_ref_add
+from kemu.kernel.pgtable import (
+    pte_dirty,
+    pte_offset_map,
+    pte_pfn,
+    pte_present,
+    pte_protnone,
+    pte_special,
+    pte_write,
+    ptep_get,
+)
 from kemu.kernel.rmap import PageAnonExclusive, folio_test_anon
 from kemu.kernel.signal import fatal_signal_pending
-from kemu.kernel.system import current, current_mm, pfn_to_page
+from kemu.kernel.system import current, current_mm, pfn_to_page, system
 from kemu.kernel.vma import find_vma_intersection, vma_lookup
 from kemu.kernel.zap import pmds_in, vm_normal_page
 from kemu.trace.frames import linux
 
 FOLL_WRITE, FOLL_GET, FOLL_DUMP, FOLL_FORCE, FOLL_NOFAULT = 0x1, 0x2, 0x4, 0x8, 0x20
+FOLL_LONGTERM = 0x100
 FOLL_TOUCH = 1 << 16
 FOLL_PIN = 1 << 19
+GUP_PIN_COUNTING_BIAS = 1024
 
 
 def check_vma_flags(vma: vm_area_struct, gup_flags: int) -> int:
@@ -58,11 +78,49 @@ def check_vma_flags(vma: vm_area_struct, gup_flags: int) -> int:
     if vm_flags & (VM_IO | VM_PFNMAP):
         return -EFAULT
     if gup_flags & FOLL_WRITE:
+        if gup_flags & (FOLL_PIN | FOLL_LONGTERM) == FOLL_PIN | FOLL_LONGTERM and vma_needs_dirty_tracking(vma):
+            return -EFAULT
         if not vm_flags & VM_WRITE and not (gup_flags & FOLL_FORCE and is_cow_mapping(vm_flags)):
             return -EFAULT
     elif not vm_flags & VM_READ and not (gup_flags & FOLL_FORCE and vm_flags & VM_MAYREAD):
         return -EFAULT
     return 0
+
+
+def vma_needs_dirty_tracking(vma: vm_area_struct) -> bool:
+    """True if a file system must hear of writes to the mapping, which a long-term pin would hide from it."""
+    if vma.vm_flags & (VM_WRITE | VM_SHARED) != VM_WRITE | VM_SHARED:
+        return False
+    return vma.vm_ops is not None and vma.vm_ops.page_mkwrite is not None
+
+
+def gup_must_unshare(gup_flags: int, page: folio, vma: vm_area_struct) -> bool:
+    """True if the page may not be pinned as it is: a read-only pin of a page that is not exclusively the owner's."""
+    if gup_flags & (FOLL_WRITE | FOLL_PIN) != FOLL_PIN:
+        return False
+    if not folio_test_anon(page):
+        return bool(gup_flags & FOLL_LONGTERM) and is_cow_mapping(vma.vm_flags)
+    return not PageAnonExclusive(page)
+
+
+def try_grab_folio(folio: folio, gup_flags: int, mm: mm_struct) -> None:
+    """Take the kind of hold that is asked for; the zero page needs none for a pin."""
+    if gup_flags & FOLL_PIN:
+        if not mm.flags & MMF_HAS_PINNED:
+            mm.flags |= MMF_HAS_PINNED
+        if folio.pfn != system.zero_pfn:
+            folio_ref_add(folio, GUP_PIN_COUNTING_BIAS)
+    elif gup_flags & FOLL_GET:
+        folio_get(folio)
+
+
+def gup_put_folio(folio: folio, gup_flags: int) -> None:
+    """Give back what ``try_grab_folio`` took."""
+    if gup_flags & FOLL_PIN:
+        if folio.pfn != system.zero_pfn:
+            folio_put_refs(folio, GUP_PIN_COUNTING_BIAS)
+    else:
+        folio_put(folio)
 
 
 def can_follow_write_pte(pte: int, page: folio | None, vma: vm_area_struct, gup_flags: int) -> bool:
@@ -76,15 +134,19 @@ def can_follow_write_pte(pte: int, page: folio | None, vma: vm_area_struct, gup_
 
 
 @linux("mm/gup.c")
-def follow_page_pte(vma: vm_area_struct, address: int, gup_flags: int) -> folio | None:
-    """The page that is mapped at ``address`` if the access that is wanted could go to it; else None."""
+def follow_page_pte(vma: vm_area_struct, address: int, gup_flags: int) -> folio | int:
+    """The page that is mapped at ``address``, held as asked; 0 if the access that is wanted would fault; -EMLINK if the page must
+    be unshared first."""
     entry = mapped_entry(vma.vm_mm, address)
-    if not pte_present(entry):
-        return None
+    if not pte_present(entry) or (pte_protnone(entry) and vma.vm_flags & VM_ACCESS_FLAGS):
+        return 0
     page = vm_normal_page(vma, address, entry)
     if gup_flags & FOLL_WRITE and not can_follow_write_pte(entry, page, vma, gup_flags):
-        return None
+        return 0
     found = page if page is not None else pfn_to_page(pte_pfn(entry))
+    if not pte_write(entry) and gup_must_unshare(gup_flags, found, vma):
+        return -EMLINK
+    try_grab_folio(found, gup_flags, vma.vm_mm)
     if gup_flags & FOLL_TOUCH and page is not None:
         if gup_flags & FOLL_WRITE and not pte_dirty(entry) and not page.flags & PG_dirty:
             folio_mark_dirty(page)
@@ -100,29 +162,96 @@ def mapped_entry(mm: mm_struct, address: int) -> int:
 
 
 @linux("mm/gup.c")
-def faultin_page(vma: vm_area_struct, address: int, gup_flags: int) -> int:
-    """Fault the page in as the access that is wanted would; 0, -ENOMEM, -EFAULT."""
+def faultin_page(vma: vm_area_struct, address: int, gup_flags: int, *, unshare: bool) -> int:
+    """Fault the page in (or ``unshare`` it) as the access that is wanted would; 0, -ENOMEM, -EFAULT; -EBUSY if the fault had
+    to wait: then the address space is not locked any more."""
     flags = FAULT_FLAG_ALLOW_RETRY | (FAULT_FLAG_WRITE if gup_flags & FOLL_WRITE else 0)
+    flags |= FAULT_FLAG_UNSHARE if unshare else 0
     ret = handle_mm_fault(vma, address, flags)
     if ret & VM_FAULT_OOM:
         return -ENOMEM
+    if ret & VM_FAULT_RETRY:
+        return -EBUSY
     return -EFAULT if ret & VM_FAULT_ERROR else 0
 
 
 @linux("mm/gup.c")
-def __get_user_pages(mm: mm_struct, start: int, nr_pages: int, gup_flags: int) -> int:
-    """Make ``nr_pages`` pages from ``start`` present with the right wanted; how many were, or the error of the first."""
+def __get_user_pages(mm: mm_struct, start: int, nr_pages: int, gup_flags: int, pages: list[folio] | None = None) -> int:
+    """Make ``nr_pages`` pages from ``start`` present with the right wanted, and append them, held, to ``pages``; how many,
+    or the error of the first."""
     for i in range(nr_pages):
-        address = start + i * PAGE_SIZE
-        vma = vma_lookup(mm, address)
-        error = -EFAULT if vma is None else check_vma_flags(vma, gup_flags)
-        while not error and vma is not None and follow_page_pte(vma, address, gup_flags) is None:
-            error = faultin_page(vma, address, gup_flags)
-            if fatal_signal_pending(current()):
-                error = -EINTR
-        if error:
-            return i or error
+        found = get_user_page(mm, start + i * PAGE_SIZE, gup_flags)
+        if isinstance(found, int):
+            return i or found
+        if pages is not None:
+            pages.append(found)
     return nr_pages
+
+
+def get_user_page(mm: mm_struct, address: int, gup_flags: int) -> folio | int:
+    """One page, held as asked, or a negative error: -EFAULT, -ENOMEM, -EINTR.  ``mm`` is locked for reading."""
+    vma = vma_lookup(mm, address)
+    error = -EFAULT if vma is None else check_vma_flags(vma, gup_flags)
+    while not error and vma is not None:
+        found = follow_page_pte(vma, address, gup_flags)
+        if not isinstance(found, int):
+            return found
+        error = faultin_page(vma, address, gup_flags, unshare=found == -EMLINK)
+        if error == -EBUSY:
+            mmap_read_lock(mm)
+            vma = vma_lookup(mm, address)
+            error = -EFAULT if vma is None else check_vma_flags(vma, gup_flags)
+        if fatal_signal_pending(current()):
+            error = -EINTR
+    return error
+
+
+@linux("mm/gup.c")
+def get_user_pages_remote(mm: mm_struct, start: int, nr_pages: int, gup_flags: int, pages: list[folio]) -> int:
+    """Pages of any address space by plain references; how many, or an error."""
+    return __get_user_pages(mm, start, nr_pages, gup_flags | FOLL_TOUCH | FOLL_GET, pages)
+
+
+@linux("mm/gup.c")
+def pin_user_pages_remote(mm: mm_struct, start: int, nr_pages: int, gup_flags: int, pages: list[folio]) -> int:
+    """Pin pages of any address space; how many, or an error."""
+    return __get_user_pages(mm, start, nr_pages, gup_flags | FOLL_TOUCH | FOLL_PIN, pages)
+
+
+@linux("mm/gup.c")
+def gup_fast_fallback(start: int, nr_pages: int, gup_flags: int, pages: list[folio]) -> int:
+    """Pages of the current task: as far as the entries allow it without a look at the VMAs, the rest the slow way."""
+    mm = current_mm()
+    while len(pages) < nr_pages:
+        found = gup_fast(mm, start + len(pages) * PAGE_SIZE, gup_flags)
+        if found is None:
+            break
+        pages.append(found)
+    done = len(pages)
+    if done == nr_pages:
+        return done
+    mmap_read_lock(mm)
+    ret = __get_user_pages(mm, start + done * PAGE_SIZE, nr_pages - done, gup_flags | FOLL_TOUCH, pages)
+    mmap_read_unlock(mm)
+    return done or ret if ret < 0 else done + ret
+
+
+def gup_fast(mm: mm_struct, address: int, gup_flags: int) -> folio | None:
+    """One page if its entry alone allows the access; None leaves it to the slow way (``gup_fast_pte_range``)."""
+    entry = mapped_entry(mm, address)
+    vma = vma_lookup(mm, address)
+    if vma is None or not pte_present(entry) or pte_protnone(entry) or pte_special(entry):
+        return None
+    if gup_flags & FOLL_WRITE and not pte_write(entry):
+        return None
+    page = pfn_to_page(pte_pfn(entry))
+    if gup_flags & FOLL_LONGTERM and gup_flags & FOLL_WRITE and vma_needs_dirty_tracking(vma):
+        return None
+    if not pte_write(entry) and gup_must_unshare(gup_flags, page, vma):
+        return None
+    try_grab_folio(page, gup_flags, mm)
+    page.flags |= PG_referenced
+    return page
 
 
 @linux("mm/gup.c")
@@ -137,6 +266,18 @@ def populate_vma_page_range(vma: vm_area_struct, start: int, end: int) -> int:
     if vma.vm_flags & VM_ACCESS_FLAGS:
         gup_flags |= FOLL_FORCE
     return __get_user_pages(vma.vm_mm, start, (end - start) >> PAGE_SHIFT, gup_flags)
+
+
+@linux("mm/gup.c")
+def faultin_page_range(mm: mm_struct, start: int, end: int, write: bool) -> int:
+    """Prefault part of [start, end), within one VMA, for reading or writing; pages done, or an error."""
+    vma = find_vma_intersection(mm, start, end)
+    if vma is None or vma.vm_start > start:
+        return -ENOMEM
+    gup_flags = FOLL_TOUCH | (FOLL_WRITE if write else 0)
+    if check_vma_flags(vma, gup_flags):
+        return -EINVAL
+    return __get_user_pages(mm, start, (min(end, vma.vm_end) - start) >> PAGE_SHIFT, gup_flags)
 
 
 @linux("mm/gup.c")

@@ -34,19 +34,20 @@ def INIT_LIST_HEAD(head: list_head) -> None:
 
 def list_add(new: list_head, head: list_head) -> None:
     """Insert ``new`` right after ``head``."""
-    _list_insert(new, head, head.next)
+    following = head.next
+    following.prev = new
+    new.next = following
+    new.prev = head
+    head.next = new
 
 
 def list_add_tail(new: list_head, head: list_head) -> None:
     """Insert ``new`` at the end of the list ``head``."""
-    _list_insert(new, head.prev, head)
-
-
-def _list_insert(new: list_head, prev: list_head, next_: list_head) -> None:
-    next_.prev = new
-    new.next = next_
-    new.prev = prev
-    prev.next = new
+    preceding = head.prev
+    head.prev = new
+    new.next = head
+    new.prev = preceding
+    preceding.next = new
 
 
 def list_del(entry: list_head) -> None:

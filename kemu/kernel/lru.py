@@ -9,7 +9,17 @@ that a fresh page shows one reference.
 
 from __future__ import annotations
 
-from kemu.kernel.flags import VM_LOCKED, VM_SPECIAL, PG_active, PG_lru, PG_mlocked, PG_referenced, PG_unevictable
+from kemu.kernel.flags import (
+    VM_LOCKED,
+    VM_SPECIAL,
+    PG_active,
+    PG_lru,
+    PG_mlocked,
+    PG_referenced,
+    PG_swapbacked,
+    PG_unevictable,
+)
+from kemu.kernel.mlock_folio import mlock_drain_local, mlock_folio_batch, mlock_new_folio
 from kemu.kernel.mm_inline import lruvec_add_folio, lruvec_del_folio
 from kemu.kernel.mm_types import folio, vm_area_struct
 from kemu.kernel.page_alloc import folio_get, folio_put
@@ -36,8 +46,9 @@ def folio_add_lru(folio: folio) -> None:
 def folio_add_lru_vma(folio: folio, vma: vm_area_struct) -> None:
     """The same for a page of ``vma``: in a locked VMA the page is unevictable from the start."""
     if vma.vm_flags & (VM_LOCKED | VM_SPECIAL) == VM_LOCKED:
-        folio.flags |= PG_mlocked
-    folio_add_lru(folio)
+        mlock_new_folio(folio)
+    else:
+        folio_add_lru(folio)
 
 
 @linux("mm/swap.c")
@@ -61,19 +72,31 @@ def lru_add(folio: folio) -> None:
 def lru_add_drain() -> None:
     """Empty the batches of this CPU; those of other CPUs stay."""
     lru_add_drain_cpu(system.cpu)
+    mlock_drain_local()
+
+
+@linux("mm/swap.c")
+def lru_add_drain_all() -> None:
+    """Empty the batches of every CPU."""
+    for cpu in system.cpus:
+        lru_add_drain_cpu(cpu)
+        if cpu.mlock_fbatch:
+            mlock_folio_batch(cpu)
 
 
 @linux("mm/swap.c")
 def lru_add_drain_cpu(cpu: percpu) -> None:
-    """Empty the batches of ``cpu``: additions, then activations."""
+    """Empty the batches of ``cpu``: additions, then lazily freed pages, then activations."""
     if cpu.lru_add:
         folio_batch_move_lru(cpu)
-    batch = cpu.lru_activate
-    if batch:
-        cpu.lru_activate = ()
-        for folio in batch:
-            lru_activate(folio)
-            folio_put(folio)
+    batch, cpu.lru_lazyfree = cpu.lru_lazyfree, ()
+    for folio in batch:
+        lru_lazyfree(folio)
+        folio_put(folio)
+    batch, cpu.lru_activate = cpu.lru_activate, ()
+    for folio in batch:
+        lru_activate(folio)
+        folio_put(folio)
 
 
 def lru_activate(folio: folio) -> None:
@@ -81,6 +104,34 @@ def lru_activate(folio: folio) -> None:
     if folio.flags & PG_lru and not folio.flags & (PG_active | PG_unevictable):
         lruvec_del_folio(folio)
         folio.flags |= PG_active
+        lruvec_add_folio(folio)
+
+
+def folio_deactivate(folio: folio) -> None:
+    """Move an active page to its inactive list."""
+    if folio.flags & PG_lru and folio.flags & PG_active and not folio.flags & PG_unevictable:
+        lruvec_del_folio(folio)
+        folio.flags &= ~PG_active
+        lruvec_add_folio(folio)
+
+
+@linux("mm/swap.c")
+def folio_mark_lazyfree(folio: folio) -> None:
+    """MADV_FREE: the page may be dropped without being written anywhere, unless it is written again before."""
+    if not folio.flags & PG_swapbacked or folio.flags & PG_unevictable:
+        return
+    cpu = system.cpu
+    folio_get(folio)
+    cpu.lru_lazyfree += (folio,)
+    if len(cpu.lru_lazyfree) == PAGEVEC_SIZE or not system.sysctl.lru_batch:
+        lru_add_drain_cpu(cpu)
+
+
+def lru_lazyfree(folio: folio) -> None:
+    """Move the page to the inactive file list, as one that needs no swap (callback of the batch)."""
+    if folio.flags & PG_lru and folio.flags & PG_swapbacked and not folio.flags & PG_unevictable:
+        lruvec_del_folio(folio)
+        folio.flags &= ~(PG_active | PG_referenced | PG_swapbacked)
         lruvec_add_folio(folio)
 
 

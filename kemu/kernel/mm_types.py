@@ -48,7 +48,7 @@ class page(list_head):
     ``_refcount`` counts references, 0 = free.  ``_mapcount`` counts page-table entries minus 1, -1 = not mapped.
     ``mapping`` is an ``anon_vma`` (anonymous), an ``address_space`` (file) or None; C keeps the two apart by the low bit of the
     pointer, here the class does.  ``page_type`` is PGTY_buddy (then ``private`` is the block's order), PGTY_table, or 0.
-    ``ptl`` is the lock of a page table (1 = held)."""
+    ``ptl`` is the lock of a page table (1 = held); ``mlock_count`` how many locked mappings hold it on the unevictable list."""
 
     pfn: int = attrs.field(kw_only=True)
     flags: int = 0
@@ -59,6 +59,7 @@ class page(list_head):
     private: int = 0
     page_type: int = 0
     ptl: int = 0
+    mlock_count: int = 0
 
     def __repr__(self) -> str:
         return f"page({self.pfn:#x})"
@@ -137,7 +138,7 @@ class anon_vma_chain:
 @attrs.frozen
 class vm_operations_struct:
     """What kind of memory a VMA maps.  ``fault(vmf)`` and ``map_pages(vmf, start, end)`` return VM_FAULT bits, ``page_mkwrite``
-    too; each may be absent."""
+    too; ``may_split(vma, addr)`` 0 or a negative error; each may be absent."""
 
     name: str
     fault: Callable[[vm_fault], int] | None = None
@@ -145,20 +146,23 @@ class vm_operations_struct:
     page_mkwrite: Callable[[vm_fault], int] | None = None
     open: Callable[[vm_area_struct], None] | None = None
     close: Callable[[vm_area_struct], None] | None = None
+    may_split: Callable[[vm_area_struct, int], int] | None = None
 
 
 
 class vm_fault:
     """The state of one fault on its way through the handlers (``struct vm_fault``).  Not journalled: it lives on the stack.
 
-    ``pmd``/``pte`` are physical addresses of entries, 0 = none; ``orig_pte`` the entry that was seen (u64)."""
+    ``mm`` is ``vmf->vma->vm_mm``; ``pmd``/``pte`` are physical addresses of entries, 0 = none; ``orig_pte`` the entry that was
+    seen (u64)."""
 
     __slots__ = (
-        "vma", "address", "real_address", "pgoff", "flags", "pmd", "pte", "orig_pte", "page", "cow_page",
+        "vma", "mm", "address", "real_address", "pgoff", "flags", "pmd", "pte", "orig_pte", "page", "cow_page",
     )  # fmt: skip
 
     def __init__(self, vma: vm_area_struct, address: int, flags: int) -> None:
         self.vma = vma
+        self.mm = vma.vm_mm
         self.real_address = address
         self.address = address & PAGE_MASK
         self.pgoff = vma.vm_pgoff + ((self.address - vma.vm_start) >> PAGE_SHIFT)
@@ -168,11 +172,6 @@ class vm_fault:
         self.orig_pte = 0
         self.page: page | None = None
         self.cow_page: page | None = None
-
-    @property
-    def mm(self) -> mm_struct:
-        """``vmf->vma->vm_mm``."""
-        return self.vma.vm_mm
 
 
 # ---------------------------------------------------------------- mm
@@ -314,7 +313,7 @@ class super_operations:
 @struct
 class inode:
     """A file's object.  ``kind``: memfd, tmpfs, shm (these keep their pages as memory) or disk (pages can be read again from
-    ``disk``, page index -> bytes).  ``i_size`` in bytes."""
+    ``disk``, page index -> bytes), or pipe: ``pipe_bufs`` (page, offset, bytes) in order.  ``i_size`` in bytes."""
 
     i_ino: int
     kind: str
@@ -325,6 +324,7 @@ class inode:
     s_op: super_operations | None = None
     disk: Table[int, bytes] = attrs.Factory(lambda: Table("disk"))
     noreserve: bool = False
+    pipe_bufs: tuple[tuple[page, int, int], ...] = ()
 
     def __repr__(self) -> str:
         return f"inode#{self.i_ino}"
@@ -336,13 +336,14 @@ FMODE_WRITE = 2
 
 @struct
 class file:
-    """An open file.  ``f_path`` as /proc shows it."""
+    """An open file.  ``f_path`` as /proc shows it; ``prev_pos`` (``f_ra.prev_pos``) where the last read of a disk file ended."""
 
     f_inode: inode
     f_mapping: address_space
     f_mode: int
     f_path: str
     f_count: int = 1
+    prev_pos: int = -1
 
     def __repr__(self) -> str:
         return f"file({self.f_path})"

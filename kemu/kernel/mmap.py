@@ -14,6 +14,7 @@ from kemu.kernel.flags import (
     VM_ACCOUNT,
     VM_DONTDUMP,
     VM_DROPPABLE,
+    VM_EXEC,
     VM_GROWSDOWN,
     VM_LOCKED,
     VM_LOCKED_MASK,
@@ -23,6 +24,7 @@ from kemu.kernel.flags import (
     VM_MAYWRITE,
     VM_NOHUGEPAGE,
     VM_NORESERVE,
+    VM_READ,
     VM_SHARED,
     VM_SPECIAL,
     VM_WIPEONFORK,
@@ -82,6 +84,7 @@ from kemu.kernel.vma import (
     neighbours,
     vm_area_alloc,
     vma_link,
+    vma_lookup,
     vma_merge_new_range,
     vma_merge_struct,
     vma_set_page_prot,
@@ -291,3 +294,35 @@ def _merge_or_new(
             return error
     vma_link(mm, vma)
     return vma
+
+
+def do_remap_file_pages(start: int, size: int, prot: int, pgoff: int, flags: int) -> int:
+    """remap_file_pages(2), emulated by an ordinary mapping of other pages of the same file; 0 or a negative error."""
+    mm = current_mm()
+    start &= PAGE_MASK
+    size &= PAGE_MASK
+    if prot or start + size <= start or start + size > U64 or pgoff + (size >> PAGE_SHIFT) > U64:
+        return -EINVAL
+    mmap_write_lock(mm)
+    vma = vma_lookup(mm, start)
+    populate, ret = 0, -EINVAL
+    if vma is not None and vma.vm_flags & VM_SHARED and vma.vm_file is not None and _one_file(mm, vma, start + size):
+        rights = vma.vm_flags & (VM_READ | VM_WRITE | VM_EXEC)
+        kind = flags & MAP_NONBLOCK | MAP_SHARED | MAP_FIXED | MAP_POPULATE
+        kind |= MAP_LOCKED if vma.vm_flags & VM_LOCKED else 0
+        ret, populate = do_mmap(vma.vm_file, start, size, rights, kind, 0, pgoff)
+    mmap_write_unlock(mm)
+    if populate:
+        __mm_populate(ret, populate, True)
+    return min(ret, 0)
+
+
+def _one_file(mm: mm_struct, vma: vm_area_struct, end: int) -> bool:
+    """True if up to ``end`` everything is mapped from the file of ``vma`` with the same flags."""
+    at = vma.vm_end
+    while at < end:
+        next = vma_lookup(mm, at)
+        if next is None or next.vm_file is not vma.vm_file or next.vm_flags != vma.vm_flags:
+            return False
+        at = next.vm_end
+    return True

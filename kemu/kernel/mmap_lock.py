@@ -10,7 +10,8 @@ Locks are state: a CPU that must wait for one cannot run.
 from __future__ import annotations
 
 from kemu.errors import KernelBug
-from kemu.kernel.mm_types import mm_struct, vm_area_struct
+from kemu.kernel.flags import FAULT_FLAG_VMA_LOCK
+from kemu.kernel.mm_types import mm_struct, vm_area_struct, vm_fault
 from kemu.machine.atomic import atomic_dec, atomic_inc
 from kemu.trace.frames import linux
 from kemu.trace.steps import step
@@ -57,3 +58,11 @@ def lock_vma_under_rcu(mm: mm_struct, address: int) -> vm_area_struct | None:
 def vma_end_read(vma: vm_area_struct) -> None:
     """The fault is done with the VMA."""
     atomic_dec(vma, "vm_refcnt")
+
+
+def release_fault_lock(vmf: vm_fault) -> None:
+    """Release what the fault holds, the VMA or the whole address space: it is about to wait, and will run again."""
+    if vmf.flags & FAULT_FLAG_VMA_LOCK:
+        vma_end_read(vmf.vma)
+    else:
+        mmap_read_unlock(vmf.mm)

@@ -13,7 +13,7 @@ from kemu.kernel.mman import EINVAL, ENOMEM, EPERM
 from kemu.kernel.mmap_lock import mmap_write_lock, mmap_write_unlock
 from kemu.kernel.system import current_mm, system
 from kemu.kernel.uaccess import task_size_max
-from kemu.kernel.util import get_mm_rss, vm_stat_account, vm_unacct_memory
+from kemu.kernel.util import update_hiwater, vm_stat_account, vm_unacct_memory
 from kemu.kernel.vma import __split_vma, find_vma_intersection, neighbours, remove_vma, vma_iter_clear, vmas_in
 from kemu.kernel.zap import free_pgtables, tlb_finish_mmu, tlb_gather_mmu, unmap_vmas
 from kemu.trace.frames import linux
@@ -80,13 +80,6 @@ def vms_clear_ptes(vms: vma_munmap_struct) -> None:
     unmap_vmas(tlb, vms.vmas, vms.vmas[0].vm_start, vms.vmas[-1].vm_end)
     free_pgtables(tlb, vms.vmas, floor, ceiling)
     tlb_finish_mmu(tlb)
-
-
-def update_hiwater(mm: mm_struct) -> None:
-    """Remember the peaks before something is given back."""
-    rss = get_mm_rss(mm)
-    mm.hiwater_rss = max(mm.hiwater_rss, rss)
-    mm.hiwater_vm = max(mm.hiwater_vm, mm.total_vm)
 
 
 def vms_clean_up_area(vms: vma_munmap_struct) -> None:

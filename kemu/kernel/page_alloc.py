@@ -45,6 +45,12 @@ def folio_ref_add(folio: folio, nr: int) -> None:
     atomic_add_return(folio, "_refcount", nr)
 
 
+def folio_put_refs(folio: folio, nr: int) -> None:
+    """Drop ``nr`` references at once."""
+    if not atomic_add_return(folio, "_refcount", -nr):
+        __folio_put(folio)
+
+
 def folio_put(folio: folio) -> None:
     """Drop a reference; the last one frees the page."""
     if atomic_dec_and_test(folio, "_refcount"):
@@ -139,6 +145,7 @@ def __rmqueue_smallest(order: int) -> page | None:
             page: folio = head.next
             _del_page_from_free_list(page, high)
             expand(page, order, high)
+            account_freepages(-(1 << order))
             return page
     return None
 
@@ -152,11 +159,7 @@ def expand(page: page, low: int, high: int) -> None:
 
 
 def prep_new_page(page: page, order: int, gfp: int) -> None:
-    """Clear what the last owner left in ``struct page`` and, if asked, in the frames."""
-    page.flags = 0
-    page.private = 0
-    page.mapping = None
-    page.index = 0
+    """Zero the frames if asked to.  ``struct page`` is clean already: whoever freed the page saw to that."""
     system.vmstat.PGALLOC += 1 << order
     if gfp & GFP_ZERO:
         for pfn in range(page.pfn, page.pfn + (1 << order)):
@@ -166,9 +169,8 @@ def prep_new_page(page: page, order: int, gfp: int) -> None:
 def _del_page_from_free_list(page: page, order: int) -> None:
     list_del(page)
     page.page_type = 0
-    area = system.zone.free_area[order]
-    area.nr_free -= 1
-    system.zone.nr_free_pages -= 1 << order
+    page.private = 0
+    system.zone.free_area[order].nr_free -= 1
 
 
 def _add_to_free_list(page: page, order: int) -> None:
@@ -177,7 +179,11 @@ def _add_to_free_list(page: page, order: int) -> None:
     area = system.zone.free_area[order]
     list_add(page, area.free_list)
     area.nr_free += 1
-    system.zone.nr_free_pages += 1 << order
+
+
+def account_freepages(nr: int) -> None:
+    """``nr`` frames more (or less, below 0) are free."""
+    system.zone.nr_free_pages += nr
 
 
 # ---------------------------------------------------------------- freeing
@@ -197,6 +203,7 @@ def free_frozen_pages(page: page, order: int) -> None:
 @linux("mm/page_alloc.c")
 def __free_one_page(page: page, order: int) -> None:
     """Join with the buddy while it is free and whole, then put the block on its list."""
+    account_freepages(1 << order)
     pfn = page.pfn
     while order < MAX_ORDER:
         buddy = system.mem_map.get(pfn ^ (1 << order))

@@ -242,10 +242,12 @@ def level_shifts(geometry: Geometry) -> dict[str, int]:
 
 
 def _offset(entry_pa: int, shift: int, address: int) -> int:
-    """The entry for ``address`` in the table to which the entry at ``entry_pa`` points."""
+    """The entry for ``address`` in the table to which the entry at ``entry_pa`` points; 0 if that is empty."""
+    entry = system.phys.load(entry_pa)
+    if not entry:
+        return 0
     bits = system.bits
-    table = (system.phys.load(entry_pa) & bits.pfn_mask) >> bits.pfn_shift << PAGE_SHIFT
-    return table + ((address >> shift) & 511) * 8
+    return ((entry & bits.pfn_mask) >> bits.pfn_shift << PAGE_SHIFT) + ((address >> shift) & 511) * 8
 
 
 def pgd_offset(mm: mm_struct, address: int) -> int:
@@ -270,8 +272,6 @@ def pmd_offset(pud: int, address: int) -> int:
 
 def pte_offset_map(pmd: int, address: int) -> int:
     """The PTE, or 0 if there is no table."""
-    if not system.phys.load(pmd):
-        return 0
     return _offset(pmd, PAGE_SHIFT, address)
 
 
@@ -303,23 +303,26 @@ def entry_none(entry_pa: int) -> bool:
 
 def p4d_alloc(mm: mm_struct, pgd: int, address: int) -> int:
     """The P4D entry, making its table if needed; 0 when out of memory."""
-    if system.p4d_shift and entry_none(pgd) and __p4d_alloc(mm, pgd):
-        return 0
-    return p4d_offset(pgd, address)
+    p4d = p4d_offset(pgd, address)
+    if not p4d and not __p4d_alloc(mm, pgd):
+        p4d = p4d_offset(pgd, address)
+    return p4d
 
 
 def pud_alloc(mm: mm_struct, p4d: int, address: int) -> int:
     """The PUD entry, making its table if needed; 0 when out of memory."""
-    if system.pud_shift and entry_none(p4d) and __pud_alloc(mm, p4d):
-        return 0
-    return pud_offset(p4d, address)
+    pud = pud_offset(p4d, address)
+    if not pud and not __pud_alloc(mm, p4d):
+        pud = pud_offset(p4d, address)
+    return pud
 
 
 def pmd_alloc(mm: mm_struct, pud: int, address: int) -> int:
     """The PMD entry, making its table if needed; 0 when out of memory."""
-    if entry_none(pud) and __pmd_alloc(mm, pud):
-        return 0
-    return pmd_offset(pud, address)
+    pmd = pmd_offset(pud, address)
+    if not pmd and not __pmd_alloc(mm, pud):
+        pmd = pmd_offset(pud, address)
+    return pmd
 
 
 def pte_alloc(mm: mm_struct, pmd: int) -> bool:

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from kemu.kernel.filemap import cached_page, folio_mark_dirty, read_folio
 from kemu.kernel.files import is_shmem
+from kemu.kernel.flags import PG_referenced
 from kemu.kernel.lru import folio_mark_accessed
 from kemu.kernel.mm_types import PAGE_SHIFT, PAGE_SIZE, file, folio, inode
 from kemu.kernel.mman import EFAULT, EINVAL, ENOSPC
 from kemu.kernel.shmem import shmem_get_folio_gfp
 from kemu.kernel.system import system
-from kemu.kernel.uaccess import copy_from_user, copy_to_user
+from kemu.kernel.truncate import pagecache_isize_extended
+from kemu.kernel.uaccess import copy_from_user_inatomic, copy_to_user, fault_in_readable
+from kemu.trace.frames import linux
 
 
 def generic_file_read(file: file, addr: int, count: int, pos: int) -> int:
@@ -24,7 +27,7 @@ def generic_file_read(file: file, addr: int, count: int, pos: int) -> int:
     count = max(0, min(count, node.i_size - pos))
     done = 0
     while done < count:
-        data = _file_bytes(node, pos + done, count - done)
+        data = _file_bytes(file, pos + done, count - done)
         left = copy_to_user(addr + done, data)
         done += len(data) - left
         if left:
@@ -32,49 +35,65 @@ def generic_file_read(file: file, addr: int, count: int, pos: int) -> int:
     return done
 
 
-def _file_bytes(node: inode, pos: int, count: int) -> bytes:
+def _file_bytes(file: file, pos: int, count: int) -> bytes:
     """The bytes of one page of the file from ``pos``."""
+    node = file.f_inode
     offset = pos % PAGE_SIZE
     size = min(count, PAGE_SIZE - offset)
     page = cached_page(node, pos >> PAGE_SHIFT)
     if page is None:
         return bytes(size)
-    folio_mark_accessed(page)
+    if offset == 0 if is_shmem(node) else pos >> PAGE_SHIFT != (file.prev_pos - 1) >> PAGE_SHIFT:
+        folio_mark_accessed(page)
+    file.prev_pos = pos + size
     return system.phys.read((page.pfn << PAGE_SHIFT) + offset, size)
 
 
-def generic_file_write(file: file, addr: int, count: int, pos: int) -> int:
-    """Copy up to ``count`` bytes of user memory to file offset ``pos``; bytes done, or an error if none."""
-    node = file.f_inode
+@linux("mm/filemap.c")
+def generic_perform_write(file: file, addr: int, count: int, pos: int) -> int:
+    """Copy up to ``count`` bytes of user memory to file offset ``pos``; bytes done, or an error if none.
+
+    The page of the file is there before the bytes are: a page of the file may itself be the source, so the copy is made
+    without faults, and what was missing is faulted in between two attempts.  A file can grow to ``pos`` by an attempt that
+    copied nothing."""
     if pos < 0:
         return -EINVAL
     done = 0
     while done < count:
-        offset = (pos + done) % PAGE_SIZE
-        data, _ = copy_from_user(addr + done, min(count - done, PAGE_SIZE - offset))
-        if not data:
-            return done or -EFAULT
-        if not write_to_cache(node, pos + done, data):
+        size = min(count - done, PAGE_SIZE - (pos + done) % PAGE_SIZE)
+        folio = write_begin(file.f_inode, (pos + done) >> PAGE_SHIFT)
+        if folio is None:
             return done or -ENOSPC
-        done += len(data)
-        if len(data) < min(count - done + len(data), PAGE_SIZE - offset):
-            return done
+        copied = copy_from_user_inatomic(addr + done, size)
+        write_end(file.f_inode, folio, pos + done, copied)
+        if not copied and fault_in_readable(addr + done, size) == size:
+            return done or -EFAULT
+        done += len(copied)
     return done
 
 
-def write_to_cache(node: inode, pos: int, data: bytes) -> bool:
-    """Store ``data`` (within one page) in the page cache and mark the page dirty; False when out of memory."""
-    index = pos >> PAGE_SHIFT
-    page = cached_page(node, index)
-    if page is None:
-        page = shmem_get_folio_gfp(node, index) if is_shmem(node) else _new_disk_page(node, index)
-    if page is None:
-        return False
-    system.phys.write((page.pfn << PAGE_SHIFT) + pos % PAGE_SIZE, data)
-    folio_mark_dirty(page)
-    folio_mark_accessed(page)
+def write_begin(node: inode, index: int) -> folio | None:
+    """The page at ``index``, made if need be (``a_ops->write_begin``); None when out of memory."""
+    folio = cached_page(node, index)
+    if not is_shmem(node):
+        return folio or _new_disk_page(node, index)
+    if folio is not None:
+        folio_mark_accessed(folio)
+        return folio
+    folio = shmem_get_folio_gfp(node, index)
+    if folio is not None:
+        folio.flags |= PG_referenced
+    return folio
+
+
+def write_end(node: inode, folio: folio, pos: int, data: bytes) -> None:
+    """``data`` came to lie at ``pos`` in the page: it is dirty, and the file ends there at least (``a_ops->write_end``)."""
+    system.phys.write((folio.pfn << PAGE_SHIFT) + pos % PAGE_SIZE, data)
+    if data or is_shmem(node):
+        folio_mark_dirty(folio)
+    if pos > node.i_size:
+        pagecache_isize_extended(node, node.i_size, pos)
     node.i_size = max(node.i_size, pos + len(data))
-    return True
 
 
 def _new_disk_page(node: inode, index: int) -> folio | None:

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kemu.kernel.flags import VM_DROPPABLE, VM_EXEC, VM_FAULT_OOM, VM_READ, VM_WRITE, PG_anon_exclusive, PG_swapbacked
+from kemu.kernel.mlock_folio import mlock_vma_folio, munlock_vma_folio
 from kemu.kernel.mm_types import (
     PAGE_SHIFT,
     address_space,
@@ -229,9 +230,10 @@ def folio_move_anon_rmap(folio: folio, vma: vm_area_struct) -> None:
     folio.mapping = vma.anon_vma
 
 
-def folio_add_file_rmap_pte(folio: folio) -> None:
+def folio_add_file_rmap_pte(folio: folio, vma: vm_area_struct) -> None:
     """One more entry maps a page of the page cache."""
     atomic_inc_and_test(folio, "_mapcount")
+    mlock_vma_folio(folio, vma)
 
 
 def folio_dup_file_rmap_pte(folio: folio) -> None:
@@ -250,9 +252,10 @@ def folio_try_dup_anon_rmap_pte(folio: folio, maybe_pinned: bool) -> bool:
     return True
 
 
-def folio_remove_rmap_pte(folio: folio) -> None:
+def folio_remove_rmap_pte(folio: folio, vma: vm_area_struct) -> None:
     """One entry less maps the page."""
     atomic_add_negative(folio, "_mapcount", -1)
+    munlock_vma_folio(folio, vma)
 
 
 def folio_maybe_dma_pinned(folio: folio) -> bool:

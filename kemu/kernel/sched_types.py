@@ -97,7 +97,8 @@ class pt_regs:
 class task_struct:
     """A task: a process or a thread (include/linux/sched.h).  ``mm`` is the address space it owns, ``active_mm`` the one whose
     tables are loaded while it runs.  ``vfork_done`` is the parent that waits for this child; ``blocked_in`` names the call in
-    which the task waits, ``restart_block`` is how it goes on when woken."""
+    which the task waits, ``restart_block`` is how it goes on when woken;
+    ``io_buffers`` the (address, page) that it has pinned for good (io_uring's registered buffers)."""
 
     pid: int
     tgid: int
@@ -130,6 +131,7 @@ class task_struct:
     blocked_in: str = ""
     restart_block: tuple[Any, ...] = ()
     usage: int = 2
+    io_buffers: tuple[tuple[int, page], ...] = ()
     trap_nr: int = 0
     error_code: int = 0
     cr2: int = 0
@@ -194,7 +196,8 @@ class percpu:
     ctxs: Table[int, tuple[int, int]] = attrs.Factory(lambda: Table("ctxs"))
     lru_add: tuple[page, ...] = ()
     lru_activate: tuple[page, ...] = ()
-    mlock_fbatch: tuple[page, ...] = ()
+    mlock_fbatch: tuple[tuple[page, int], ...] = ()
+    lru_lazyfree: tuple[page, ...] = ()
 
 
 @struct
@@ -225,7 +228,8 @@ class sysctl:
 
 @struct
 class counters:
-    """Where the next pid, ids of objects and commit charge come from."""
+    """Where the next pid, ids of objects and commit charge come from; ``random`` is the seed of the random numbers and how
+    many words were drawn from it."""
 
     last_pid: int = 2
     next_mm: int = 1
@@ -233,3 +237,4 @@ class counters:
     next_anon_vma: int = 1
     next_ino: int = 1
     vm_committed_as: int = 0
+    random: tuple[int, int] = (0, 0)

@@ -7,21 +7,39 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from kemu.kernel.brk import sys_brk
 from kemu.kernel.exec import do_execve
 from kemu.kernel.exit import do_exit, do_group_exit, kernel_wait4
 from kemu.kernel.files import do_open, fd_install, fget
+from kemu.kernel.flags import VM_LOCKED, VM_LOCKONFAULT
 from kemu.kernel.fork import kernel_clone
+from kemu.kernel.madvise import do_madvise
+from kemu.kernel.mincore import do_mincore, do_mseal, do_msync
+from kemu.kernel.mlock import MLOCK_ONFAULT, do_mlock, do_mlockall, do_munlock, do_munlockall
 from kemu.kernel.mm_types import FMODE_READ, FMODE_WRITE, PAGE_SHIFT, PAGE_SIZE
-from kemu.kernel.mman import CLONE_VFORK, CLONE_VM, CSIGNAL, EBADF, EINVAL, ERESTARTSYS, ESRCH
-from kemu.kernel.mmap import ksys_mmap_pgoff
+from kemu.kernel.mman import CLONE_VFORK, CLONE_VM, CSIGNAL, EBADF, EFAULT, EINVAL, ERESTARTSYS, ESRCH
+from kemu.kernel.mmap import do_remap_file_pages, ksys_mmap_pgoff
 from kemu.kernel.mprotect import do_mprotect_pkey
+from kemu.kernel.mremap import do_mremap
 from kemu.kernel.munmap import __vm_munmap
-from kemu.kernel.readwrite import generic_file_read, generic_file_write
+from kemu.kernel.process_vm import (
+    io_register_buffer,
+    io_unregister_buffer,
+    mem_rw,
+    new_pipe,
+    pipe_read,
+    process_vm_rw,
+    vmsplice,
+)
+from kemu.kernel.readwrite import generic_file_read, generic_perform_write
 from kemu.kernel.sched_types import siginfo
 from kemu.kernel.shmem import memfd_create
 from kemu.kernel.signal import NSIG, SI_USER, SIGCHLD, SIGKILL, SIGSTOP, group_send_sig_info
 from kemu.kernel.system import current, system
+from kemu.kernel.truncate import do_truncate, generic_fadvise, vfs_fallocate
+from kemu.kernel.uaccess import copy_to_user
 from kemu.kernel.vma import fput
+from kemu.kernel.writeback import vfs_fsync
 
 
 def sys_mmap(addr: int, length: int, prot: int, flags: int, fd: int = -1, off: int = 0) -> int:
@@ -142,14 +160,146 @@ def sys_execve(path: str, argv: list[bytes], envp: list[bytes] | None = None) ->
 
 
 def sys_ftruncate(fd: int, size: int) -> int:
-    """ftruncate(2), growing only: shrinking needs the truncation of mappings."""
+    """ftruncate(2)."""
     file = fget(fd)
     if file is None:
         return -EBADF
-    if not file.f_mode & FMODE_WRITE or size < file.f_inode.i_size:
+    if not file.f_mode & FMODE_WRITE or size < 0:
         return -EINVAL
-    file.f_inode.i_size = size
-    return 0
+    return do_truncate(file.f_inode, size)
+
+
+def sys_fallocate(fd: int, mode: int, offset: int, length: int) -> int:
+    """fallocate(2)."""
+    file = fget(fd)
+    if file is None or not file.f_mode & FMODE_WRITE:
+        return -EBADF
+    return vfs_fallocate(file.f_inode, mode, offset, length)
+
+
+def sys_fsync(fd: int) -> int:
+    """fsync(2)."""
+    file = fget(fd)
+    return -EBADF if file is None else vfs_fsync(file.f_inode)
+
+
+def sys_fadvise64(fd: int, offset: int, length: int, advice: int) -> int:
+    """posix_fadvise(2)."""
+    file = fget(fd)
+    return -EBADF if file is None else generic_fadvise(file.f_inode, offset, length, advice)
+
+
+def sys_mremap(addr: int, old_len: int, new_len: int, flags: int, new_addr: int = 0) -> int:
+    """mremap(2): the address."""
+    return do_mremap(addr, old_len, new_len, flags, new_addr)
+
+
+def sys_madvise(start: int, length: int, advice: int) -> int:
+    """madvise(2)."""
+    return do_madvise(start, length, advice)
+
+
+def sys_mlock(start: int, length: int) -> int:
+    """mlock(2)."""
+    return do_mlock(start, length, VM_LOCKED)
+
+
+def sys_mlock2(start: int, length: int, flags: int) -> int:
+    """mlock2(2)."""
+    if flags & ~MLOCK_ONFAULT:
+        return -EINVAL
+    return do_mlock(start, length, VM_LOCKED | (VM_LOCKONFAULT if flags else 0))
+
+
+def sys_munlock(start: int, length: int) -> int:
+    """munlock(2)."""
+    return do_munlock(start, length)
+
+
+def sys_mlockall(flags: int) -> int:
+    """mlockall(2)."""
+    return do_mlockall(flags)
+
+
+def sys_munlockall() -> int:
+    """munlockall(2)."""
+    return do_munlockall()
+
+
+def sys_mincore(start: int, length: int, vec: int) -> int:
+    """mincore(2): one byte a page is stored at ``vec``."""
+    error, resident = do_mincore(start, length)
+    if error:
+        return error
+    return -EFAULT if copy_to_user(vec, resident) else 0
+
+
+def sys_msync(start: int, length: int, flags: int) -> int:
+    """msync(2)."""
+    return do_msync(start, length, flags)
+
+
+def sys_mseal(start: int, length: int, flags: int = 0) -> int:
+    """mseal(2)."""
+    return do_mseal(start, length, flags)
+
+
+def sys_remap_file_pages(start: int, size: int, prot: int, pgoff: int, flags: int) -> int:
+    """remap_file_pages(2)."""
+    return do_remap_file_pages(start, size, prot, pgoff, flags)
+
+
+def sys_pkey_mprotect(addr: int, length: int, prot: int, pkey: int) -> int:
+    """pkey_mprotect(2): there are no protection keys, so only -1 is one."""
+    return do_mprotect_pkey(addr, length, prot) if pkey == -1 else -EINVAL
+
+
+def sys_process_vm_readv(pid: int, local: int, remote: int, size: int, flags: int = 0) -> int:
+    """process_vm_readv(2) of one range."""
+    return process_vm_rw(pid, local, remote, size, flags, write=False)
+
+
+def sys_process_vm_writev(pid: int, local: int, remote: int, size: int, flags: int = 0) -> int:
+    """process_vm_writev(2) of one range."""
+    return process_vm_rw(pid, local, remote, size, flags, write=True)
+
+
+def sys_memread(pid: int, local: int, addr: int, size: int) -> int:
+    """pread(2) on /proc/PID/mem."""
+    return mem_rw(pid, local, addr, size, write=False)
+
+
+def sys_memwrite(pid: int, local: int, addr: int, size: int) -> int:
+    """pwrite(2) on /proc/PID/mem."""
+    return mem_rw(pid, local, addr, size, write=True)
+
+
+def sys_pin(addr: int, size: int) -> int:
+    """io_uring_register(2) with a buffer: a long-term pin."""
+    return io_register_buffer(addr, size)
+
+
+def sys_unpin(addr: int, size: int) -> int:
+    """Take the registered buffer back."""
+    return io_unregister_buffer(addr, size)
+
+
+def sys_pipe() -> int:
+    """pipe(2), reduced to one descriptor for both ends."""
+    return fd_install(new_pipe())
+
+
+def sys_vmsplice(fd: int, addr: int, size: int) -> int:
+    """vmsplice(2) of one range into a pipe."""
+    return vmsplice(fd, addr, size)
+
+
+def sys_read(fd: int, addr: int, count: int) -> int:
+    """read(2) from a pipe."""
+    file = fget(fd)
+    if file is None or file.f_inode.kind != "pipe":
+        return -EBADF
+    return pipe_read(file, addr, count)
 
 
 def sys_pread(fd: int, addr: int, count: int, pos: int) -> int:
@@ -165,10 +315,11 @@ def sys_pwrite(fd: int, addr: int, count: int, pos: int) -> int:
     file = fget(fd)
     if file is None or not file.f_mode & FMODE_WRITE:
         return -EBADF
-    return generic_file_write(file, addr, count, pos)
+    return generic_perform_write(file, addr, count, pos)
 
 
 SYSCALLS: dict[str, Callable[..., int]] = {
-    name[4:]: function for name, function in list(globals().items()) if name.startswith("sys_")
+    "brk": sys_brk,
+    **{name[4:]: function for name, function in list(globals().items()) if name.startswith("sys_")},
 }
 """Every system call by name."""

@@ -19,8 +19,9 @@ from kemu.trace.barrier import Table
 
 class System:
     """The globals.  ``cpu`` is the CPU that executes; ``mem_map`` holds the ``struct page`` of every frame that was ever
-    looked at; ``delivered`` the signals that tasks took since the caller emptied it; the last four are the hooks
-    through which lower modules call upwards (filled at boot)."""
+    looked at; ``vdso_pfn`` is the first of the kernel's frames that programs get to see (vdso.py); ``delivered`` the
+    signals that tasks took since the caller emptied it; the last four are the hooks through which lower modules call
+    upwards (filled at boot)."""
 
     phys: PhysMem
     geometry: Geometry
@@ -40,6 +41,7 @@ class System:
     tasks: Table[int, task_struct]
     files: Table[str, inode]
     zero_pfn: int
+    vdso_pfn: int
     vmstat: vm_event_state
     sysctl: sysctl
     counters: counters

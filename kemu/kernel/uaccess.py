@@ -11,7 +11,7 @@ While it copies, the kernel opens the door that SMAP keeps shut (``stac`` ... ``
 from __future__ import annotations
 
 from kemu.kernel.mm_types import PAGE_SIZE
-from kemu.kernel.system import system
+from kemu.kernel.system import current, system
 from kemu.machine.mmu import READ, WRITE, access
 from kemu.trace.frames import linux
 
@@ -19,6 +19,11 @@ from kemu.trace.frames import linux
 def task_size_max() -> int:
     """The first address that is not the user's."""
     return (1 << (system.geometry.va_bits - 1)) - PAGE_SIZE
+
+
+def default_map_window() -> int:
+    """The end of what mappings and stacks use unless a hint asks for more: 47 bits, or all of a smaller address space."""
+    return min((1 << 47) - PAGE_SIZE, task_size_max())
 
 
 def access_ok(addr: int, size: int) -> bool:
@@ -62,6 +67,28 @@ def copy_from_user(addr: int, size: int) -> tuple[bytes, int]:
     return data, size - len(data)
 
 
+def copy_from_user_inatomic(addr: int, size: int) -> bytes:
+    """The bytes at ``addr`` that can be read without taking a fault (``__copy_from_user_inatomic`` under pagefault_disable)."""
+    task = current()
+    task.pagefault_disabled += 1
+    data, _ = copy_from_user(addr, size)
+    task.pagefault_disabled -= 1
+    return data
+
+
+@linux("mm/gup.c")
+def fault_in_readable(uaddr: int, size: int) -> int:
+    """Touch each page of [uaddr, uaddr+size) for reading; the number of bytes from the first that cannot be read on."""
+    if not access_ok(uaddr, size):
+        return size
+    at = uaddr
+    while at < uaddr + size:
+        if copy_from_user(at, 1)[1]:
+            return uaddr + size - at
+        at = (at | PAGE_SIZE - 1) + 1
+    return 0
+
+
 def _in_page(addr: int, size: int) -> int:
     """How many of ``size`` bytes from ``addr`` lie in its page."""
     return min(size, PAGE_SIZE - addr % PAGE_SIZE)
@@ -70,3 +97,27 @@ def _in_page(addr: int, size: int) -> int:
 def put_user(value: int, addr: int, size: int = 4) -> int:
     """Store an integer of ``size`` bytes; 0 or -EFAULT."""
     return -14 if copy_to_user(addr, (value & ((1 << 8 * size) - 1)).to_bytes(size, "little")) else 0
+
+
+@linux("arch/x86/include/asm/uaccess_64.h")
+def clear_user(to: int, size: int) -> int:
+    """Zero ``size`` bytes at the user address ``to``; the number of bytes that could not be zeroed."""
+    return copy_to_user(to, bytes(size))
+
+
+STRING_CHUNK = 64
+"""Bytes that ``strnlen_user`` looks at in one go."""
+
+
+def strnlen_user(addr: int, count: int) -> int:
+    """The length of the string at ``addr`` with its NUL, more than ``count`` if it has none within ``count`` bytes, 0 if it
+    cannot be read."""
+    length = 0
+    while length <= count:
+        data, left = copy_from_user(addr + length, STRING_CHUNK - (addr + length) % STRING_CHUNK)
+        if 0 in data:
+            return length + data.index(0) + 1
+        if left:
+            return 0
+        length += len(data)
+    return length

@@ -8,10 +8,11 @@ downwards, each right below the last.
 
 from __future__ import annotations
 
-from kemu.kernel.mm_types import PAGE_MASK, PAGE_SIZE, U64, file, mm_struct
+from kemu.kernel.files import is_shmem
+from kemu.kernel.mm_types import PAGE_MASK, PAGE_SHIFT, PAGE_SIZE, U64, file, mm_struct
 from kemu.kernel.mman import EINVAL, ENOMEM, MAP_32BIT, MAP_ABOVE4G, MAP_FIXED, MAP_SHARED
 from kemu.kernel.system import current_mm, system
-from kemu.kernel.uaccess import task_size_max
+from kemu.kernel.uaccess import default_map_window, task_size_max
 from kemu.kernel.vma import find_vma, vm_start_gap
 from kemu.trace.frames import linux
 
@@ -23,8 +24,12 @@ def __get_unmapped_area(file: file | None, addr: int, length: int, pgoff: int, f
     if length > task_size:
         return -ENOMEM
     huge = 1 << system.pmd_shift
-    if file is None and not addr and not flags & (MAP_FIXED | MAP_SHARED) and length % huge == 0:
-        addr = _thp_unmapped_area(length, flags, huge)
+    if file is None:
+        aligned = not addr and not flags & (MAP_FIXED | MAP_SHARED) and length % huge == 0
+    else:
+        aligned = not is_shmem(file.f_inode)
+    if aligned:
+        addr = thp_get_unmapped_area(addr, length, pgoff << PAGE_SHIFT if file is not None else 0, flags, huge)
     else:
         addr = arch_get_unmapped_area_topdown(addr, length, flags)
     if addr < 0:
@@ -34,12 +39,23 @@ def __get_unmapped_area(file: file | None, addr: int, length: int, pgoff: int, f
     return -EINVAL if addr & ~PAGE_MASK & U64 else addr
 
 
-def _thp_unmapped_area(length: int, flags: int, huge: int) -> int:
-    """A length that could use huge pages is aligned to one (``__thp_get_unmapped_area``), if that still fits."""
-    padded = arch_get_unmapped_area_topdown(0, length + huge, flags)
-    if padded < 0:
-        return arch_get_unmapped_area_topdown(0, length, flags)
-    return padded + (-padded % huge or huge)
+@linux("mm/huge_memory.c")
+def thp_get_unmapped_area(addr: int, length: int, off: int, flags: int, size: int) -> int:
+    """An address at which the ``size``-aligned parts of the mapping (``off``: its offset in the file, bytes) could be huge pages;
+    any address if it has no such part, or none is left."""
+    padded = __thp_get_unmapped_area(addr, length, off, flags, size)
+    return padded if padded > 0 else arch_get_unmapped_area_topdown(addr, length, flags)
+
+
+@linux("mm/huge_memory.c")
+def __thp_get_unmapped_area(addr: int, length: int, off: int, flags: int, size: int) -> int:
+    """Room for ``size`` bytes more, and in it the place that fits the offset; 0 or negative: none."""
+    if off + length - (off + size - 1 & -size) < size:
+        return 0
+    ret = arch_get_unmapped_area_topdown(addr, length + size, flags)
+    if ret < 0 or ret == addr:
+        return ret
+    return ret + ((off - ret) % size or size)
 
 
 @linux("mm/mmap.c")
@@ -59,7 +75,9 @@ def arch_get_unmapped_area_topdown(addr: int, length: int, flags: int) -> int:
                 return addr
     if not flags & MAP_32BIT:
         low = 1 << 32 if flags & MAP_ABOVE4G else PAGE_SIZE
-        found = unmapped_area_topdown(mm, low, mm.mmap_base, length)
+        window = default_map_window()
+        high = mm.mmap_base + (task_size - window if addr > window else 0)
+        found = unmapped_area_topdown(mm, low, high, length)
         if found >= 0:
             return found
         return unmapped_area(mm, mm.mmap_legacy_base, task_size, length)
@@ -70,7 +88,7 @@ def mmap_address_hint_valid(addr: int, length: int) -> bool:
     """True if the range fits and does not straddle the 47-bit window of a larger address space."""
     if task_size_max() - length < addr:
         return False
-    window = min((1 << 47) - PAGE_SIZE, task_size_max())
+    window = default_map_window()
     return (addr > window) == (addr + length > window)
 
 

@@ -95,3 +95,10 @@ def dec_mm_counter(mm: mm_struct, member: int) -> None:
 def get_mm_rss(mm: mm_struct) -> int:
     """Resident pages: file, anonymous, shared memory."""
     return mm.rss_stat[MM_FILEPAGES] + mm.rss_stat[MM_ANONPAGES] + mm.rss_stat[MM_SHMEMPAGES]
+
+
+def update_hiwater(mm: mm_struct) -> None:
+    """Remember the peaks before something is given back."""
+    rss = get_mm_rss(mm)
+    mm.hiwater_rss = max(mm.hiwater_rss, rss)
+    mm.hiwater_vm = max(mm.hiwater_vm, mm.total_vm)

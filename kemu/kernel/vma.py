@@ -188,7 +188,11 @@ def vma_set_page_prot(vma: vm_area_struct) -> None:
 
 @linux("mm/vma.c")
 def __split_vma(vma: vm_area_struct, addr: int, new_below: bool) -> int:
-    """Cut at ``addr``; the new VMA is the lower or the upper part.  0 or -ENOMEM."""
+    """Cut at ``addr``; the new VMA is the lower or the upper part.  0, -ENOMEM, or what the mapping has against it."""
+    if vma.vm_ops is not None and vma.vm_ops.may_split is not None:
+        error = vma.vm_ops.may_split(vma, addr)
+        if error:
+            return error
     mm = vma.vm_mm
     new = vm_area_dup(vma)
     if new_below:
@@ -226,7 +230,7 @@ def split_vma(vma: vm_area_struct, addr: int, new_below: bool) -> int:
 @attrs.define
 class vma_merge_struct:
     """What is proposed: the range [start, end) with these properties, and its neighbours.  ``middle`` is the existing VMA that
-    the range is part of, None for a new mapping."""
+    the range is part of, None for a new mapping; ``copied_from`` the one whose pages are about to move there."""
 
     mm: mm_struct
     prev: vm_area_struct | None
@@ -239,6 +243,7 @@ class vma_merge_struct:
     ops: vm_operations_struct | None = None
     anon_vma: anon_vma | None = None
     middle: vm_area_struct | None = None
+    copied_from: vm_area_struct | None = None
     just_expand: bool = False
 
 
@@ -259,7 +264,7 @@ def vma_had_uncowed_parents(vma: vm_area_struct) -> bool:
 def is_mergeable_anon_vma(vmg: vma_merge_struct, target: vm_area_struct) -> bool:
     """The anon_vmas of the proposed range and of the VMA that would take it in fit."""
     if target.anon_vma is None and vmg.anon_vma is not None:
-        return vmg.middle is None or not vma_had_uncowed_parents(vmg.middle)
+        return not any(vma is not None and vma_had_uncowed_parents(vma) for vma in (vmg.middle, vmg.copied_from))
     if target.anon_vma is not None and vmg.anon_vma is None:
         return not vma_had_uncowed_parents(target)
     return target.anon_vma is vmg.anon_vma
@@ -311,10 +316,12 @@ def vma_merge_new_range(vmg: vma_merge_struct) -> vm_area_struct | None:
     prev, next = vmg.prev, vmg.next
     if left:
         assert prev is not None
+        dup_anon_vma(prev, vmg.copied_from)
         vma_expand(prev, prev.vm_start, next.vm_end if right and next else vmg.end, next if right else None, vmg.flags)
         return prev
     if right:
         assert next is not None
+        dup_anon_vma(next, vmg.copied_from)
         vma_expand(next, vmg.start, next.vm_end, None, vmg.flags)
         return next
     return None
@@ -355,6 +362,14 @@ def set_range(vma: vm_area_struct, start: int, end: int) -> None:
         vma.vm_start = start
     if end != vma.vm_end:
         vma.vm_end = end
+
+
+@linux("mm/internal.h")
+def vma_set_range(vma: vm_area_struct, start: int, end: int, pgoff: int) -> None:
+    """Set the borders and the offset of the start, which need not follow (exec moves a stack with all its pages)."""
+    vma.vm_start = start
+    vma.vm_end = end
+    vma.vm_pgoff = pgoff
 
 
 @linux("mm/vma.c")

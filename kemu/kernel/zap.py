@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import attrs
+
 from kemu.kernel.filemap import folio_mark_dirty, mm_counter_file
 from kemu.kernel.flags import MMF_OOM_SKIP, VM_ACCOUNT, VM_RAND_READ, VM_SEQ_READ
 from kemu.kernel.lru import folio_mark_accessed
@@ -42,9 +44,10 @@ from kemu.kernel.pgtable import (
     set_pte,
 )
 from kemu.kernel.rmap import folio_remove_rmap_pte, folio_test_anon, unlink_anon_vmas
+from kemu.kernel.swapops import is_guard_pte_marker
 from kemu.kernel.system import pfn_to_page, system
 from kemu.kernel.tlbflush import TLB_FLUSH_ALL, flush_tlb_mm_range
-from kemu.kernel.util import vm_unacct_memory
+from kemu.kernel.util import update_hiwater, vm_unacct_memory
 from kemu.kernel.vma import remove_vma, unlink_file_vma, vma_iter_clear
 from kemu.trace.frames import linux
 
@@ -152,24 +155,37 @@ def tlb_finish_mmu(tlb: mmu_gather) -> None:
 # ---------------------------------------------------------------- zapping entries
 
 
+@attrs.frozen
+class zap_details:
+    """What is to be cleared: ``even_cows`` private copies too, not only pages of the file; ``drop_markers`` guard markers too;
+    ``reclaim_pt``: a table that becomes empty over its whole span is freed."""
+
+    even_cows: bool = True
+    drop_markers: bool = False
+    reclaim_pt: bool = False
+
+
+ZAP_ALL = zap_details(drop_markers=True)
+
+
 @linux("mm/memory.c")
 def unmap_vmas(tlb: mmu_gather, vmas: list[vm_area_struct], start: int, end: int) -> None:
-    """Clear all entries of ``vmas`` in [start, end)."""
+    """Clear all entries of ``vmas`` in [start, end), which are going away."""
     for vma in vmas:
         first, last = max(vma.vm_start, start), min(vma.vm_end, end)
         if first < last:
-            unmap_page_range(tlb, vma, first, last)
+            unmap_page_range(tlb, vma, first, last, ZAP_ALL)
 
 
 @linux("mm/memory.c")
-def unmap_page_range(tlb: mmu_gather, vma: vm_area_struct, addr: int, end: int) -> None:
+def unmap_page_range(tlb: mmu_gather, vma: vm_area_struct, addr: int, end: int, details: zap_details) -> None:
     """Clear the entries of one VMA in [addr, end), table by table."""
-    for pmd, first, last in pmds_in(tlb.mm, addr, end):
-        zap_pte_range(tlb, vma, pmd, first, last)
+    for pmd, first, last in list(pmds_in(tlb.mm, addr, end)):
+        zap_pte_range(tlb, vma, pmd, first, last, details)
 
 
 @linux("mm/memory.c")
-def zap_pte_range(tlb: mmu_gather, vma: vm_area_struct, pmd: int, addr: int, end: int) -> None:
+def zap_pte_range(tlb: mmu_gather, vma: vm_area_struct, pmd: int, addr: int, end: int, details: zap_details) -> None:
     """Clear the entries of [addr, end) in one table.  Dirty and accessed bits of file pages are not lost, and each page is
     put aside with the reference that its entry had."""
     mm = tlb.mm
@@ -177,16 +193,22 @@ def zap_pte_range(tlb: mmu_gather, vma: vm_area_struct, pmd: int, addr: int, end
     ptep = pte_offset_map_lock(mm, pmd, addr)
     for at, address, pte in ptes_in(ptep, addr, end):
         if not pte_present(pte):
+            if details.drop_markers or not is_guard_pte_marker(pte):
+                set_pte(at, 0)
+            continue
+        page = vm_normal_page(vma, address, pte)
+        if page is not None and not details.even_cows and folio_test_anon(page):
             continue
         ptep_get_and_clear(mm, address, at)
         tlb_track(tlb, address)
-        page = vm_normal_page(vma, address, pte)
         if page is not None:
             counter = _zap_present_page(tlb, vma, page, pte)
             rss[counter] = rss.get(counter, 0) - 1
     for counter, nr in rss.items():
         mm.rss_stat.put(counter, mm.rss_stat[counter] + nr)
     pte_unmap_unlock(ptep)
+    if details.reclaim_pt and end - addr == 1 << system.pmd_shift and not ptes_in(ptep, addr, end):
+        _free_table(tlb, pmd, system.pmd_shift, addr)
 
 
 def _zap_present_page(tlb: mmu_gather, vma: vm_area_struct, page: folio, pte: int) -> int:
@@ -198,7 +220,7 @@ def _zap_present_page(tlb: mmu_gather, vma: vm_area_struct, page: folio, pte: in
             folio_mark_dirty(page)
         if pte_young(pte) and not vma.vm_flags & (VM_SEQ_READ | VM_RAND_READ):
             folio_mark_accessed(page)
-    folio_remove_rmap_pte(page)
+    folio_remove_rmap_pte(page, vma)
     tlb.pages.append(page)
     return counter
 
@@ -308,8 +330,10 @@ def exit_mmap(mm: mm_struct) -> None:
     vm_unacct_memory(nr_accounted)
 
 
-def zap_page_range_single(vma: vm_area_struct, address: int, size: int) -> None:
-    """Clear the entries of ``size`` bytes of one VMA."""
+@linux("mm/memory.c")
+def zap_page_range_single(vma: vm_area_struct, address: int, size: int, details: zap_details) -> None:
+    """Clear the entries of ``size`` bytes of one VMA that stays."""
     tlb = tlb_gather_mmu(vma.vm_mm)
-    unmap_vmas(tlb, [vma], address, address + size)
+    update_hiwater(vma.vm_mm)
+    unmap_page_range(tlb, vma, address, address + size, details)
     tlb_finish_mmu(tlb)

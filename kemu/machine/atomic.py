@@ -12,13 +12,15 @@ from typing import Any
 from kemu.errors import KernelBug
 from kemu.trace.steps import step
 
-INT_MAX = 0x7FFFFFFF
+INT_MIN, INT_MAX = -0x80000000, 0x7FFFFFFF
 REFCOUNT_SATURATED = -0x40000000
 """What a refcount becomes on any misuse: halfway into the negative numbers (C: INT_MIN / 2)."""
 
 
 def _wrap(value: int) -> int:
     """``value`` as a C int."""
+    if INT_MIN <= value <= INT_MAX:
+        return value
     return ((value + 0x80000000) & 0xFFFFFFFF) - 0x80000000
 
 

@@ -20,12 +20,18 @@ import attrs
 
 @attrs.frozen
 class Level:
-    """One level: its Linux name, the lowest address bit of its index, the index's width, whether an entry may be a leaf."""
+    """One level: its Linux name, the lowest address bit of its index, the index's width, whether an entry may be a leaf.
+    ``mask`` covers the index once it is shifted down."""
 
     name: str
     shift: int
     bits: int
     leaf: bool = False
+    mask: int = attrs.field(init=False)
+
+    @mask.default
+    def _index_mask(self) -> int:
+        return (1 << self.bits) - 1
 
     @property
     def entries(self) -> int:
@@ -39,7 +45,8 @@ class EntryBits:
 
     ``nx`` forbids execution, ``exec_`` and ``read`` allow it: a format has either.  ``huge`` marks a leaf above the
     last level; with ``leaf_is_rwx`` a leaf is any entry with one of read, write, exec_ (RISC-V).  ``pat_large`` is the
-    one bit below a large leaf's frame number that has a meaning of its own (x86: bit 12 selects a cache type)."""
+    one bit below a large leaf's frame number that has a meaning of its own (x86: bit 12 selects a cache type).  ``ends``:
+    a present entry with one of these bits ends the walk, as a leaf or because it is malformed."""
 
     present: int
     pfn_mask: int
@@ -58,6 +65,11 @@ class EntryBits:
     leaf_is_rwx: bool = False
     reserved: int = 0
     pat_large: int = 0
+    ends: int = attrs.field(init=False)
+
+    @ends.default
+    def _ends(self) -> int:
+        return self.reserved | (self.read | self.write | self.exec_ if self.leaf_is_rwx else self.huge)
 
 
 @attrs.frozen
@@ -66,8 +78,8 @@ class Geometry:
 
     ``sign_extended``: the address bits above ``va_bits`` must equal the highest one (else the address is not
     canonical); otherwise they must be zero.  ``combine`` is "and" or "leaf".  ``noncanonical_page_fault``: an address
-    that is not canonical raises a page fault (RISC-V), not a general-protection fault (x86).  ``valid_when_clear`` is
-    not offered: a format whose entries are valid by a set bit is all that the walk knows."""
+    that is not canonical raises a page fault (RISC-V), not a general-protection fault (x86).  ``offset_mask`` covers the offset in
+    a page.  ``valid_when_clear`` is not offered: a format whose entries are valid by a set bit is all that the walk knows."""
 
     name: str
     title: str
@@ -79,6 +91,11 @@ class Geometry:
     combine: str = "and"
     sign_extended: bool = True
     noncanonical_page_fault: bool = False
+    offset_mask: int = attrs.field(init=False)
+
+    @offset_mask.default
+    def _offset_mask(self) -> int:
+        return (1 << self.page_shift) - 1
 
     @property
     def page_size(self) -> int:

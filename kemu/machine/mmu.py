@@ -12,6 +12,7 @@ Rules: Intel SDM volume 3, 4.6 and 4.7; RISC-V privileged specification, 4.3.2.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import attrs
@@ -77,25 +78,38 @@ class Walk(NamedTuple):
     stopped: str
 
 
+Found = list[tuple[int, int]]
+"""What a walk found, from the root down: (physical address of the entry, the entry)."""
+
+
 def walk(phys: PhysMem, geometry: Geometry, root: int, va: int) -> Walk:
     """Follow the tables from the root table at physical address ``root``; looks only."""
-    bits = geometry.bits
-    size = geometry.entry_bytes
+    found, stopped = _descend(phys, geometry, root, va)
+    return Walk([Step(level, place, entry) for level, (place, entry) in enumerate(found)], stopped)
+
+
+def _descend(phys: PhysMem, geometry: Geometry, root: int, va: int) -> tuple[Found, str]:
+    """The walk itself: the entries that it used, and why it stopped (as in ``Walk``)."""
+    bits, size, page_shift = geometry.bits, geometry.entry_bytes, geometry.page_shift
+    present, ends, pfn_mask, pfn_shift = bits.present, bits.ends, bits.pfn_mask, bits.pfn_shift
+    load = phys.load if size == 8 else partial(_load_small, phys, size)
+    found: Found = []
     table = root
-    steps: list[Step] = []
-    last = len(geometry.levels) - 1
-    for n, level in enumerate(geometry.levels):
-        entry_pa = table + ((va >> level.shift) & ((1 << level.bits) - 1)) * size
-        entry = phys.load(entry_pa) if size == 8 else int.from_bytes(phys.read(entry_pa, size), "little")
-        steps.append(Step(n, entry_pa, entry))
-        if not entry & bits.present:
-            return Walk(steps, "not present")
-        if entry & bits.reserved:
-            return Walk(steps, "reserved bit")
-        if n == last or is_leaf(bits, entry):
-            return Walk(steps, _leaf_fault(geometry, level, entry))
-        table = ((entry & bits.pfn_mask) >> bits.pfn_shift) << geometry.page_shift
-    raise AssertionError("the last level ends the walk")
+    for level in geometry.levels:
+        place = table + ((va >> level.shift) & level.mask) * size
+        entry = load(place)
+        found.append((place, entry))
+        if not entry & present:
+            return found, "not present"
+        if entry & ends:
+            break
+        table = (entry & pfn_mask) >> pfn_shift << page_shift
+    return found, _leaf_fault(geometry, level, entry)
+
+
+def _load_small(phys: PhysMem, size: int, pa: int) -> int:
+    """An entry of less than 8 bytes."""
+    return int.from_bytes(phys.read(pa, size), "little")
 
 
 def is_leaf(bits: EntryBits, entry: int) -> bool:
@@ -106,9 +120,11 @@ def is_leaf(bits: EntryBits, entry: int) -> bool:
 
 
 def _leaf_fault(geometry: Geometry, level: Level, entry: int) -> str:
-    """A large leaf must be aligned and of a level that has large leaves; in RISC-V, write without read is reserved and
-    the last level must be a leaf."""
+    """Why the present ``entry``, at which the walk ended, is no leaf of ``level``; "" if it is one.  A large leaf must be
+    aligned and of a level that has large leaves; in RISC-V, write without read is reserved and the last level must be a leaf."""
     bits = geometry.bits
+    if entry & bits.reserved:
+        return "reserved bit"
     if level.shift > geometry.page_shift:
         base = geometry.entry_pfn(entry & ~bits.pat_large) << geometry.page_shift
         if not level.leaf or base & ((1 << level.shift) - 1):
@@ -123,22 +139,25 @@ def _leaf_fault(geometry: Geometry, level: Level, entry: int) -> str:
 
 def rights(geometry: Geometry, steps: list[Step]) -> Rights:
     """The rights of a complete walk, combined as the format says."""
+    return Rights(*_combined(geometry, [(step.entry_pa, step.entry) for step in steps]))
+
+
+def _combined(geometry: Geometry, found: Found) -> tuple[bool, bool, bool, bool, bool]:
+    """The fields of ``Rights``: what the entries that count all allow and none of them forbids."""
     bits = geometry.bits
-    relevant = steps if geometry.combine == "and" else steps[-1:]
-    write = user = exec_ = read = True
-    for step in relevant:
-        entry = step.entry
-        if bits.write:
-            write = write and bool(entry & bits.write)
-        if bits.user:
-            user = user and bool(entry & bits.user)
-        if bits.nx:
-            exec_ = exec_ and not entry & bits.nx
-        if bits.exec_:
-            exec_ = exec_ and bool(entry & bits.exec_)
-        if bits.read:
-            read = read and bool(entry & bits.read)
-    return Rights(read, write, user, exec_, bool(steps[-1].entry & bits.glob))
+    leaf = found[-1][1]
+    all_set = any_set = leaf
+    if geometry.combine == "and":
+        for _, entry in found:
+            all_set &= entry
+            any_set |= entry
+    return (
+        all_set & bits.read == bits.read,
+        all_set & bits.write == bits.write,
+        all_set & bits.user == bits.user,
+        all_set & bits.exec_ == bits.exec_ and not any_set & bits.nx,
+        bool(leaf & bits.glob),
+    )
 
 
 def allowed(cpu: Cpu, r: Rights | TlbEntry, access: int, user: bool) -> bool:
@@ -155,8 +174,14 @@ def allowed(cpu: Cpu, r: Rights | TlbEntry, access: int, user: bool) -> bool:
 
 def physical(geometry: Geometry, step: Step, va: int) -> int:
     """The physical address of ``va`` under the leaf ``step``."""
-    inside = (1 << geometry.levels[step.level].shift) - 1
-    return ((geometry.entry_pfn(step.entry) << geometry.page_shift) & ~inside) | (va & inside)
+    return _target(geometry, geometry.levels[step.level], step.entry, va)
+
+
+def _target(geometry: Geometry, level: Level, leaf: int, va: int) -> int:
+    """The physical address of ``va`` under the entry ``leaf`` of ``level``."""
+    bits = geometry.bits
+    inside = (1 << level.shift) - 1
+    return (leaf & bits.pfn_mask) >> bits.pfn_shift << geometry.page_shift & ~inside | va & inside
 
 
 def error_code(stopped: str, access: int, user: bool) -> int:
@@ -173,7 +198,7 @@ def translate(cpu: Cpu, va: int, access: int, user: bool) -> int | PageFault | G
     shift = geometry.page_shift
     entry = cpu.tlb.lookup(va >> shift, cpu.pcid)
     if entry is not None and (access != WRITE or entry.dirty) and allowed(cpu, entry, access, user):
-        return (entry.pfn << shift) | (va & ((1 << shift) - 1))
+        return entry.pfn << shift | va & geometry.offset_mask
     if not geometry.canonical(va):
         if geometry.noncanonical_page_fault:
             return PageFault(va, error_code("not present", access, user))
@@ -186,32 +211,40 @@ def page_walk(cpu: Cpu, va: int, access: int, user: bool) -> int | PageFault:
     """What the CPU does on a TLB miss: walk, check, set Accessed and Dirty, remember."""
     geometry = cpu.geometry
     shift = geometry.page_shift
-    steps, stopped = walk(cpu.phys, geometry, cpu.root, va)
+    found, stopped = _descend(cpu.phys, geometry, cpu.root, va)
     if not stopped:
-        r = rights(geometry, steps)
-        if allowed(cpu, r, access, user):
-            dirty = _set_accessed_dirty(cpu, steps, access == WRITE)
-            pa = physical(geometry, steps[-1], va)
-            pages = 1 << (geometry.levels[steps[-1].level].shift - shift)
-            cpu.tlb.fill(TlbEntry(cpu.pcid, va >> shift, pa >> shift, r.write, r.user, r.exec_, r.read, dirty, r.glob, pages))
-            return pa
+        entry = _tlb_entry(cpu, found, va, access == WRITE)
+        if allowed(cpu, entry, access, user):
+            _set_accessed_dirty(cpu, found, access == WRITE)
+            cpu.tlb.fill(entry)
+            return entry.pfn << shift | va & geometry.offset_mask
     cpu.tlb.invlpg(va >> shift, cpu.pcid)  # a page fault drops what the TLB knew about the page
     return PageFault(va, error_code(stopped, access, user))
 
 
-def _set_accessed_dirty(cpu: Cpu, steps: list[Step], write: bool) -> bool:
-    """Set A in every entry used and D in the leaf if it is written; True if the leaf's D is now set."""
+def _tlb_entry(cpu: Cpu, found: Found, va: int, write: bool) -> TlbEntry:
+    """What the CPU would remember of a complete walk to ``va``; ``write``: the access sets D."""
+    geometry = cpu.geometry
+    shift = geometry.page_shift
+    level, leaf = geometry.levels[len(found) - 1], found[-1][1]
+    read, may_write, user, exec_, glob = _combined(geometry, found)
+    pfn = _target(geometry, level, leaf, va) >> shift
+    dirty = write or bool(leaf & geometry.bits.dirty)
+    return TlbEntry(cpu.pcid, va >> shift, pfn, may_write, user, exec_, read, dirty, glob, 1 << (level.shift - shift))
+
+
+def _set_accessed_dirty(cpu: Cpu, found: Found, write: bool) -> None:
+    """Set A in every entry used, and D in the leaf if it is written."""
     bits = cpu.geometry.bits
-    for step in steps:
-        want = bits.accessed
-        leaf = step is steps[-1]
-        if not leaf and cpu.geometry.combine == "leaf":
-            continue  # RISC-V keeps A, D and U of a pointer entry zero
-        if leaf and write:
-            want |= bits.dirty
-        if step.entry & want != want:
-            cpu.phys.store(step.entry_pa, step.entry | want)
-    return write or bool(steps[-1].entry & bits.dirty)
+    accessed = bits.accessed
+    if cpu.geometry.combine != "leaf":  # RISC-V keeps A, D and U of a pointer entry zero
+        for place, entry in found[:-1]:
+            if entry & accessed != accessed:
+                cpu.phys.store(place, entry | accessed)
+    place, leaf = found[-1]
+    want = accessed | bits.dirty if write else accessed
+    if leaf & want != want:
+        cpu.phys.store(place, leaf | want)
 
 
 MAX_RETRIES = 10_000

@@ -29,6 +29,10 @@ class Frame(Table[int, int]):
         self.pfn = pfn
 
 
+EMPTY: dict[int, int] = {}
+"""What an absent frame reads as."""
+
+
 class PhysMem:
     """``nr_frames`` frames of RAM from physical address 0."""
 
@@ -43,10 +47,7 @@ class PhysMem:
 
     def load(self, pa: int) -> int:
         """The 8-byte word at physical address ``pa`` (u64, aligned)."""
-        frame = self.frames.get(pa >> 12)
-        if frame is None:
-            return 0
-        return frame.get((pa >> 3) & 511, 0)
+        return self.frames.get(pa >> 12, EMPTY).get((pa >> 3) & 511, 0)
 
     def store(self, pa: int, value: int) -> None:
         """Store the 8-byte word ``value`` (u64) at ``pa`` (aligned)."""

@@ -1,16 +1,16 @@
 """The one write barrier: the only way in which emulated state changes while it is recorded.
 
     kernel code            vma.vm_end = addr
-    attrs on_setattr       record(vma, "vm_end", old, addr)      -> four slots in the journal
+    __setattr__            record(vma, "vm_end", old, addr)      -> four slots in the journal
     slot                   the new value
 
 Three things carry state: a ``@struct`` (an attrs class with slots; its fields), a ``Table`` (a dictionary; its keys) and
 a word of RAM (``machine/physmem.py``, which is a Table too).  ``None`` in a Table means *absent*.
 
-attrs does not call the hook from ``__init__``: a new struct is inert until a recorded assignment links it somewhere,
+``__init__`` goes round the barrier: a new struct is inert until a recorded assignment links it somewhere,
 and that is exactly what undo needs.
 
-Recording can be switched off as a whole: the hooks are taken out of the classes, the call wrappers out of the functions
+Recording can be switched off as a whole: the barrier is taken out of the classes, the call wrappers out of the functions
 (``frames.py``), and the kernel runs as it is written.  Going back is then impossible; everything else is the same.
 """
 
@@ -19,6 +19,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Any, TypeVar, dataclass_transform
 
 import attrs
@@ -33,7 +34,6 @@ V = TypeVar("V")
 STRUCTS: list[type] = []
 """Every class made by ``@struct``, in order of definition."""
 
-_hooked: dict[type, Any] = {}
 _listeners: list[Callable[[bool], None]] = []
 
 
@@ -62,23 +62,36 @@ def _refuse(record: tuple[Any, ...]) -> None:
 tape = Tape()
 
 
-def _hook(obj: Any, attribute: attrs.Attribute[Any], value: Any) -> Any:
-    """The barrier itself: record field, old and new value, then let attrs store."""
-    name = attribute.name
+_store = object.__setattr__
+
+
+def _recorded_setattr(obj: Any, name: str, value: Any) -> None:
+    """The barrier itself, ``__setattr__`` of every structure: record field, old and new value, then store."""
     tape.extend((obj, name, getattr(obj, name), value))
+    _store(obj, name, value)
+
+
+def _watched(_obj: Any, _attribute: attrs.Attribute[Any], value: Any) -> Any:
+    """Stands in for the barrier while attrs makes a class: a class with such a hook gets an ``__init__`` that goes round it."""
     return value
 
 
 @dataclass_transform(field_specifiers=(attrs.field,))
 def struct(cls: type[T]) -> type[T]:
     """Make ``cls`` a kernel structure: attrs class with slots, compared by identity, every assignment recorded."""
-    made = attrs.define(cls, slots=True, eq=False, weakref_slot=False, on_setattr=_hook)
-    made._restore = object.__setattr__  # type: ignore[attr-defined]
+    made = attrs.define(cls, slots=True, eq=False, weakref_slot=False, on_setattr=_watched)
+    made._restore = _store  # type: ignore[attr-defined]
     STRUCTS.append(made)
-    _hooked[made] = made.__setattr__
-    if not tape.recording:
-        del made.__setattr__
+    _barrier_in_struct(made, tape.recording)
     return made
+
+
+def _barrier_in_struct(cls: type, up: bool) -> None:
+    """Put the barrier into ``cls``, or take it out."""
+    if up:
+        cls.__setattr__ = _recorded_setattr  # type: ignore[method-assign,assignment]
+    elif "__setattr__" in vars(cls):
+        del cls.__setattr__
 
 
 class Table(dict[K, V]):
@@ -88,22 +101,34 @@ class Table(dict[K, V]):
     __slots__ = ("name",)
 
     def __init__(self, name: str = "", content: dict[K, V] | None = None) -> None:
-        super().__init__(content or {})
+        if content:
+            self.update(content)
         self.name = name
 
     def put(self, key: K, value: V | None) -> None:
         """Set ``key``; ``None`` removes it."""
+        if value is None:
+            self.pop(key, None)
+        else:
+            self[key] = value
+
+    _restore = put
+
+    def _recorded_put(self, key: K, value: V | None) -> None:
+        """What ``put`` is while changes are recorded, or refused."""
         tape.extend((self, key, self.get(key), value))
         if value is None:
             self.pop(key, None)
         else:
             self[key] = value
 
-    def _restore(self, key: K, value: V | None) -> None:
-        if value is None:
-            self.pop(key, None)
-        else:
-            self[key] = value
+
+_plain_put = Table.put
+
+
+def _barrier_in_tables(up: bool) -> None:
+    """Put the barrier into ``Table.put``, or take it out."""
+    Table.put = Table._recorded_put if up else _plain_put  # type: ignore[method-assign]
 
 
 def on_record_change(listener: Callable[[bool], None]) -> None:
@@ -114,6 +139,7 @@ def on_record_change(listener: Callable[[bool], None]) -> None:
 
 def record(journal: Journal | None) -> None:
     """Record into ``journal`` from now on, or into nothing (``None``)."""
+    _relax_collector()
     on = journal is not None
     if on != tape.recording:
         _switch(on)
@@ -125,18 +151,19 @@ def record(journal: Journal | None) -> None:
 
 def _switch(on: bool) -> None:
     for cls in STRUCTS:
-        if on:
-            cls.__setattr__ = _hooked[cls]  # type: ignore[method-assign]
-        else:
-            del cls.__setattr__
+        _barrier_in_struct(cls, on)
+    _barrier_in_tables(on)
     tape.recording = on
     for listener in _listeners:
         listener(on)
-    if on:
-        # A journal is a list of millions of long-lived objects: with the usual thresholds the collector costs more
-        # than the barrier.
-        gc.freeze()
-        gc.set_threshold(200_000, 50, 100)
+
+
+@cache
+def _relax_collector() -> None:
+    """Once: a machine is millions of long-lived objects, and a journal more still.  With the usual thresholds the collector
+    that looks for cycles among them costs more than the barrier."""
+    gc.freeze()
+    gc.set_threshold(200_000, 50, 100)
 
 
 @contextmanager
@@ -145,20 +172,16 @@ def sealed() -> Iterator[None]:
     close; the block then only has its effect on RAM and tables."""
     kept_extend, kept_marks, kept_log = tape.extend, tape.marks, tape.log
     tape.extend, tape.marks, tape.log = _refuse, [], []
+    _barrier_in_tables(True)
     try:
         yield
     finally:
         tape.extend, tape.marks, tape.log = kept_extend, kept_marks, kept_log
+        _barrier_in_tables(tape.recording)
 
 
-@contextmanager
-def unhooked(cls: type) -> Iterator[None]:
-    """Within the block assignments to instances of ``cls`` are plain: for a bulk record (``Row``) that carries them."""
-    if not tape.recording:
-        yield
-        return
-    del cls.__setattr__
-    try:
-        yield
-    finally:
-        cls.__setattr__ = _hooked[cls]  # type: ignore[method-assign]
+def plain_setter(cls: type, field: str) -> Callable[[Any, Any], None]:
+    """A function ``(obj, value)`` that stores ``field`` of a structure without recording it: for a bulk record that carries
+    the change itself."""
+    setter: Callable[[Any, Any], None] = getattr(cls, field).__set__
+    return setter

@@ -10,24 +10,27 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 
-def _nothing() -> None:
-    """No explorer is attached."""
+class _Attached:
+    """The explorer that is asked at every micro-step, if there is one."""
+
+    on_step: Callable[[], None] | None = None
 
 
-_attached: list[Callable[[], None]] = [_nothing]
+_attached = _Attached()
 
 
 def step() -> None:
     """One micro-step of the executing CPU lies here."""
-    _attached[0]()
+    if _attached.on_step is not None:
+        _attached.on_step()
 
 
 @contextmanager
 def explorer(on_step: Callable[[], None]) -> Iterator[None]:
     """Within the block ``on_step()`` is called at every micro-step."""
-    kept = _attached[0]
-    _attached[0] = on_step
+    kept = _attached.on_step
+    _attached.on_step = on_step
     try:
         yield
     finally:
-        _attached[0] = kept
+        _attached.on_step = kept

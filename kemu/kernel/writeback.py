@@ -1,0 +1,60 @@
+"""Writing dirty pages back to disk (mm/page-writeback.c, mm/rmap.c: folio_mkclean).
+
+    dirty page -> folio_mkclean: every shared entry becomes clean and read-only, so that the next store faults again
+               -> its bytes go to disk -> PG_dirty is cleared
+
+Memory that is a file (memfd, tmpfs, shared anonymous) has nothing behind it and is never written back.
+"""
+
+from __future__ import annotations
+
+from kemu.kernel.filemap import folio_mark_dirty
+from kemu.kernel.files import is_shmem
+from kemu.kernel.flags import VM_SHARED, PG_dirty
+from kemu.kernel.mm_types import U64, folio, inode
+from kemu.kernel.pgtable import pte_dirty, pte_mkclean, pte_write, pte_wrprotect, ptep_clear_flush, ptep_get, set_pte_at
+from kemu.kernel.rmap import rmap_walk
+from kemu.kernel.system import system
+from kemu.trace.frames import linux
+
+
+@linux("mm/rmap.c")
+def folio_mkclean(folio: folio) -> bool:
+    """Write-protect and clean all shared entries of the page; True if one was dirty or writable."""
+    cleaned = False
+    for vma, address, ptep in list(rmap_walk(folio)):
+        pte = ptep_get(ptep)
+        if vma.vm_flags & VM_SHARED and (pte_dirty(pte) or pte_write(pte)):
+            pte = ptep_clear_flush(vma, address, ptep)
+            set_pte_at(vma.vm_mm, address, ptep, pte_mkclean(pte_wrprotect(pte)))
+            cleaned = True
+    return cleaned
+
+
+@linux("mm/page-writeback.c")
+def folio_clear_dirty_for_io(folio: folio) -> bool:
+    """Make the page clean for being written; True if it was dirty."""
+    if folio_mkclean(folio):
+        folio_mark_dirty(folio)
+    if not folio.flags & PG_dirty:
+        return False
+    folio.flags &= ~PG_dirty
+    return True
+
+
+@linux("mm/filemap.c")
+def filemap_write_and_wait_range(node: inode, first: int, last: int) -> int:
+    """Write the dirty pages first..last (inclusive) of a disk file; 0."""
+    if is_shmem(node):
+        return 0
+    for index in sorted(node.i_mapping.i_pages):
+        if first <= index <= last:
+            page = node.i_mapping.i_pages[index]
+            if folio_clear_dirty_for_io(page):
+                node.disk.put(index, system.phys.get_page(page.pfn))
+    return 0
+
+
+def vfs_fsync(node: inode) -> int:
+    """fsync(2): write all dirty pages; 0."""
+    return filemap_write_and_wait_range(node, 0, U64)
