@@ -1,0 +1,114 @@
+"""Events in words: the journal read aloud.
+
+To say whose page table a word lies in, the machine is taken back to the moment before the range and led through it event by
+event; at the end it stands where it stood.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from typing import TYPE_CHECKING
+
+from kemu.errors import UsageError
+from kemu.observe.describe import LOW, Raw, Words, describe
+from kemu.observe.look import travelling
+from kemu.observe.names import Names
+from kemu.observe.who import Directory
+from kemu.readings import EventList, EventReading
+from kemu.trace.frames import FUNCTIONS
+from kemu.trace.journal import SLOTS, Journal
+
+if TYPE_CHECKING:
+    from kemu.kernel.boot import Kernel
+
+
+def events(kernel: Kernel, first: int, last: int, names: Names = None, *, low: bool = False) -> EventList:
+    """The events ``first`` + 1 to ``last``; ``low``: with those of the lowest level and those that store what was there.
+    ``UsageError`` outside the journal."""
+    with travelling(kernel) as journal:
+        check_range(journal, first, last)
+        named = _named_events(journal, first, last, names)
+        shown = tuple(event for event in named if low or (event.kind not in LOW and event.old != event.new))
+        return EventList(first, last, shown, len(named) - len(shown))
+
+
+def one_event(kernel: Kernel, number: int, names: Names = None) -> EventReading:
+    """Event ``number``.  ``UsageError`` if there is none."""
+    return events(kernel, number - 1, number, names, low=True).events[0]
+
+
+def check_range(journal: Journal, first: int, last: int) -> None:
+    """Raise ``UsageError`` unless 0 <= first <= last <= len(journal)."""
+    if not 0 <= first <= last <= len(journal):
+        raise UsageError(f"there are no events #{first + 1} to #{last}", hint=f"the experiment has #1 to #{len(journal)}")
+
+
+def directory_at(journal: Journal, first: int, last: int, names: Names) -> Directory:
+    """Go to ``first``; the names of all that exists there or comes up to ``last``."""
+    journal.seek(first)
+    who = Directory(names)
+    who.learn_present()
+    who.learn_events(journal.log, first, last)
+    return who
+
+
+def _named_events(journal: Journal, first: int, last: int, names: Names) -> list[EventReading]:
+    who = directory_at(journal, first, last, names)
+    stack = OpenFrames(journal, first)
+    named = []
+    for number in range(first + 1, last + 1):
+        event = Raw(*journal.event(number))
+        who.follow(event.obj, event.field, event.new)
+        named.append(_reading(number, describe(who, event), stack.at(number)))
+        journal.seek(number)
+    return named
+
+
+def _reading(number: int, words: Words, fid: int | None) -> EventReading:
+    function = FUNCTIONS[fid] if fid is not None else None
+    return EventReading(number, *words, function.name if function else "", function.path if function else "")
+
+
+# ---------------------------------------------------------------- the function that is open
+
+
+def first_mark(journal: Journal, event: int) -> int:
+    """Index of the first mark that stands at or behind the end of ``event``."""
+    marks = journal.marks
+    return 2 * bisect_left(range(len(marks) // 2), event * SLOTS, key=lambda i: marks[2 * i])
+
+
+def open_before(journal: Journal, index: int) -> list[int]:
+    """The functions (fid) that are open before the mark at ``index``, outermost first."""
+    marks = journal.marks
+    found, closed = [], 0
+    for i in range(index - 2, -1, -2):
+        fid = marks[i + 1]
+        if fid < 0:
+            closed += 1
+        elif closed:
+            closed -= 1
+        else:
+            found.append(fid)
+    return found[::-1]
+
+
+class OpenFrames:
+    """The innermost open function while going forward from ``first``."""
+
+    def __init__(self, journal: Journal, first: int) -> None:
+        self.marks = journal.marks
+        self.next = first_mark(journal, first)
+        self.stack = open_before(journal, self.next)
+
+    def at(self, number: int) -> int | None:
+        """The fid of the function in which event ``number`` happens; call it with growing numbers."""
+        limit = (number - 1) * SLOTS
+        while self.next < len(self.marks) and self.marks[self.next] <= limit:
+            fid = self.marks[self.next + 1]
+            if fid >= 0:
+                self.stack.append(fid)
+            elif self.stack:
+                self.stack.pop()
+            self.next += 2
+        return self.stack[-1] if self.stack else None

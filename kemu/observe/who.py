@@ -1,0 +1,239 @@
+"""Who is who while the machine moves: to whom an mm, a table of counters, a page-table frame or a list belongs.
+
+An event names an object; a student wants to know whose it is.  A ``Directory`` is made at a moment and kept up while events
+are done one after the other:
+
+    mm          the task that owns it, also one that will own it later in the range (fork fills the child's mm first)
+    frame       the page table that lies in it: which level, of which mm, from which address on
+    the rest    small parts of a larger thing: the counters of an mm, the free list of an order, the TLB of a CPU
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from kemu.kernel.mm_types import PGTY_table, address_space, inode, mm_struct
+from kemu.kernel.sched_types import LRU_NAMES, percpu, task_struct
+from kemu.kernel.system import system
+from kemu.machine.physmem import Frame
+from kemu.observe.entries import is_table, sign_extend, tables, user_end
+from kemu.observe.frames import address_spaces
+from kemu.observe.names import Names, path_of
+from kemu.trace.journal import SLOTS
+
+
+class Place(NamedTuple):
+    """Where a page-table frame stands: its level in the geometry, whose it is, the first address that it covers."""
+
+    level: int
+    owner: str
+    va: int
+
+
+class Part(NamedTuple):
+    """What a small object is: its kind (as in ``EventReading``) and its name."""
+
+    kind: str
+    name: str
+
+
+SHARED_PARTS = {"signal": "rlim", "sighand": "action", "files": "fd", "regs": ""}
+"""Structures of a task that threads may share, and the table in each."""
+
+AROUND = 4096
+"""Events before and behind a range in which names are looked for too: fork fills the child's mm before it is the child's."""
+
+
+class Directory:
+    """Names of objects, from a moment on."""
+
+    def __init__(self, names: Names = None) -> None:
+        self.names = names
+        self.parts: dict[int, Part] = {}
+        self.tables: dict[int, Place] = {}
+        self._roots: dict[int, Place] = {}
+        self._owners: dict[int, str] = {}
+        self._tasks: dict[int, tuple[int, str]] = {}
+        self._kept: list[Any] = []
+
+    # ---------------------------------------------------------------- learning
+
+    def learn_from(self, earlier: Directory) -> None:
+        """Keep the names of an earlier moment for what is gone by now."""
+        self._owners = {**earlier._owners, **self._owners}
+        self._tasks = {**earlier._tasks, **self._tasks}
+        self.parts = {**earlier.parts, **self.parts}
+        self._kept += earlier._kept
+
+    def learn_present(self) -> None:
+        """Take in all that exists at this moment."""
+        for _, task in sorted(system.tasks.items()):
+            self._own(task.mm, task)
+            self.learn(task)
+        for cpu in system.cpus:
+            self.learn(cpu)
+        for node in system.files.values():
+            self.learn(node)
+        self._learn_globals()
+        for space in address_spaces():
+            self.learn(space)
+            self._learn_tables(space)
+
+    def _learn_globals(self) -> None:
+        self._part(system.tasks, "task", "tasks")
+        self._part(system.files, "file", "files")
+        self._part(system.lruvec.nr, "count", "lru size of")
+        for area in system.zone.free_area:
+            self._part(area.free_list, "list", f"free list of order {area.order}")
+        for name, head in zip(LRU_NAMES, system.lruvec.lists, strict=True):
+            self._part(head, "list", f"lru list {name}")
+
+    def _learn_tables(self, space: mm_struct) -> None:
+        if not space.pgd:
+            return
+        owner = self.mm_name(space)
+        for at in tables(space.pgd, 1 << 64 if space is system.init_mm else user_end()):
+            self.tables.setdefault(at.pfn, Place(at.level, owner, at.va))
+
+    def learn_events(self, log: list[Any], first: int, last: int) -> None:
+        """Take in what appears in and around the events (first, last] of a journal's log: what is being made or taken apart."""
+        slots = range(max(first - AROUND, 0) * SLOTS, min((last + AROUND) * SLOTS, len(log)), SLOTS)
+        made = [(log[at], log[at + 1], log[at + 3]) for at in slots if type(log[at]) is task_struct]
+        for task, field, new in made:
+            if field == "pid":
+                self._tasks[id(task)] = (new, self._name(new, task.comm))
+        for task, field, new in made:
+            if field == "comm" and self.names is None:
+                self._tasks[id(task)] = (self.task_id(task)[0], new)
+        for task, field, new in made:
+            self._learn_task_field(task, field, new)
+        for at in slots:
+            self.learn(log[at])
+            self.learn(log[at + 3])
+            if type(log[at]) is mm_struct and log[at + 1] == "pgd" and log[at + 3]:
+                self._roots[log[at + 3] >> 12] = Place(0, self.mm_name(log[at]), 0)
+
+    def _learn_task_field(self, task: task_struct, field: str, new: Any) -> None:
+        if field == "mm":
+            self._own(new, task)
+        elif field in SHARED_PARTS and new is not None:
+            self._learn_shared(field, new, self.task_name(task))
+
+    def learn(self, obj: Any) -> None:
+        """Take in the parts of ``obj``, if it has any."""
+        learner = LEARNERS.get(type(obj))
+        if learner is not None:
+            learner(self, obj)
+
+    def _part(self, obj: Any, kind: str, name: str) -> None:
+        if id(obj) not in self.parts:
+            self.parts[id(obj)] = Part(kind, name)
+            self._kept.append(obj)
+
+    def _own(self, space: mm_struct | None, task: task_struct) -> None:
+        """``task`` owns the space; its second one (exec) also carries its number."""
+        if space is None or id(space) in self._owners:
+            return
+        name = self.task_name(task)
+        self._owners[id(space)] = f"{name} mm#{space.id}" if name in self._owners.values() else name
+        self._kept.append(space)
+
+    def learn_task(self, task: task_struct) -> None:
+        """A task's parts."""
+        name = self.task_name(task)
+        for field in SHARED_PARTS:
+            part = getattr(task, field)
+            if part is not None:
+                self._learn_shared(field, part, name)
+        self._part(task.children, "list", f"children of {name}")
+        self._part(task.sibling, "list", f"sibling of {name}")
+
+    def _learn_shared(self, field: str, part: Any, name: str) -> None:
+        """A structure that threads may share, and its table."""
+        self._part(part, "task", f"{field} of {name}")
+        table = SHARED_PARTS[field]
+        if table:
+            self._part(getattr(part, table), "task", f"{table} of {name}")
+
+    def learn_mm(self, space: mm_struct) -> None:
+        """The counters and the tree of an mm."""
+        self._part(space.rss_stat, "mm", f"mm of {self.mm_name(space)} rss_stat")
+        self._part(space.mm_mt, "vma", f"maps of {self.mm_name(space)}")
+
+    def learn_file(self, node: inode) -> None:
+        """The page cache and the disk of a file."""
+        name = path_of(node)
+        self._part(node, "file", name)
+        self._part(node.i_mapping, "file", f"mapping of {name}")
+        self._part(node.i_mapping.i_pages, "file", f"page cache of {name}")
+        self._part(node.disk, "file", f"disk of {name}")
+
+    def learn_mapping(self, mapping: address_space) -> None:
+        """The page cache of a file without a path."""
+        if mapping.host is not None:
+            self.learn_file(mapping.host)
+
+    def learn_cpu(self, cpu: percpu) -> None:
+        """The parts of a CPU."""
+        self._part(cpu.ctxs, "tlb", f"CPU {cpu.id} ctxs slot")
+        self._part(cpu.hw, "cpu", f"CPU {cpu.id}")
+        self._part(cpu.hw.tlb, "tlb", f"CPU {cpu.id} TLB")
+        self._part(cpu.hw.tlb.slots, "tlb", f"CPU {cpu.id} TLB slot")
+
+    # ---------------------------------------------------------------- asking
+
+    def task_id(self, task: task_struct) -> tuple[int, str]:
+        """(pid, name) of a task, also of one that has not got its pid yet."""
+        found = self._tasks.get(id(task))
+        if found is None:
+            found = self._tasks[id(task)] = (task.pid, self._name(task.pid, task.comm))
+            self._kept.append(task)
+        return found
+
+    def _name(self, pid: int, comm: str) -> str:
+        return self.names(pid) if self.names is not None else comm
+
+    def task_name(self, task: task_struct) -> str:
+        """What the task is called."""
+        return self.task_id(task)[1]
+
+    def mm_name(self, space: mm_struct | None) -> str:
+        """Whose mm it is."""
+        if space is None:
+            return "nobody"
+        if space is system.init_mm:
+            return "the kernel"
+        return self._owners.get(id(space), f"mm#{space.id}")
+
+    # ---------------------------------------------------------------- keeping up
+
+    def follow(self, obj: Any, field: Any, new: Any) -> None:
+        """An event is about to happen: a table may get linked below another one, or stop being one, a TLB be replaced."""
+        if type(obj) is Frame:
+            self._follow_entry(obj.pfn, field, new or 0)
+        elif field == "page_type":
+            self._follow_type(obj.pfn, new)
+        elif field == "slots":
+            self._part(new, "tlb", f"CPU {obj.cpu} TLB slot")
+
+    def _follow_type(self, pfn: int, new: int) -> None:
+        if new == PGTY_table and pfn in self._roots:
+            self.tables[pfn] = self._roots[pfn]
+        elif new != PGTY_table:
+            self.tables.pop(pfn, None)
+
+    def _follow_entry(self, pfn: int, index: int, entry: int) -> None:
+        place = self.tables.get(pfn)
+        if place is not None and is_table(place.level, entry):
+            va = sign_extend(place.va | index << system.geometry.levels[place.level].shift)
+            self.tables[system.geometry.entry_pfn(entry)] = Place(place.level + 1, place.owner, va)
+
+
+LEARNERS: dict[type, Callable[[Directory, Any], None]] = {
+    task_struct: Directory.learn_task,
+    mm_struct: Directory.learn_mm,
+    inode: Directory.learn_file,
+    address_space: Directory.learn_mapping,
+    percpu: Directory.learn_cpu,
+}

@@ -1,0 +1,111 @@
+"""Time: events, calls, and what differs between two moments."""
+
+from __future__ import annotations
+
+from kemu.readings.base import Reading
+
+
+class EventReading(Reading):
+    """One event. ``kind``: frame, pte, ram, vma, mm, task, tlb, cpu, list, alloc, anon, file, row, count; ``what``: the object
+    by name; ``field``; ``old`` / ``new`` as text; ``note``: what it means ("W cleared"); ``function``: the innermost open
+    one, with Linux's ``path``."""
+
+    number: int
+    kind: str
+    what: str
+    field: str
+    old: str
+    new: str
+    note: str = ""
+    function: str = ""
+    path: str = ""
+
+    @property
+    def text(self) -> str:
+        """The event in one line: ``pfn 0x1a3 _refcount 1 -> 2``."""
+        name = f"{self.what} {self.field}".strip()
+        change = f"{self.old} -> {self.new}" if self.old or self.new else ""
+        return " ".join(part for part in (name, change, f"({self.note})" if self.note else "") if part)
+
+
+class EventList(Reading):
+    """The events ``first`` + 1 to ``last``; ``hidden``: how many of them are left out (list links and their like)."""
+
+    first: int
+    last: int
+    events: tuple[EventReading, ...]
+    hidden: int = 0
+
+
+class CallReading(Reading):
+    """One call; its events are ``first`` + 1 to ``last``. ``children``: calls and, where asked for, events in their order."""
+
+    function: str
+    path: str
+    first: int
+    last: int
+    children: tuple[CallReading | EventReading, ...]
+
+
+class CallTree(Reading):
+    """The calls of the events ``first`` + 1 to ``last``."""
+
+    first: int
+    last: int
+    roots: tuple[CallReading | EventReading, ...]
+
+
+class FieldChange(Reading):
+    """A field that differs between two moments: ``old`` at the earlier, ``new`` at the later, as text. ``kind`` as in
+    EventReading."""
+
+    kind: str
+    what: str
+    field: str
+    old: str
+    new: str
+    note: str = ""
+
+
+class Difference(Reading):
+    """What differs between the moments ``first`` and ``last``, by object."""
+
+    first: int
+    last: int
+    changes: tuple[FieldChange, ...]
+    hidden: int = 0
+
+
+class Change(Reading):
+    """What a command changed: its text, its events (first, last], the net difference, and what else is worth a word."""
+
+    command: str
+    first: int
+    last: int
+    difference: Difference
+    notes: tuple[str, ...] = ()
+
+
+class Moment(Reading):
+    """Where the experiment stands: event ``now`` of ``end``; ``mark``: a name of the moment or ""; ``event``: the last one
+    that happened."""
+
+    now: int
+    end: int
+    timeline: int
+    mark: str = ""
+    inside: str = ""
+    event: EventReading | None = None
+
+
+class Text(Reading):
+    """Plain lines: an answer that is text by nature (help, a source place, a version)."""
+
+    lines: tuple[str, ...]
+
+
+class Value(Reading):
+    """The value of an expression."""
+
+    text: str
+    value: int | str | bool | bytes | None

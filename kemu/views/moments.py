@@ -1,0 +1,169 @@
+"""Events, calls and differences for the terminal.
+
+An event is one line, a call tree is drawn as ftrace's function_graph draws it:
+
+    #58  folio_get            pfn 0x1a3 _refcount 2 -> 3
+
+    58-83   exc_page_fault() {                                arch/x86/mm/fault.c
+    60-83     handle_mm_fault() {
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import groupby
+from textwrap import wrap
+
+from kemu.readings import (
+    CallReading,
+    CallTree,
+    Change,
+    Difference,
+    EventList,
+    EventReading,
+    FieldChange,
+    Moment,
+    Text,
+    Value,
+)
+from kemu.views.style import Style, plural
+
+CHANGES_SHOWN = 24
+"""Lines of the picture that follows a command; the rest is counted."""
+
+
+def event(reading: EventReading, style: Style) -> str:
+    """One event in one line, wrapped if it is long."""
+    return "\n".join(_event_lines(reading, 20, style))
+
+
+def _event_lines(reading: EventReading, width: int, style: Style) -> list[str]:
+    head = f"#{reading.number:<5} {reading.function:<{width}} "
+    return _hanging(head, reading.text, style)
+
+
+def _hanging(head: str, text: str, style: Style) -> list[str]:
+    """``text`` behind ``head``, its further lines below its beginning."""
+    room = max(style.width - len(head), 30)
+    first, *rest = wrap(text, room, break_long_words=False, break_on_hyphens=False) or [""]
+    return [head + first, *[" " * len(head) + line for line in rest]]
+
+
+def events(reading: EventList, style: Style) -> str:
+    """trace: the events of a range."""
+    width = max((len(item.function) for item in reading.events), default=0)
+    lines = [line for item in reading.events for line in _event_lines(item, width, style)]
+    if reading.hidden:
+        lines.append(f"{plural(reading.hidden, 'event')} not shown: lists, locks, statistics, nothing new")
+    return "\n".join(lines) or "no event"
+
+
+def calls(reading: CallTree, style: Style) -> str:
+    """calls: the functions as ftrace draws them, with the events that happened in each."""
+    lines: list[str] = []
+    for root in reading.roots:
+        _node(root, 0, style, lines)
+    return "\n".join(lines) or "no call"
+
+
+def _node(node: CallReading | EventReading, depth: int, style: Style, lines: list[str]) -> None:
+    indent = "  " * depth
+    if isinstance(node, EventReading):
+        lines.extend(_hanging(f"{f'#{node.number}':>13}  {indent}", node.text, style))
+        return
+    head = f"{_range(node):>13}  {indent}{node.function}()"
+    if not node.children:
+        lines.append(_with_path(f"{head};", node.path, style))
+        return
+    lines.append(_with_path(f"{head} {{", node.path, style))
+    for child in node.children:
+        _node(child, depth + 1, style, lines)
+    lines.append(f"{'':>13}  {indent}}}")
+
+
+def _range(call: CallReading) -> str:
+    """The events of a call: ``58-83``, or nothing."""
+    if call.last == call.first:
+        return ""
+    return f"{call.first + 1}-{call.last}" if call.last > call.first + 1 else f"{call.last}"
+
+
+def _with_path(head: str, path: str, style: Style) -> str:
+    """Linux's file at the right edge, where there is room for it."""
+    room = style.width - len(head)
+    return head + path.rjust(room) if path and len(path) + 2 <= room else head
+
+
+def difference(reading: Difference, style: Style) -> str:
+    """diff: what differs, by object."""
+    head = f"#{reading.first} -> #{reading.last}"
+    lines = change_lines(reading.changes, style)
+    if reading.hidden:
+        lines.append(f"{plural(reading.hidden, 'field')} not shown: lists, locks, statistics, details of what is new or gone")
+    return "\n".join([f"{head}: {plural(len(reading.changes), 'difference')}" if lines else f"{head}: nothing differs", *lines])
+
+
+ALIKE_SHOWN = 3
+"""Of neighbours that changed in the same way so many are shown."""
+
+
+def change_lines(changes: tuple[FieldChange, ...], style: Style) -> list[str]:
+    """One line a field, the object named once; of many objects that changed in the same way the first few."""
+    blocks = [tuple(block) for _, block in groupby(changes, key=lambda change: change.what)]
+    width = min(max((len(block[0].what) for block in blocks), default=0), style.width // 3)
+    lines: list[str] = []
+    for _, alike in groupby(blocks, key=_shape):
+        shown = list(alike)
+        folded = shown[ALIKE_SHOWN:] if len(shown) > ALIKE_SHOWN + 1 else []
+        for block in shown[: len(shown) - len(folded)]:
+            lines += _block_lines(block, width, style)
+        if folded:
+            lines.append(f"{'':<{width}} {style.glyphs.more} {len(folded)} more like this, to {folded[-1][0].what}")
+    return lines
+
+
+def _shape(block: tuple[FieldChange, ...]) -> list[str]:
+    """How an object changed, addresses and frame numbers left out."""
+    return [re.sub(r"0x[0-9a-f]+", "0x", f"{c.what} {c.field} {c.old} {c.new} {c.note}") for c in block]
+
+
+def _block_lines(block: tuple[FieldChange, ...], width: int, style: Style) -> list[str]:
+    lines: list[str] = []
+    for change in block:
+        what = change.what if change is block[0] else ""
+        note = f" ({change.note})" if change.note else ""
+        text = f"{change.field} {change.old} -> {change.new}{note}".strip()
+        first, *rest = _hanging(f"{what:<{width}} * ", text, style)
+        at = max(width, len(what)) + 1
+        lines += [first[:at] + style.paint("*", "changed") + first[at + 1 :], *rest]
+    return lines
+
+
+def change(reading: Change, style: Style) -> str:
+    """What a command changed, shortly."""
+    if reading.first == reading.last:
+        return "\n".join(reading.notes)
+    lines = change_lines(reading.difference.changes, style)
+    if len(lines) > CHANGES_SHOWN:
+        hidden = len(lines) - CHANGES_SHOWN + 1
+        lines[CHANGES_SHOWN - 1 :] = [f"{style.glyphs.more} {hidden} more lines: diff {reading.first} {reading.last}"]
+    return "\n".join([f"#{reading.first} -> #{reading.last}", *lines, *reading.notes])
+
+
+def moment(reading: Moment, style: Style) -> str:
+    """Where the experiment stands."""
+    r = reading
+    where = f"#{r.now}" + (f" of {r.end}, past" if r.now < r.end else "")
+    words = [where, f"timeline {r.timeline}" if r.timeline > 1 else "", f"mark {r.mark}" if r.mark else ""]
+    line = ", ".join(word for word in words if word) + (f", inside '{r.inside}'" if r.inside else "")
+    return "\n".join([line, event(r.event, style)]) if r.event else line
+
+
+def text(reading: Text, _style: Style) -> str:
+    """Lines as they are."""
+    return "\n".join(reading.lines)
+
+
+def value(reading: Value, _style: Style) -> str:
+    """The value of an expression."""
+    return reading.text

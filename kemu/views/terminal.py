@@ -1,0 +1,54 @@
+"""Any reading as text for people: 80 columns, the renderer found by the type of the reading."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from kemu import readings as r
+from kemu.views import memory, moments, spaces, tables, tasks
+from kemu.views.style import PLAIN, Style
+
+RENDERERS: dict[type[r.Reading], Callable[[Any, Style], str]] = {
+    r.AccessOutcome: tasks.access,
+    r.AddressSpace: spaces.address_space,
+    r.CallTree: moments.calls,
+    r.Change: moments.change,
+    r.Difference: moments.difference,
+    r.EventList: moments.events,
+    r.EventReading: moments.event,
+    r.FileList: memory.file_list,
+    r.FrameReading: memory.frame,
+    r.FreeReading: memory.free,
+    r.LayoutReading: spaces.layout,
+    r.MemoryDump: tables.dump,
+    r.MemoryMap: memory.memory_map,
+    r.MmReading: spaces.mm,
+    r.Moment: moments.moment,
+    r.Outcome: tasks.outcome,
+    r.PageTables: tables.page_tables,
+    r.Pagemap: spaces.pagemap,
+    r.ProcessList: tasks.process_list,
+    r.RegsReading: tasks.registers,
+    r.RmapReading: memory.rmap,
+    r.Smaps: spaces.smaps,
+    r.SmapsRollup: spaces.smaps_rollup,
+    r.StatReading: spaces.stat,
+    r.StatmReading: spaces.statm,
+    r.StatusReading: spaces.status,
+    r.TaskReading: tasks.task,
+    r.TaskTree: tasks.task_tree,
+    r.Text: moments.text,
+    r.TlbReading: tables.tlb,
+    r.Translation: tables.translation,
+    r.Value: moments.value,
+    r.VmaDetail: spaces.vma_detail,
+}
+
+
+def render(reading: r.Reading, style: Style = PLAIN) -> str:
+    """``reading`` as lines without a newline at the end.  ``TypeError`` for a reading that is only a part of others."""
+    renderer = RENDERERS.get(type(reading))
+    if renderer is None:
+        raise TypeError(f"{type(reading).__name__} is drawn only as part of another reading")
+    return renderer(reading, style)
