@@ -26,7 +26,6 @@ from kemu.kernel.mm_types import (
     PAGE_SHIFT,
     PAGE_SIZE,
     file,
-    folio,
     mm_struct,
     page,
     vm_area_struct,
@@ -36,7 +35,7 @@ from kemu.kernel.mman import E2BIG, EACCES, EFAULT, EINTR, EINVAL, ENAMETOOLONG,
 from kemu.kernel.mmap_lock import mmap_read_lock, mmap_read_unlock, mmap_write_lock, mmap_write_unlock
 from kemu.kernel.page_alloc import folio_put
 from kemu.kernel.sched import mmdrop
-from kemu.kernel.sched_types import RLIMIT_STACK, RLIM_INFINITY
+from kemu.kernel.sched_types import RLIM_INFINITY, RLIMIT_STACK
 from kemu.kernel.signal import fatal_signal_pending
 from kemu.kernel.stack import expand_downwards
 from kemu.kernel.system import current, system

@@ -23,7 +23,6 @@ from kemu.kernel.fork import copy_process
 from kemu.kernel.lists import INIT_LIST_HEAD
 from kemu.kernel.mm_life import __mmdrop, mm_alloc
 from kemu.kernel.mm_types import (
-    PAGE_ALIGN,
     PAGE_SHIFT,
     PAGE_SIZE,
     files_struct,
@@ -33,6 +32,7 @@ from kemu.kernel.mm_types import (
     super_operations,
     vm_operations_struct,
 )
+from kemu.kernel.mmap_layout import mmap_base, mmap_legacy_base
 from kemu.kernel.oom import out_of_memory
 from kemu.kernel.page_alloc import GFP_ZERO, alloc_page, free_area_init
 from kemu.kernel.pgtable import (
@@ -68,7 +68,7 @@ from kemu.kernel.sched_types import (
 from kemu.kernel.signal import SIGCHLD
 from kemu.kernel.system import pfn_to_page, system
 from kemu.kernel.tlbflush import switch_mm_irqs_off
-from kemu.kernel.uaccess import default_map_window, task_size_max
+from kemu.kernel.uaccess import default_map_window
 from kemu.kernel.util import vm_stat_account
 from kemu.kernel.vdso import init_vdso
 from kemu.kernel.vma import vm_area_alloc, vma_link
@@ -365,17 +365,9 @@ def _new_task(name: str) -> task_struct:
 
 def _user_layout(mm: mm_struct) -> None:
     """Where mappings and the heap go, without randomisation (``arch_pick_mmap_layout``)."""
-    mm.mmap_base = mmap_base(8 * MiB)
-    mm.mmap_legacy_base = PAGE_ALIGN(task_size_max() // 3)
+    mm.mmap_base = mmap_base(0, default_map_window(), 8 * MiB)
+    mm.mmap_legacy_base = mmap_legacy_base(0, default_map_window())
     mm.start_brk = mm.brk = SPAWN_BRK
-
-
-def mmap_base(stack_limit: int) -> int:
-    """The top of the area for mappings: below the room that the stack may need (arch/x86/mm/mmap.c)."""
-    gap = stack_limit + (system.sysctl.stack_guard_gap << PAGE_SHIFT)
-    task_size = default_map_window()
-    gap = max(128 * MiB, min(gap, task_size // 6 * 5))
-    return PAGE_ALIGN(task_size - gap)
 
 
 def _map_stack(mm: mm_struct) -> None:

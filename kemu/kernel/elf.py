@@ -8,6 +8,8 @@ here, as "not an ELF file".
 
 from __future__ import annotations
 
+from functools import cache
+from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -61,22 +63,27 @@ def parse_elf_phdrs(data: bytes, number: int) -> tuple[elf_phdr, ...]:
     return tuple(_parse("Elf_Phdr", elf_phdr, data, number))
 
 
-def _parse(name: str, cls: type[Any], data: bytes, number: int) -> Iterator[Any]:
-    """``number`` structures ``name`` of pyelftools as instances of ``cls``."""
-    from io import BytesIO
-
-    from elftools.common.exceptions import ELFError
-    from elftools.common.utils import struct_parse
-    from elftools.construct import ConstructError
+@cache
+def _structs() -> Any:
+    """The layout of 64-bit little-endian files, as pyelftools has it."""
     from elftools.elf.structs import ELFStructs
 
     structs = ELFStructs(little_endian=True, elfclass=64)
     structs.create_basic_structs()
     structs.create_advanced_structs()
-    stream = BytesIO(data)
+    return structs
+
+
+def _parse(name: str, cls: type[Any], data: bytes, number: int) -> Iterator[Any]:
+    """``number`` structures ``name`` of pyelftools as instances of ``cls``."""
+    from elftools.common.exceptions import ELFError
+    from elftools.common.utils import struct_parse
+    from elftools.construct import ConstructError
+
+    layout, stream = getattr(_structs(), name), BytesIO(data)
     try:
         for _ in range(number):
-            fields = struct_parse(getattr(structs, name), stream)
+            fields = struct_parse(layout, stream)
             yield cls(**{field.name: fields[field.name] for field in attrs.fields(cls)})
     except (ELFError, ConstructError):
         return

@@ -27,6 +27,7 @@ from kemu.kernel.flags import (
     VM_READ,
     VM_SHARED,
     VM_SPECIAL,
+    VM_SYNC,
     VM_WIPEONFORK,
     VM_WRITE,
 )
@@ -66,6 +67,7 @@ from kemu.kernel.mman import (
     MAP_SHARED,
     MAP_SHARED_VALIDATE,
     MAP_STACK,
+    MAP_SYNC,
     MAP_TYPE,
     PROT_EXEC,
     PROT_READ,
@@ -138,6 +140,8 @@ def calc_vm_flag_bits(flags: int) -> int:
     vm_flags = VM_GROWSDOWN if flags & MAP_GROWSDOWN else 0
     if flags & MAP_LOCKED:
         vm_flags |= VM_LOCKED
+    if flags & MAP_SYNC:
+        vm_flags |= VM_SYNC
     return vm_flags | (VM_NOHUGEPAGE if flags & MAP_STACK else 0)
 
 

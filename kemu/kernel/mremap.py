@@ -50,7 +50,6 @@ from kemu.kernel.vma import (
     vma_lookup,
     vma_merge_new_range,
     vma_merge_struct,
-    vmas_in,
 )
 from kemu.trace.frames import linux
 
@@ -349,21 +348,22 @@ def vma_merge_extend(vma: vm_area_struct, delta: int) -> vm_area_struct | None:
 @linux("mm/mremap.c")
 def remap_move(vrm: vma_remap_struct) -> int:
     """Move a range of the same size, VMA by VMA, keeping the holes between them; the new address, or the error at which it
-    stopped (what came before it has moved)."""
+    stopped (what came before it has moved).  Each move may split and merge the VMAs that follow, so the next one is looked
+    up after it."""
     start, end = vrm.addr, vrm.addr + vrm.old_len
-    target, first, last_end = vrm.new_addr, 0, 0
-    for vma in vmas_in(vrm.mm, start, end):
+    target, first, last_end, at = vrm.new_addr, 0, 0, start
+    while at < end and (vma := find_vma_intersection(vrm.mm, at, end)) is not None:
         if not last_end and start < vma.vm_start:
             return -EFAULT
         target += vma.vm_start - last_end if last_end else 0
-        at, stop = max(vma.vm_start, start), min(end, vma.vm_end)
+        at, stop = max(vma.vm_start, at), min(end, vma.vm_end)
         last_end = vma.vm_end
         piece = attrs.evolve(vrm, addr=at, old_len=stop - at, new_len=stop - at, new_addr=target, vma=vma)
         moved = check_prep_vma(piece) or mremap_to(piece)
         if moved < 0:
             return moved
         first = first or moved
-        target = moved + stop - at
+        target, at = moved + stop - at, stop
     return first if last_end else -EFAULT
 
 

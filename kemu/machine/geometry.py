@@ -78,8 +78,9 @@ class Geometry:
 
     ``sign_extended``: the address bits above ``va_bits`` must equal the highest one (else the address is not
     canonical); otherwise they must be zero.  ``combine`` is "and" or "leaf".  ``noncanonical_page_fault``: an address
-    that is not canonical raises a page fault (RISC-V), not a general-protection fault (x86).  ``offset_mask`` covers the offset in
-    a page.  ``valid_when_clear`` is not offered: a format whose entries are valid by a set bit is all that the walk knows."""
+    that is not canonical raises a page fault (RISC-V), not a general-protection fault (x86).  ``offset_mask`` covers the
+    offset in a page.  ``valid_when_clear`` is not offered: a format whose entries are valid by a set bit is all that the
+    walk knows."""
 
     name: str
     title: str

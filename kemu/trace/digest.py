@@ -6,7 +6,6 @@ sharing are part of the state and memory addresses are not; dictionaries are rea
 
 from __future__ import annotations
 
-import hashlib
 from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -20,6 +19,8 @@ class _Dump:
     """One traversal: numbers given out and objects still to be described."""
 
     def __init__(self, expand: Expand) -> None:
+        import hashlib  # loads a C library that a short command never needs
+
         self.expand = expand
         self.numbers: dict[int, int] = {}
         self.waiting: deque[Any] = deque()

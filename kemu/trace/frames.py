@@ -10,7 +10,6 @@ around it; switching recording swaps them, so names that other modules have impo
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from types import CodeType, FunctionType
 from typing import Any, TypeVar, cast
@@ -23,6 +22,8 @@ from kemu.trace.journal import SLOTS
 F = TypeVar("F", bound=Callable[..., Any])
 
 HARDWARE = "(hardware)"
+CO_VARARGS, CO_VARKEYWORDS = 0x4, 0x8
+"""Flags of a code object (``inspect`` has them too, and is slow to import)."""
 
 
 @attrs.frozen
@@ -61,7 +62,7 @@ def _register(function: FunctionType, path: str) -> FunctionType:
     fid = len(FUNCTIONS)
     code = function.__code__
     FUNCTIONS.append(
-        Function(fid, function.__name__, path, function.__module__, code.co_firstlineno, inspect.getdoc(function) or "")
+        Function(fid, function.__name__, path, function.__module__, code.co_firstlineno, function.__doc__ or "")
     )
     _codes.append((function, code, _marked(function, fid)))
     if tape.recording:
@@ -69,33 +70,59 @@ def _register(function: FunctionType, path: str) -> FunctionType:
     return function
 
 
+_templates: dict[tuple[int, tuple[str, ...]], CodeType] = {}
+_FID = 0x6B656D75
+"""Stands for the function's number in a template."""
+
+
 def _marked(function: FunctionType, fid: int) -> CodeType:
-    """Code of the same signature that marks, calls the function as written, and marks again."""
-    parameters = inspect.signature(function).parameters.values()
-    if any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in parameters):
+    """Code of the same signature that marks, calls the function as written, and marks again.
+
+    Compiling costs more than everything else here, so it is done once a shape of signature; each function then gets the
+    template with its own names and number."""
+    code = function.__code__
+    if code.co_flags & (CO_VARARGS | CO_VARKEYWORDS):
         raise TypeError(f"{function.__name__}: a function with a frame takes no *args or **kwargs")
     if function.__closure__:
         raise TypeError(f"{function.__name__}: a function with a frame stands at module level")
-    plain = FunctionType(
-        function.__code__, function.__globals__, function.__name__, function.__defaults__, function.__closure__
-    )
-    function.__globals__[f"_as_written_{fid}"] = plain
+    plain = FunctionType(code, function.__globals__, function.__name__, function.__defaults__)
+    as_written = f"_as_written_{fid}"
+    function.__globals__[as_written] = plain
     function.__globals__["_tape"] = tape
-    names = [p.name for p in parameters if p.kind is not p.KEYWORD_ONLY]
-    keywords = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
+    named = code.co_argcount + code.co_kwonlyargcount
+    template = _template(code.co_argcount, code.co_varnames[code.co_argcount : named])
+    return template.replace(
+        co_consts=tuple({_FID: fid, ~_FID: ~fid}.get(c, c) if isinstance(c, int) else c for c in template.co_consts),
+        co_names=tuple(as_written if name == "_as_written" else name for name in template.co_names),
+        co_varnames=code.co_varnames[:named],
+        co_name=code.co_name,
+        co_qualname=code.co_qualname,
+        co_filename=code.co_filename,
+        co_firstlineno=code.co_firstlineno,
+    )
+
+
+def _template(positional: int, keywords: tuple[str, ...]) -> CodeType:
+    """The marking code for a function of ``positional`` parameters and these keyword-only ones."""
+    found = _templates.get((positional, keywords))
+    if found is not None:
+        return found
+    names = [f"a{n}" for n in range(positional)]
     signature = ", ".join(names + (["*", *keywords] if keywords else []))
     arguments = ", ".join(names + [f"{k}={k}" for k in keywords])
     source = (
-        f"def {function.__name__}({signature}):\n"
-        f"    _tape.marks.extend((len(_tape.log), {fid}))\n"
+        f"def marked({signature}):\n"
+        f"    _tape.marks.extend((len(_tape.log), {_FID}))\n"
         f"    try:\n"
-        f"        return _as_written_{fid}({arguments})\n"
+        f"        return _as_written({arguments})\n"
         f"    finally:\n"
-        f"        _tape.marks.extend((len(_tape.log), {~fid}))\n"
+        f"        _tape.marks.extend((len(_tape.log), {~_FID}))\n"
     )
     made: dict[str, Any] = {}
-    exec(compile(source, function.__code__.co_filename, "exec"), made)
-    return cast(CodeType, made[function.__name__].__code__)
+    exec(compile(source, __file__, "exec"), made)
+    code = cast(CodeType, made["marked"].__code__)
+    _templates[positional, keywords] = code
+    return code
 
 
 def _on_record_change(recording: bool) -> None:
