@@ -1,0 +1,63 @@
+"""kemu as a library.
+
+    from kemu import Session
+
+    kemu = Session()
+    kemu.run("spawn app; mmap app 0x10000 1p rw; write app 0x10000 7")
+    kemu.run("fork app as child; write child 0x10000 8")
+    kemu.value("pfn(app, 0x10000) != pfn(child, 0x10000)")     # True
+    print(kemu.text("walk child 0x10000"))
+
+`run` gives results with readings (frozen data, `kemu.readings`); `text` gives what the shell would print. A mistake in a
+command raises `kemu.errors.UsageError`; a simulated errno or signal does not: it is in the reading.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kemu import session
+from kemu.commands.result import Result
+from kemu.commands.run import run
+from kemu.errors import UsageError
+
+
+class Session(session.Session):
+    """One experiment: a machine that has booted, with its journal, names and marks, and the commands to work on it."""
+
+    def run(self, text: str) -> list[Result]:
+        """Run the commands of `text` (several lines are allowed); one result a command.
+
+        Raises UsageError at the first that cannot be run; those before it have taken effect."""
+        results: list[Result] = []
+        for line in text.split("\n"):
+            results += run(self, line)
+            error = results[-1].error if results else None
+            if error is not None:
+                raise UsageError(
+                    error.what, text=error.text, column=error.column, length=error.length, hint=error.hint
+                )
+        return results
+
+    def reading(self, text: str) -> Any:
+        """The reading of the last command in `text`."""
+        results = self.run(text)
+        return results[-1].reading if results else None
+
+    def text(self, text: str, width: int = 80) -> str:
+        """What the shell prints for the commands, without colour and in ASCII."""
+        from kemu.shell.output import to_text
+        from kemu.views.style import style_for
+
+        style = style_for("ascii", width=width, colour=False)
+        shown = (to_text(result, style) for result in self.run(text))
+        return "\n".join(part for part in shown if part)
+
+    def value(self, expression: str) -> Any:
+        """The value of an expression at this moment: a number, a text, True, False, or None. Raises UsageError."""
+        from kemu.commands.expr import TaskValue, compile_text
+        from kemu.commands.names import SessionNames
+
+        with self.looking():
+            value = compile_text(expression).evaluate(SessionNames(self))
+        return value.pid if isinstance(value, TaskValue) else value

@@ -1,0 +1,182 @@
+"""The entry point: read the words of the command line, choose a front end, give an exit code.
+
+    kemu                     the shell (with a pipe as input: a plain loop)
+    kemu -c 'CMD; CMD'       commands; may be given several times
+    kemu run FILE            a script; `-` reads standard input
+
+The options are read by hand: argparse alone costs a third of what a bare interpreter takes to start. Nothing but this
+file, errors.py and shell/options.py is imported for `--help`.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from kemu.errors import UsageError
+from kemu.shell.options import Options
+
+USAGE = """\
+usage: kemu [OPTIONS]                    the shell; with a pipe as input, run what it says
+       kemu [OPTIONS] -c COMMANDS ...    run commands, separated by ';'
+       kemu [OPTIONS] run FILE           run a script; '-' is standard input
+       kemu demo                         a minute of fork and copy-on-write, without typing
+       kemu doctor                       what this machine offers to kemu
+
+  -c COMMANDS       run these; may be given several times
+  -i                stay in the shell afterwards
+  --keep-going      go on behind a command that fails; the exit code is then 1
+  --json            one JSON object a command on standard output (docs/json.md)
+  --errno-fails     a simulated errno or signal makes the exit code 1
+  --color WHEN      auto (as the terminal says), always or never
+  --ascii           draw with ASCII characters only
+  --mem SIZE        RAM of the machine, such as 64M (the default) or 1G
+  --geometry NAME   page tables: x86-64 (the default), x86-64-la57, sv39
+  --cpus N          number of CPUs (2)
+  --no-toolbar      no line at the bottom of the shell
+  --debug           show tracebacks
+  -h, --help        this page;  inside kemu: help
+  --version         the version
+
+exit codes: 0 ok, 1 a command failed, 2 usage, 3 a lesson, check or comparison is not satisfied,
+            4 a lesson file is invalid, 70 a bug of kemu, 130 Ctrl-C
+"""
+
+SUBCOMMANDS = {"doctor": "kemu.shell.doctor", "demo": "kemu.shell.demo"}
+"""Words that have a `main(options) -> int` of their own, by module."""
+
+_FLAGS = {
+    "-i": ("interactive", True),
+    "--keep-going": ("keep_going", True),
+    "--json": ("json", True),
+    "--errno-fails": ("errno_fails", True),
+    "--ascii": ("ascii", True),
+    "--no-toolbar": ("toolbar", False),
+    "--debug": ("debug", True),
+    "-h": ("help", True),
+    "--help": ("help", True),
+    "--version": ("version", True),
+}
+_VALUES = {"-c": "command", "--color": "color", "--mem": "mem", "--geometry": "geometry", "--cpus": "cpus"}
+_WHENS = ("auto", "always", "never")
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run kemu with the words `argv`; the exit code."""
+    words = sys.argv[1:] if argv is None else argv
+    try:
+        options = parse(words)
+    except UsageError as error:
+        return _complain(error)
+    if options.help:
+        sys.stdout.write(USAGE)
+        return 0
+    if options.version:
+        from kemu import __version__
+
+        sys.stdout.write(f"kemu {__version__}\n")
+        return 0
+    return _guarded(options)
+
+
+def _guarded(options: Options) -> int:
+    """Run the chosen front end; no exception passes, but with --debug."""
+    try:
+        return _front_end(options)
+    except KeyboardInterrupt:
+        sys.stderr.write("stopped\n")
+        return 130
+    except BrokenPipeError:
+        _silence_stdout()
+        return 0
+    except UsageError as error:
+        return _complain(error)
+    except Exception as error:  # noqa: BLE001 - the one place for what nobody expected
+        from kemu.shell.bug import report_bug
+
+        return report_bug(error, debug=options.debug)
+
+
+def _complain(error: UsageError) -> int:
+    sys.stderr.write(f"kemu: {error.what}\n  {error.hint or 'kemu --help lists the options'}\n")
+    return 2
+
+
+def _silence_stdout() -> None:
+    """The reader of our output is gone: let nothing complain when the interpreter flushes."""
+    import os
+
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _front_end(options: Options) -> int:
+    if options.subcommand:
+        from importlib import import_module
+
+        status: int = import_module(SUBCOMMANDS[options.subcommand]).main(options)
+        return status
+    from kemu.shell.front import front_end
+
+    return front_end(options)
+
+
+def parse(words: list[str]) -> Options:
+    """Read the command line. Raises UsageError."""
+    options = Options()
+    left = list(words)
+    while left:
+        word = left.pop(0)
+        if word in _FLAGS:
+            setattr(options, *_FLAGS[word])
+        elif word.split("=", 1)[0] in _VALUES:
+            _value(options, word, left)
+        elif options.running and (word == "-" or not word.startswith("-")):
+            options.scripts.append(word)
+        elif word == "run":
+            options.running = True
+        elif word in SUBCOMMANDS and not options.subcommand:
+            options.subcommand = word
+        else:
+            raise _unknown(word)
+    if options.running and not (options.scripts or options.help):
+        raise UsageError("run: a file is missing behind it", hint="kemu run FILE, or kemu run - for standard input")
+    return options
+
+
+def _value(options: Options, word: str, left: list[str]) -> None:
+    name, _, value = word.partition("=")
+    if "=" not in word:
+        if not left:
+            raise UsageError(f"{name}: a value is missing behind it")
+        value = left.pop(0)
+    if name == "-c":
+        options.commands.append(value)
+    elif name == "--color":
+        if value not in _WHENS:
+            raise UsageError(f"--color: expected auto, always or never, got '{value}'")
+        options.color = value
+    elif name == "--geometry":
+        options.geometry = value
+    elif name == "--mem":
+        options.mem = _bounded(name, value, 1 << 20, 1 << 44, "a size such as 64M or 1G")
+    else:
+        options.cpus = _bounded(name, value, 1, 64, "a number from 1 to 64")
+
+
+def _bounded(name: str, text: str, low: int, high: int, what: str) -> int:
+    from kemu.commands.lexer import Source, number
+
+    try:
+        value = number(Source(text, 0, len(text)), 0, text)
+    except UsageError:
+        value = -1
+    if not low <= value <= high:
+        raise UsageError(f"{name}: expected {what}, got '{text[:40]}'")
+    return value
+
+
+def _unknown(word: str) -> UsageError:
+    from kemu.commands.suggest import did_you_mean
+
+    known = [*_FLAGS, *_VALUES, *SUBCOMMANDS, "run"]
+    guess = did_you_mean(word, known)
+    return UsageError(f"'{word[:40]}' is neither an option nor a command of kemu", hint=guess)

@@ -1,0 +1,88 @@
+"""One system call on behalf of a command, and its reading."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from kemu.commands.uapi import ERRNO_TEXT, code_name, errno_name, signal_name
+from kemu.readings import AccessOutcome, Outcome
+
+if TYPE_CHECKING:
+    from kemu import session as s
+
+ERROR_LETTERS = "PWURI"
+"""Bits 0 to 4 of the page-fault error code: present, write, user, reserved, instruction fetch."""
+
+
+def call(
+    session: s.Session, task: s.Task, name: str, *arguments: Any, shown: Sequence[str] = (), is_address: bool = False
+) -> Outcome:
+    """Let the task make the system call. `shown`: its arguments as the user wrote them; `is_address`: of the result."""
+    outcome = session.script.syscall(task, name, *arguments, cpu=session.cpu_for(task))
+    note_completed(session, outcome)
+    note_signal(session, task, outcome)
+    return reading_of_call(session, task, name, outcome, shown=shown, is_address=is_address)
+
+
+def note_completed(session: s.Session, outcome: s.Outcome) -> None:
+    """Say which calls of other tasks returned because of this one."""
+    for done in outcome.completed:
+        answer = str(done.value) if done.value >= 0 else f"-{errno_name(-done.value)}"
+        session.notes.append(f"{session.name_of(done.pid)} is woken: {done.call} -> {answer}")
+
+
+def note_signal(session: s.Session, task: s.Task, outcome: s.Outcome) -> None:
+    """Say which signal the task took on its way back from the call."""
+    if outcome.signal is not None:
+        end = "; it is dead" if outcome.signal.killed else ""
+        session.notes.append(f"{session.name_of(task.pid)} takes {signal_name(outcome.signal.signo)}{end}")
+
+
+def reading_of_call(
+    session: s.Session, task: s.Task, name: str, outcome: s.Outcome, *, shown: Sequence[str] = (), is_address: bool = False
+) -> Outcome:
+    """The reading of what a system call gave."""
+    return Outcome(
+        pid=task.pid,
+        name=session.name_of(task.pid),
+        call=name,
+        arguments=tuple(shown),
+        value=outcome.value,
+        errno=outcome.errno,
+        error=errno_name(outcome.errno) if outcome.errno else "",
+        why=ERRNO_TEXT.get(outcome.errno, ""),
+        is_address=is_address,
+        blocked=outcome.blocked,
+        minor=outcome.minor,
+        major=outcome.major,
+    )
+
+
+def reading_of_access(
+    session: s.Session, task: s.Task, outcome: s.Outcome, *, kind: str, address: int, size: int, effect: str
+) -> AccessOutcome:
+    """The reading of what an access by user code gave; `effect`: what it did to the pages, in words."""
+    signal = outcome.signal
+    return AccessOutcome(
+        pid=task.pid,
+        name=session.name_of(task.pid),
+        kind=kind,
+        address=address,
+        size=size,
+        data=outcome.data,
+        minor=outcome.minor,
+        major=outcome.major,
+        signal=signal_name(signal.signo) if signal else "",
+        code=code_name(signal.signo, signal.code) if signal else "",
+        fault_address=signal.addr if signal else 0,
+        error_code=error_letters(signal.error_code) if signal else "",
+        killed=bool(signal and signal.killed),
+        blocked=outcome.blocked,
+        effect=effect,
+    )
+
+
+def error_letters(code: int) -> str:
+    """`PWU` for the error code 7."""
+    return "".join(letter for bit, letter in enumerate(ERROR_LETTERS) if code >> bit & 1)

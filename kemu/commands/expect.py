@@ -1,0 +1,115 @@
+"""What may stand at a place of a half-typed command: read from the same declarations that parse it.
+
+The arguments of a command are a small automaton: state *i* means that the arguments before *i* are done. Tokens that are
+there already move a set of states; what may follow is what the states then accept.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kemu.commands import table
+from kemu.commands.spec import Argument, Candidate, Command, Option
+from kemu.commands.tokens import Token, split
+from kemu.errors import UsageError
+
+if TYPE_CHECKING:
+    from kemu.session import Session
+
+
+def candidates(session: Session, text: str) -> tuple[str, list[Candidate]]:
+    """The word that is being typed at the end of `text`, and what it could become. Changes no state."""
+    tokens, word = _typed(text)
+    if tokens is None:
+        return "", []
+    return word, [found for found in _following(session, tokens) if found[0].startswith(word)]
+
+
+def _typed(text: str) -> tuple[tuple[Token, ...] | None, str]:
+    """The finished tokens of the last command and the unfinished word behind them; None inside quotes or brackets."""
+    try:
+        lines = split(text + "\0")
+    except UsageError:
+        return None, ""
+    last = lines[-1].tokens
+    return last[:-1], last[-1].text[:-1]
+
+
+def _following(session: Session, tokens: tuple[Token, ...]) -> list[Candidate]:
+    """What may stand behind the tokens."""
+    if not tokens:
+        return [(name, entry.summary) for name, entry in table.TABLE.items()] + [
+            (name, f"alias of: {meaning}") for name, meaning in session.aliases.items()
+        ]
+    made = table.find(tokens[0].text)
+    if made is None:
+        return []
+    pending = _pending_option(made, tokens)
+    if pending is not None and pending.kind is not None:
+        return list(pending.kind.complete(session))
+    found: dict[str, str] = {}
+    for argument in _arguments_behind(session, made, tokens[1:]):
+        found |= dict(_nested(session, argument, tokens) or argument.kind.complete(session))
+    if _may_end(session, made, tokens[1:]):
+        found |= {word: option.name for option in made.options for word in option.words}
+    return list(found.items())
+
+
+def _pending_option(made: Command, tokens: tuple[Token, ...]) -> Option | None:
+    """The option whose value comes next."""
+    last = tokens[-1].text
+    return next((option for option in made.options if option.kind is not None and last in option.words), None)
+
+
+def _nested(session: Session, argument: Argument, tokens: tuple[Token, ...]) -> list[Candidate]:
+    """Inside `on 1 COMMAND`: what the inner command takes."""
+    if argument.kind.name != "COMMAND" or len(tokens) <= 2:
+        return []
+    return _following(session, tokens[2:])
+
+
+def _states(session: Session, made: Command, tokens: tuple[Token, ...]) -> set[int]:
+    """The states that the tokens lead to."""
+    states = {0}
+    for token in tokens:
+        states = {after for state in states for after in _moves(session, made, state, token)}
+    return states
+
+
+def _moves(session: Session, made: Command, state: int, token: Token) -> set[int]:
+    """The states that the token leads to from `state`; the last one takes option words."""
+    end = len(made.arguments)
+    if token.text in made.option_words():
+        return {end} if end in _skips(made, state) else set()
+    moved = set()
+    for at in _skips(made, state):
+        if at == end:
+            if made.options:
+                moved.add(end)
+            continue
+        argument = made.arguments[at]
+        if argument.count.endswith("rest"):
+            moved.add(at)
+        elif argument.kind.fits(token, session, known=True):
+            moved |= {at, at + 1} if argument.count in ("many", "some") else {at + 1}
+    return moved
+
+
+def _skips(made: Command, state: int) -> set[int]:
+    """The states that can be reached from `state` without a token."""
+    reached = {state}
+    while state < len(made.arguments) and not made.arguments[state].needed and made.arguments[state].count != "rest":
+        state += 1
+        reached.add(state)
+    return reached
+
+
+def _arguments_behind(session: Session, made: Command, tokens: tuple[Token, ...]) -> list[Argument]:
+    places = {at for state in _states(session, made, tokens) for at in _skips(made, state)}
+    return [made.arguments[at] for at in sorted(places) if at < len(made.arguments)]
+
+
+def _may_end(session: Session, made: Command, tokens: tuple[Token, ...]) -> bool:
+    """May option words stand here?"""
+    end = len(made.arguments)
+    return any(end in _skips(made, state) for state in _states(session, made, tokens))

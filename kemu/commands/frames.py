@@ -1,0 +1,105 @@
+"""Commands that look at RAM, the TLBs and the map of the address space."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kemu import readings
+from kemu.commands import kinds
+from kemu.commands.spec import command, maybe, one
+
+if TYPE_CHECKING:
+    from kemu.session import Session, Task
+
+_START = "spawn app; mmap app 0x10000 1p rw; write app 0x10000 7; "
+
+
+@command(
+    "frame",
+    arguments=(one("pfn", kinds.FRAME),),
+    group="looking",
+    summary="one frame: counts, flags, owners",
+    more="Names every holder of a reference: page-table entries, the page cache, the batches of the LRU.",
+    examples=(_START + "frame pfn(app,0x10000)", _START + "fork as kid; frame pfn(kid,0x10000)"),
+    linux="struct page, /proc/kpageflags",
+)
+def frame(session: Session, pfn: int) -> readings.FrameReading:
+    """The frame and its struct page."""
+    from kemu.observe import frames
+
+    return frames.frame(session.kernel, pfn, session.name_of)
+
+
+@command(
+    "rmap",
+    arguments=(one("pfn", kinds.FRAME),),
+    group="looking",
+    summary="who maps a frame",
+    more="Follows the reverse mapping as the kernel does: anon_vma or file, then every VMA that might map the page.",
+    examples=(_START + "rmap pfn(app,0x10000)", _START + "fork as kid; rmap pfn(kid,0x10000)"),
+    linux="rmap_walk (mm/rmap.c)",
+)
+def rmap(session: Session, pfn: int) -> readings.RmapReading:
+    """The reverse walk from the frame."""
+    from kemu.observe import frames
+
+    return frames.rmap(session.kernel, pfn, session.name_of)
+
+
+@command(
+    "mem",
+    group="looking",
+    summary="the whole of RAM on one screen",
+    more="One letter a frame, or a run of frames: owner, shared, table, kernel, free.",
+    examples=("mem", _START + "fork as kid; mem"),
+    linux="/proc/kpageflags",
+)
+def mem(session: Session) -> readings.MemoryMap:
+    """All frames."""
+    from kemu.observe import frames
+
+    return frames.memory_map(session.kernel, session.name_of)
+
+
+@command(
+    "tlb",
+    group="looking",
+    summary="what the TLBs remember",
+    more="Entries that no longer agree with the page tables are marked stale.",
+    examples=("tlb", _START + "tlb"),
+    linux="arch/x86/mm/tlb.c",
+)
+def tlb(session: Session) -> readings.TlbReading:
+    """The TLB of each CPU."""
+    from kemu.observe import frames
+
+    return frames.tlb(session.kernel, session.name_of)
+
+
+@command(
+    "free",
+    group="looking",
+    summary="free and used memory",
+    examples=("free", _START + "free"),
+    linux="free(1), /proc/buddyinfo, /proc/vmstat",
+)
+def free(session: Session) -> readings.FreeReading:
+    """The allocator's numbers."""
+    from kemu.observe import frames
+
+    return frames.free(session.kernel)
+
+
+@command(
+    "layout",
+    arguments=(maybe("task", kinds.TASK),),
+    group="looking",
+    summary="the address space, user and kernel half",
+    examples=("spawn app; layout app", _START + "layout"),
+    linux="Documentation/arch/x86/x86_64/mm.rst",
+)
+def layout(session: Session, task: Task) -> readings.LayoutReading:
+    """The regions of the architecture, with the task's mappings in them."""
+    from kemu.observe import space
+
+    return space.layout(session.kernel, task, session.name_of)

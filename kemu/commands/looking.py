@@ -1,0 +1,241 @@
+"""Commands that look at tasks and their address spaces: each asks `observe` for one reading."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kemu import readings
+from kemu.commands import kinds
+from kemu.commands.result import Shown
+from kemu.commands.spec import command, flags, maybe, one
+from kemu.errors import UsageError
+
+if TYPE_CHECKING:
+    from kemu.session import Session, Task
+
+TASK = maybe("task", kinds.TASK)
+_START = "spawn app; mmap app 0x10000 3p rw; write app 0x10000 7; "
+_PROC = flags("form", ("proc",))
+MOST_PAGES = 1 << 16
+"""Pages that one `pagemap` shows at most."""
+
+
+@command("ps", group="looking", summary="all tasks", examples=("ps", "spawn app; fork as kid; ps"), linux="ps(1)")
+def ps(session: Session) -> readings.ProcessList:
+    """Every task, threads and zombies too."""
+    from kemu.observe.tasks import process_list
+
+    return process_list(session.kernel, session.name_of)
+
+
+@command(
+    "tree",
+    group="looking",
+    summary="who is whose child",
+    examples=("tree", "spawn app; fork as kid; tree"),
+    linux="pstree(1)",
+)
+def tree(session: Session) -> readings.TaskTree:
+    """The processes as a family."""
+    from kemu.observe.tasks import task_tree
+
+    return task_tree(session.kernel, session.name_of)
+
+
+@command(
+    "regs",
+    arguments=(TASK,),
+    group="looking",
+    summary="the registers of a task",
+    examples=("spawn app; regs app", "spawn app; fork as kid; regs app; regs kid"),
+    linux="ptrace(2)",
+)
+def regs(session: Session, task: Task) -> readings.RegsReading:
+    """User registers, and CR3 of the CPU."""
+    from kemu.observe.tasks import registers
+
+    return registers(session.kernel, task, session.name_of)
+
+
+@command(
+    "mm",
+    arguments=(TASK,),
+    group="looking",
+    summary="the address space of a process in numbers",
+    more="Shows mm_users and mm_count with who holds them, sizes, page-table bytes and the marks of the layout.",
+    examples=("spawn app; mm app", "spawn app; clone app vm as thread; mm thread"),
+    linux="struct mm_struct",
+)
+def mm(session: Session, task: Task) -> readings.MmReading:
+    """The task's mm_struct."""
+    from kemu.observe import space
+
+    _need_mm(session, task)
+    return space.mm(session.kernel, task, session.name_of)
+
+
+@command(
+    "maps",
+    "vm",
+    arguments=(TASK,),
+    options=(_PROC,),
+    group="looking",
+    summary="the mappings, as /proc/PID/maps",
+    more="With proc the text is the kernel's, byte for byte.",
+    examples=(_START + "maps app", _START + "maps app proc"),
+    linux="/proc/PID/maps",
+)
+def maps(session: Session, task: Task, form: tuple[str, ...]) -> Shown:
+    """The VMAs, lowest first."""
+    from kemu.observe.space import address_space
+
+    return Shown(address_space(task, session.name_of), *form)
+
+
+@command(
+    "smaps",
+    arguments=(TASK,),
+    options=(flags("form", ("proc", "rollup")),),
+    group="looking",
+    summary="the mappings with their pages, as /proc/PID/smaps",
+    more="With rollup the sums over all mappings; with proc the kernel's text, byte for byte.",
+    examples=(_START + "smaps app", _START + "smaps app rollup"),
+    linux="/proc/PID/smaps",
+)
+def smaps(session: Session, task: Task, form: tuple[str, ...]) -> Shown:
+    """What each VMA has in memory."""
+    from kemu.observe import procfs
+
+    _need_mm(session, task)
+    look = procfs.smaps_rollup if "rollup" in form else procfs.smaps
+    return Shown(look(session.kernel, task, session.name_of), "proc" if "proc" in form else "")
+
+
+@command(
+    "status",
+    arguments=(TASK,),
+    options=(_PROC,),
+    group="looking",
+    summary="/proc/PID/status",
+    examples=("spawn app; status app", "spawn app; status app proc"),
+    linux="/proc/PID/status",
+)
+def status(session: Session, task: Task, form: tuple[str, ...]) -> Shown:
+    """State, sizes and signal sets."""
+    from kemu.observe import procfs
+
+    return Shown(procfs.status(session.kernel, task), *form)
+
+
+@command(
+    "stat",
+    arguments=(TASK,),
+    options=(_PROC,),
+    group="looking",
+    summary="/proc/PID/stat",
+    examples=("spawn app; stat app", "spawn app; stat app proc"),
+    linux="/proc/PID/stat",
+)
+def stat(session: Session, task: Task, form: tuple[str, ...]) -> Shown:
+    """The 52 numbers, with their names."""
+    from kemu.observe import procfs
+
+    return Shown(procfs.stat(session.kernel, task), *form)
+
+
+@command(
+    "pagemap",
+    arguments=(TASK, one("start", kinds.ADDRESS), one("length", kinds.SIZE)),
+    group="looking",
+    summary="/proc/PID/pagemap of a range",
+    more=f"At most {MOST_PAGES} pages; pages whose word is zero are left out.",
+    examples=(_START + "pagemap app 0x10000 3p", _START + "pagemap 0x10000 1p"),
+    linux="/proc/PID/pagemap",
+)
+def pagemap(session: Session, task: Task, start: int, length: int) -> readings.Pagemap:
+    """One word a page, with what the frame's flags and count say."""
+    from kemu.observe import procfs
+
+    _need_mm(session, task)
+    if length > MOST_PAGES * 4096:
+        raise UsageError(f"length: more than {MOST_PAGES} pages", hint="look at a smaller range")
+    end = min(start + length, 2**64)
+    return procfs.pagemap(session.kernel, task, start, end, session.name_of)
+
+
+@command(
+    "vma",
+    arguments=(TASK, one("addr", kinds.ADDRESS)),
+    group="looking",
+    summary="the mapping at an address",
+    more="Also its flags, its anon_vma chain, and its neighbours; where there is none, what lies on both sides.",
+    examples=(_START + "vma app 0x10000", "spawn app; vma app.stack"),
+    linux="struct vm_area_struct",
+)
+def vma(session: Session, task: Task, addr: int) -> readings.VmaDetail:
+    """The VMA that holds the address. Raises UsageError where there is none."""
+    from kemu.observe import space
+
+    _need_mm(session, task)
+    return space.vma(task, addr, session.name_of)
+
+
+@command(
+    "walk",
+    "vtop",
+    arguments=(TASK, one("addr", kinds.ADDRESS)),
+    group="looking",
+    summary="translate an address, level by level",
+    more="Reads the page tables as the MMU does, without touching anything: entries with their bits, the rights of all "
+    "levels together, the frame, and what the TLBs hold for it.",
+    examples=(_START + "walk app 0x10000", _START + "fork as kid; walk kid 0x10000"),
+    linux="Documentation/arch/x86/x86_64/mm.rst",
+)
+def walk(session: Session, task: Task, addr: int) -> readings.Translation:
+    """One translation."""
+    from kemu.observe import translation
+
+    return translation.walk(session.kernel, task, addr, session.name_of)
+
+
+@command(
+    "pt",
+    arguments=(TASK,),
+    options=(flags("parts", ("kernel",)),),
+    group="looking",
+    summary="the page tables of a process",
+    more="Runs of empty entries are folded. With kernel also the kernel half, which all processes share.",
+    examples=(_START + "pt app", _START + "fork as kid; pt kid"),
+    linux="/sys/kernel/debug/page_tables",
+)
+def pt(session: Session, task: Task, parts: tuple[str, ...]) -> readings.PageTables:
+    """All tables below the task's pgd."""
+    from kemu.observe import translation
+
+    _need_mm(session, task)
+    return translation.page_tables(session.kernel, task, session.name_of, kernel_half=bool(parts))
+
+
+@command(
+    "dump",
+    "rd",
+    arguments=(TASK, one("addr", kinds.ADDRESS), maybe("size", kinds.SIZE, 64)),
+    group="looking",
+    summary="the bytes at an address, without touching them",
+    more="Unlike read it is no access: nothing is faulted in, and what is not mapped is said. At most 1 MiB.",
+    examples=(_START + "dump app 0x10000", _START + "dump app 0x10ff0 32"),
+    linux="/proc/PID/mem; rd of crash(8)",
+)
+def dump(session: Session, task: Task, addr: int, size: int) -> readings.MemoryDump:
+    """The bytes of the range as the tables translate it."""
+    from kemu.observe import translation
+
+    return translation.dump(session.kernel, task, addr, min(size, 2**64 - addr), session.name_of)
+
+
+def _need_mm(session: Session, task: Task) -> None:
+    """Raise UsageError for a task without an address space of its own."""
+    if task.mm is None:
+        name = session.name_of(task.pid)
+        why = "it has ended" if task.exit_state else "it is a kernel thread"
+        raise UsageError(f"{name} has no address space: {why}", hint="ps shows which tasks have one")

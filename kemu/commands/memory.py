@@ -1,0 +1,98 @@
+"""System calls about mappings: mmap, munmap, mprotect, brk."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kemu.commands import kinds, uapi
+from kemu.commands.calls import call
+from kemu.commands.spec import CHANGE, command, flags, keyword, maybe, one
+from kemu.readings import Outcome
+
+if TYPE_CHECKING:
+    from kemu.commands.kinds import FilePart
+    from kemu.session import Session, Task
+
+TASK = maybe("task", kinds.TASK)
+_START = "spawn app; mmap app 0x10000 4p rw; "
+_NO_FD = -1
+
+
+@command(
+    "mmap",
+    arguments=(TASK, maybe("addr", kinds.ADDRESS), one("length", kinds.SIZE), one("prot", kinds.PROT)),
+    options=(flags("flags", uapi.MMAP_FLAGS), keyword("file", kinds.FILE_PART)),
+    group="doing",
+    effect=CHANGE,
+    summary="map memory or a file",
+    more="Private anonymous memory unless shared or file says otherwise. Without an address the kernel looks for a place, "
+    "from the top down; an address is a hint unless fixed. file PATH@1p maps from page 1 of the file on.",
+    examples=("spawn app; mmap app 0x10000 4p rw", "spawn app; mmap app 1M r shared; mmap 4p rw populate"),
+    linux="mmap(2)",
+)
+def mmap(
+    session: Session, *, task: Task, addr: int | None, length: int, prot: int, flags: tuple[int, ...], file: FilePart | None
+) -> Outcome:
+    """Map memory."""
+    bits = 0
+    for flag in flags:
+        bits |= flag
+    if not bits & 0xF:
+        bits |= uapi.MAP_PRIVATE
+    if file is None:
+        return call(session, task, "mmap", addr or 0, length, prot, bits | uapi.MAP_ANONYMOUS, _NO_FD, 0, is_address=True)
+    fd = call(session, task, "open", file.path, writable_mode(bits, prot))
+    if fd.errno:
+        return fd
+    mapped = call(session, task, "mmap", addr or 0, length, prot, bits, fd.value, file.offset, is_address=True)
+    call(session, task, "close", fd.value)
+    return mapped
+
+
+def writable_mode(bits: int, prot: int) -> int:
+    """O_RDWR where a shared mapping could be written, else O_RDONLY."""
+    return 2 if bits & uapi.MAP_SHARED and prot & uapi.PROT["w"] else 0
+
+
+@command(
+    "munmap",
+    arguments=(TASK, one("addr", kinds.ADDRESS), one("length", kinds.SIZE)),
+    group="doing",
+    effect=CHANGE,
+    summary="take a mapping away",
+    examples=(_START + "munmap app 0x11000 1p", _START + "munmap app 0x10000 4p; maps app"),
+    linux="munmap(2)",
+)
+def munmap(session: Session, task: Task, addr: int, length: int) -> Outcome:
+    """Unmap a range."""
+    return call(session, task, "munmap", addr, length)
+
+
+@command(
+    "mprotect",
+    arguments=(TASK, one("addr", kinds.ADDRESS), one("length", kinds.SIZE), one("prot", kinds.PROT)),
+    group="doing",
+    effect=CHANGE,
+    summary="change what may be done with memory",
+    examples=(_START + "mprotect app 0x11000 1p r", _START + "mprotect app 0x10000 4p none; maps app"),
+    linux="mprotect(2)",
+)
+def mprotect(session: Session, task: Task, addr: int, length: int, prot: int) -> Outcome:
+    """Change the protection of a range."""
+    return call(session, task, "mprotect", addr, length, prot)
+
+
+@command(
+    "brk",
+    arguments=(TASK, maybe("addr", kinds.ADDRESS, 0)),
+    group="doing",
+    effect=CHANGE,
+    summary="move the end of the heap",
+    more="Gives the end of the heap behind the call; without an address it only asks. The raw call never fails: where it "
+    "cannot move the end, it gives the old one.",
+    examples=("spawn app; brk app", "spawn app; brk app app.heap+3p; maps app"),
+    linux="brk(2)",
+)
+def brk(session: Session, task: Task, addr: int) -> Outcome:
+    """Move the program break."""
+    return call(session, task, "brk", addr, is_address=True)

@@ -1,0 +1,269 @@
+"""What names and functions mean in an expression: tasks, their marks and counts, moments, and questions about memory.
+
+    app                 the task              app.heap app.stack app.text      marks of its address space
+    app.pid app.rss     its numbers           app.brk app.total_vm ...         any number of its mm_struct
+    $pid  $last  $1     the session's values  pfn(app, 0x10000)                a question
+
+A task may be given to a function as a name, as a text or as a pid.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from kemu.commands.expr import TaskValue, Value, describe
+from kemu.commands.suggest import did_you_mean
+from kemu.errors import UsageError
+
+if TYPE_CHECKING:
+    from kemu.readings import PageTables, TableReading
+    from kemu.session import Session, Task
+
+MARKS = {"heap": "start_brk", "stack": "start_stack", "text": "start_code", "data": "start_data"}
+"""Marks of an address space, by the field of mm_struct that holds them."""
+
+
+@attrs.frozen
+class Function:
+    """A function of the expression language: what it is called with, in words, and how many arguments it takes."""
+
+    body: Callable[..., Value]
+    signature: str
+    summary: str
+    least: int
+    most: int
+
+
+FUNCTIONS: dict[str, Function] = {}
+_ANY_NUMBER = 99
+
+
+def _function(signature: str, summary: str, *, most: int = 0) -> Callable[[Callable[..., Value]], Callable[..., Value]]:
+    """Declare a function by its signature as the user sees it, such as `pfn(TASK, ADDR)`."""
+    name, _, parameters = signature.rstrip(")").partition("(")
+    least = len([part for part in parameters.split(",") if part.strip(" .")])
+
+    def declare(body: Callable[..., Value]) -> Callable[..., Value]:
+        FUNCTIONS[name] = Function(body, signature, summary, least, most or least)
+        return body
+
+    return declare
+
+
+class SessionNames:
+    """The names of one session at its present moment (see `expr.Names`)."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+
+    def name(self, dotted: str) -> Value:
+        """A task, one of its fields, or a mark in time."""
+        tasks = self.session.names()
+        if dotted in tasks:
+            return TaskValue(tasks[dotted], dotted)
+        owner, _, field = dotted.rpartition(".")
+        if owner in tasks:
+            return self._field(self.session.tasks[tasks[owner]], owner, field)
+        if dotted in self.session.marks:
+            return self.session.marks[dotted]
+        known = [*tasks, *self.session.marks, *FUNCTIONS]
+        raise UsageError(f"expression: nothing is called '{dotted[:40]}'", hint=self._hint(dotted, known))
+
+    def _hint(self, dotted: str, known: list[str]) -> str:
+        first, _, field = dotted.partition(".")
+        guess = did_you_mean(first, known)
+        if guess and field:
+            guess = guess[:-2] + f".{field}'?"
+        return guess or "see: help expressions"
+
+    def _field(self, task: Task, owner: str, field: str) -> Value:
+        own: dict[str, Callable[[], int]] = {
+            "pid": lambda: task.pid,
+            "ppid": lambda: task.real_parent.pid if task.real_parent else 0,
+            "tgid": lambda: task.tgid,
+            "rss": lambda: _rss(task),
+            "minor": lambda: task.min_flt,
+            "major": lambda: task.maj_flt,
+            "exit_code": lambda: task.exit_code >> 8,
+            "cpu": lambda: task.cpu,
+        }
+        if field in own:
+            return own[field]()
+        numbers = _numbers(task.mm)
+        if field not in numbers:
+            return self._no_field(task, owner, field, [*own, *MARKS, *numbers])
+        return numbers[field]
+
+    def _no_field(self, task: Task, owner: str, field: str, known: list[str]) -> Value:
+        if task.mm is None:
+            raise UsageError(f"expression: {owner} has no address space", hint="only pid, ppid, minor, major, exit_code")
+        guess = did_you_mean(field, known)
+        raise UsageError(f"expression: {owner} has no '{field[:40]}'", hint=guess or f"known are {', '.join(known[:12])} ...")
+
+    def variable(self, text: str) -> Value:
+        """`$pid`, `$last`, `$1`."""
+        values = self.session.values
+        if text == "$pid":
+            return self.session.current_pid
+        number = text[1:]
+        if text == "$last" and self.session.last is not None:
+            last: Value = self.session.last
+            return last
+        if number.isdigit() and len(number) < 8 and 1 <= int(number) <= len(values):
+            chosen: Value = values[int(number) - 1]
+            return chosen
+        known = "known are $pid, $last (of a call or print), and $1 ... from print"
+        raise UsageError(f"expression: there is no {text[:40]}", hint=known)
+
+    def call(self, function: str, arguments: Sequence[Value]) -> Value:
+        """The result of a function of `FUNCTIONS`."""
+        found = FUNCTIONS.get(function)
+        if found is None:
+            guess = did_you_mean(function, FUNCTIONS)
+            raise UsageError(f"expression: no function '{function[:40]}'", hint=guess or "print functions lists them")
+        if not found.least <= len(arguments) <= found.most:
+            raise UsageError(f"expression: {function} got {len(arguments)} arguments", hint=f"it is {found.signature}")
+        return found.body(self.session, *arguments)
+
+
+def functions_page() -> list[str]:
+    """One line a function."""
+    return [f"{function.signature:<26} {function.summary}" for function in FUNCTIONS.values()]
+
+
+def _numbers(mm: Any) -> dict[str, int]:
+    """The fields of an mm_struct that are numbers, and the marks."""
+    if mm is None:
+        return {}
+    fields = {field.name: getattr(mm, field.name) for field in attrs.fields(type(mm))}
+    numbers = {name: value for name, value in fields.items() if type(value) is int}
+    return numbers | {mark: numbers[field] for mark, field in MARKS.items()}
+
+
+def _rss(task: Task) -> int:
+    if task.mm is None:
+        return 0
+    return sum(count for counter, count in task.mm.rss_stat.items() if counter != 2)
+
+
+# ---------------------------------------------------------------- functions
+
+
+def _task(session: Session, value: Value) -> Task:
+    if isinstance(value, TaskValue):
+        return session.tasks[value.pid]
+    if isinstance(value, str):
+        return session.find(value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return session.find(f"@{value}")
+    raise UsageError(f"expression: {describe(value)} is no task", hint="write its name or its pid")
+
+
+def _number(value: Value, what: str) -> int:
+    if isinstance(value, int) and 0 <= value < 2**64:
+        return int(value)
+    raise UsageError(f"expression: {describe(value)} is no {what}", hint="nothing is mapped there?" if value is None else "")
+
+
+@_function("pfn(TASK, ADDR)", "the frame that the address leads to; none where nothing is mapped")
+def _pfn(session: Session, task: Value, address: Value) -> Value:
+    from kemu.observe.translation import walk
+
+    found = walk(session.kernel, _task(session, task), _number(address, "address"), session.name_of)
+    return None if found.physical is None else found.physical >> 12
+
+
+@_function("pte(TASK, ADDR)", "the last entry on the way, as a number; none where a table is missing")
+def _pte(session: Session, task: Value, address: Value) -> Value:
+    from kemu.observe.translation import walk
+
+    found = walk(session.kernel, _task(session, task), _number(address, "address"), session.name_of)
+    last = found.steps[-1] if found.steps else None
+    return last.value if last and last.kind != "table" and last.level == found.indices[-1][0] else None
+
+
+@_function("byte(TASK, ADDR)", "the byte that lies there; none where nothing is mapped")
+def _byte(session: Session, task: Value, address: Value) -> Value:
+    from kemu.observe.translation import walk
+
+    return walk(session.kernel, _task(session, task), _number(address, "address"), session.name_of).byte
+
+
+@_function("refcount(PFN)", "_refcount of the frame")
+def _refcount(session: Session, pfn: Value) -> Value:
+    from kemu.observe.frames import frame
+
+    return frame(session.kernel, _number(pfn, "frame"), session.name_of).refcount
+
+
+@_function("mapcount(PFN)", "how many page-table entries map the frame")
+def _mapcount(session: Session, pfn: Value) -> Value:
+    from kemu.observe.frames import frame
+
+    return frame(session.kernel, _number(pfn, "frame"), session.name_of).mapcount
+
+
+@_function("data_frames(TASK, ...)", "different frames that the tasks map together, without the zero page", most=_ANY_NUMBER)
+def _data_frames(session: Session, *tasks: Value) -> Value:
+    return len(set().union(*(_frames(session, task) for task in tasks)))
+
+
+@_function("shared(A, B)", "frames that both tasks map, without the zero page")
+def _shared(session: Session, one: Value, other: Value) -> Value:
+    return len(_frames(session, one) & _frames(session, other))
+
+
+@_function("table_frames(TASK)", "frames that hold its own page tables")
+def _table_frames(session: Session, task: Value) -> Value:
+    return _tables(session, task).tables
+
+
+@_function("rss(TASK)", "resident pages")
+def _rss_of(session: Session, task: Value) -> Value:
+    return _rss(_task(session, task))
+
+
+@_function("faults(TASK)", "minor and major faults so far")
+def _faults(session: Session, task: Value) -> Value:
+    found = _task(session, task)
+    return found.min_flt + found.maj_flt
+
+
+@_function("alive(TASK)", "true unless it has ended; the name must be known")
+def _alive(session: Session, task: Value) -> Value:
+    return not _task(session, task).exit_state
+
+
+@_function("tasks()", "how many tasks there are, the kernel's own included")
+def _tasks(session: Session) -> Value:
+    return len(session.tasks)
+
+
+@_function("hex(X)", "the number as a text in base 16")
+def _hex(_session: Session, value: Value) -> Value:
+    return hex(_number(value, "number"))
+
+
+def _tables(session: Session, task: Value) -> PageTables:
+    from kemu.observe.translation import page_tables
+
+    return page_tables(session.kernel, _task(session, task), session.name_of)
+
+
+def _frames(session: Session, task: Value) -> set[int]:
+    """The frames that the task's page tables map in the user half."""
+    if _task(session, task).mm is None:
+        return set()
+    root = _tables(session, task).root
+    return set(_leaves(root)) if root else set()
+
+
+def _leaves(table: TableReading) -> Iterator[int]:
+    for run in table.runs:
+        if run.table is not None:
+            yield from _leaves(run.table)
+        elif run.entry is not None and run.entry.pfn is not None and "zero" not in run.entry.note:
+            yield from range(run.entry.pfn, run.entry.pfn + run.count)

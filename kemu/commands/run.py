@@ -1,0 +1,150 @@
+"""Run a line: words, arguments, function, result.
+
+    line -> tokens -> declaration -> arguments -> (sealed | on the timeline | free) function -> Result
+
+A looking command runs with the machine sealed; a changing one between two commands of the timeline. What goes wrong
+inside the machine is part of the reading; what the user did wrong is a `Complaint` in the result; anything else is a
+bug of kemu and passes through.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from kemu.commands import spec, table
+from kemu.commands.result import FAILED, OK, Complaint, Result, Shown
+from kemu.commands.tokens import Line, split
+from kemu.errors import HostUnavailable, UsageError
+from kemu.readings import Outcome, Value
+
+if TYPE_CHECKING:
+    from kemu.session import Session
+
+
+def run(session: Session, text: str, *, keep_going: bool = False) -> list[Result]:
+    """Run the commands of one line. Stops behind the first that fails, unless `keep_going`."""
+    return list(each(session, text, keep_going=keep_going))
+
+
+def each(session: Session, text: str, *, keep_going: bool = False) -> Iterator[Result]:
+    """As `run`, but each result is given as soon as it is there."""
+    try:
+        lines = split(text)
+    except UsageError as error:
+        yield _failed(session, text.strip(), error, len(text) - len(text.lstrip()))
+        return
+    for line in lines:
+        results = run_line(session, line)
+        yield from results
+        if results and not results[-1].ok and not keep_going:
+            return
+
+
+def run_line(session: Session, line: Line) -> list[Result]:
+    """Run one command; several results where it stands for several (a file of commands)."""
+    try:
+        line = expanded(session, line)
+        return execute(session, line, line.source)
+    except UsageError as error:
+        return [_failed(session, line.source, _placed(error, line), line.tokens[0].column)]
+    except HostUnavailable as error:
+        return [_failed(session, line.source, _placed(UsageError(str(error)), line), line.tokens[0].column)]
+
+
+def expanded(session: Session, line: Line) -> Line:
+    """The command with its first word replaced while that is an alias. Raises UsageError if they go round in a circle."""
+    seen: set[str] = set()
+    while (word := line.tokens[0].text) in session.aliases:
+        if word in seen:
+            raise UsageError(f"alias: '{word}' stands for itself", hint="alias lists them")
+        seen.add(word)
+        (line,) = split(" ".join([session.aliases[word], *(token.text for token in line.tokens[1:])]))
+    return line
+
+
+def execute(session: Session, line: Line, text: str) -> list[Result]:
+    """Run one command; `text` is what goes on the timeline. Raises UsageError where it cannot be done."""
+    first_word = line.tokens[0]
+    made = table.find(first_word.text)
+    if made is None:
+        error = table.unknown(first_word.text)
+        raise UsageError(error.what, text=line.text, column=first_word.column, length=len(first_word.text), hint=error.hint)
+    values = arguments(session, made, line)
+    if made.effect == spec.CHANGE:
+        return [_change(session, made, values, text)]
+    if made.effect == spec.LOOK:
+        with session.looking():
+            reading = made.function(session, **values)
+    else:
+        reading = made.function(session, **values)
+    if isinstance(reading, list):
+        return reading
+    return [_result(session, text, reading, session.now)]
+
+
+def arguments(session: Session, made: spec.Command, line: Line) -> dict[str, Any]:
+    """The converted arguments, with the current task where none is named."""
+    values = spec.parse(made, line, session)
+    if "task" in values and values["task"] is None:
+        values["task"] = session.current
+    if made.effect == spec.CHANGE and "task" in values:
+        _refuse_unable(session, values["task"], made.name)
+    return values
+
+
+def _refuse_unable(session: Session, task: Any, command: str) -> None:
+    """A task that waits inside a call does nothing else until it is woken; signals and looking reach it all the same."""
+    name = session.name_of(task.pid)
+    if command == "kill":
+        return
+    if task.mm is None and not task.exit_state and command not in ("schedule", "setcpu"):
+        raise UsageError(f"{name} is a kernel thread: it runs no user code", hint="schedule lets it run")
+    if task.exit_state:
+        raise UsageError(f"{name} has ended (zombie)", hint="its parent can wait for it")
+    if task.blocked_in:
+        raise UsageError(f"{name} waits in {task.blocked_in}", hint=f"use another task until {name} is woken")
+
+
+def _change(session: Session, made: spec.Command, values: dict[str, Any], text: str) -> Result:
+    with session.changing(text):
+        first = session.end
+        reading = made.function(session, **values)
+    return _result(session, text, reading, first)
+
+
+def _result(session: Session, text: str, reading: Any, first: int) -> Result:
+    form = ""
+    if isinstance(reading, Shown):
+        reading, form = reading.reading, reading.form
+    if isinstance(reading, (Outcome, Value)):
+        session.last = reading.value
+    now = session.now
+    return Result(text, reading, form, OK, first, now, now, _notes(session))
+
+
+def _notes(session: Session) -> tuple[str, ...]:
+    notes = tuple(session.notes)
+    session.notes.clear()
+    return notes
+
+
+def _placed(error: UsageError, line: Line) -> UsageError:
+    """The error with a place: without one it is about the command as a whole."""
+    if error.text:
+        return error
+    word = line.tokens[0]
+    return UsageError(error.what, text=line.text, column=word.column, length=len(word.text), hint=error.hint)
+
+
+def _failed(session: Session, text: str, error: UsageError, start: int) -> Result:
+    now = session.now
+    return Result(text, None, "", FAILED, now, now, now, _notes(session), Complaint.of(error, start))
+
+
+def with_errno_as_failure(result: Result) -> Result:
+    """The result for `--errno-fails`: a simulated errno or signal counts as a failure of the command."""
+    failed = bool(getattr(result.reading, "errno", 0) or getattr(result.reading, "signal", None))
+    return attrs.evolve(result, status=FAILED) if failed and result.status == OK else result

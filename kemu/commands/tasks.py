@@ -1,0 +1,288 @@
+"""Commands about tasks: birth, death, signals, and who runs where."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from kemu.commands import kinds, uapi
+from kemu.commands.calls import call, note_completed, reading_of_call
+from kemu.commands.result import Result
+from kemu.commands.spec import CHANGE, FREE, command, flags, keyword, many, maybe, one, rest, some
+from kemu.commands.tokens import Line
+from kemu.errors import UsageError
+from kemu.readings import Outcome, Text
+
+if TYPE_CHECKING:
+    from kemu.session import Session, Task
+
+TASK = maybe("task", kinds.TASK)
+AS = keyword("name", kinds.NEW_TASK, "as")
+SIGCHLD = uapi.SIGNALS["CHLD"]
+ENVIRONMENT = ("HOME=/", "TERM=linux")
+_START = "spawn app; mmap app 0x10000 1p rw; write app 0x10000 7; "
+
+
+@command(
+    "spawn",
+    arguments=(one("name", kinds.NEW_TASK),),
+    group="doing",
+    effect=CHANGE,
+    summary="start a process: a child of init with an almost empty address space",
+    more="It has a stack, as after exec, and nothing is touched yet. It becomes the current task.",
+    examples=("spawn app", "spawn app; maps app"),
+    linux="fork(2) and execve(2) by init",
+)
+def spawn(session: Session, name: str) -> Outcome:
+    """Make a process and use it."""
+    task = session.script.spawn(name)
+    session.give_name(name, task.pid)
+    session.use(task.pid)
+    return Outcome(pid=task.pid, name=name, call="spawn", arguments=(name,), value=task.pid)
+
+
+@command(
+    "fork",
+    arguments=(TASK,),
+    options=(AS,),
+    group="doing",
+    effect=CHANGE,
+    summary="copy a process; its memory is shared until someone writes",
+    more="Gives the child's pid to the parent. A child without a name is PARENT.2, PARENT.3 ...",
+    examples=(_START + "fork app as kid", _START + "fork; ps"),
+    linux="fork(2)",
+)
+def fork(session: Session, task: Task, name: str | None) -> Outcome:
+    """Fork the task."""
+    return _birth(session, task, "fork", name)
+
+
+@command(
+    "vfork",
+    arguments=(TASK,),
+    options=(AS,),
+    group="doing",
+    effect=CHANGE,
+    summary="a child in the same address space; the parent waits for it",
+    more="The parent is blocked until the child calls exec or exit.",
+    examples=(_START + "vfork app as kid; ps", _START + "vfork app as kid; exit kid; ps"),
+    linux="vfork(2)",
+)
+def vfork(session: Session, task: Task, name: str | None) -> Outcome:
+    """Vfork the task."""
+    return _birth(session, task, "vfork", name)
+
+
+@command(
+    "clone",
+    arguments=(TASK, some("flags", kinds.WordKind("FLAGS", uapi.CLONE_FLAGS))),
+    options=(AS,),
+    group="doing",
+    effect=CHANGE,
+    summary="a child that shares what the flags say",
+    more="A thread is vm fs files sighand thread sysvsem. Combinations that Linux refuses give EINVAL.",
+    examples=(_START + "clone app vm as twin", _START + "clone app vm fs files sighand thread as worker; ps"),
+    linux="clone(2)",
+)
+def clone(session: Session, task: Task, flags: tuple[int, ...], name: str | None) -> Outcome:
+    """Clone the task."""
+    bits = 0
+    for flag in flags:
+        bits |= flag
+    thread = bits & uapi.CLONE_FLAGS["thread"]
+    return _birth(session, task, "clone", name, bits | (0 if thread else SIGCHLD))
+
+
+def _birth(session: Session, task: Task, call_name: str, name: str | None, *arguments: Any) -> Outcome:
+    """A call that makes a child; the child gets its name."""
+    before = set(session.tasks)
+    outcome = session.script.syscall(task, call_name, *arguments, cpu=session.cpu_for(task))
+    note_completed(session, outcome)
+    born = sorted(set(session.tasks) - before)
+    for pid in born:
+        session.give_name(name or session.child_name(task.pid), pid)
+        if session.home(task.pid):
+            session.set_home(pid, session.home(task.pid))
+    shown = [session.name_of(pid) for pid in born]
+    return reading_of_call(session, task, call_name, outcome, shown=shown)
+
+
+@command(
+    "exec",
+    arguments=(TASK, one("path", kinds.PATH), many("argv", kinds.ANY)),
+    group="doing",
+    effect=CHANGE,
+    summary="replace the program of a process",
+    more="PATH is a file that load brought. The words behind it are its arguments; argv[0] is PATH as typed, the "
+    "environment is HOME=/ TERM=linux.",
+    examples=("spawn app; exec app /missing", "spawn app; exec app '/missing' one 'two words'"),
+    linux="execve(2)",
+)
+def exec_(session: Session, task: Task, path: str, argv: tuple[str, ...]) -> Outcome:
+    """Exec a file."""
+    return call(session, task, "execve", path, _bytes([path, *argv]), _bytes(ENVIRONMENT), shown=[path, *argv])
+
+
+def _bytes(texts: Iterable[str]) -> list[bytes]:
+    return [text.encode("utf-8", "surrogateescape") for text in texts]
+
+
+@command(
+    "exit",
+    arguments=(TASK, maybe("code", kinds.EXIT_CODE, 0)),
+    group="doing",
+    effect=CHANGE,
+    summary="end a process",
+    more="It is a zombie until its parent waits for it. quit or Ctrl-D leaves kemu.",
+    examples=("spawn app; fork as kid; exit kid 3; ps", "spawn app; exit app"),
+    linux="exit_group(2)",
+)
+def exit_(session: Session, task: Task, code: int) -> Outcome:
+    """End the process."""
+    return call(session, task, "exit_group", code, shown=[str(code)])
+
+
+@command(
+    "wait",
+    arguments=(TASK,),
+    options=(keyword("child", kinds.TASK, "for"), flags("flags", uapi.WAIT_FLAGS)),
+    group="doing",
+    effect=CHANGE,
+    summary="collect a child that has ended",
+    more="Gives its pid and exit status. Without a zombie the caller waits: it is blocked until a child ends. With for only "
+    "that child will do; nohang does not wait.",
+    examples=("spawn app; fork as kid; exit kid 3; wait app", "spawn app; fork as kid; wait app; exit kid; ps"),
+    linux="wait4(2)",
+)
+def wait(session: Session, task: Task, child: Task | None, flags: tuple[int, ...]) -> Outcome:
+    """Wait for a child of the task."""
+    known = dict(session.tasks)
+    outcome = call(session, task, "wait4", child.pid if child else -1, 0, sum(set(flags)))
+    if outcome.value > 0:
+        gone = known[outcome.value]
+        session.notes.append(f"{session.name_of(gone.pid)} {_end(gone.exit_code)}")
+    return outcome
+
+
+def _end(status: int) -> str:
+    """A wait status in words."""
+    signal = status & 0x7F
+    return f"was killed by {uapi.signal_name(signal)}" if signal else f"exited with {status >> 8 & 0xFF}"
+
+
+@command(
+    "kill",
+    arguments=(TASK, maybe("signal", kinds.SIGNAL, uapi.SIGNALS["TERM"])),
+    group="doing",
+    effect=CHANGE,
+    summary="send a signal",
+    more="TASK receives it; the current task sends it, or the task after by. TERM unless another is given.",
+    options=(keyword("sender", kinds.TASK, "by"),),
+    examples=("spawn app; fork as kid; kill kid", "spawn app; fork as kid; kill kid SEGV; wait app"),
+    linux="kill(2)",
+)
+def kill(session: Session, task: Task, signal: int, sender: Task | None) -> Outcome:
+    """Send a signal to the task."""
+    shown = [session.name_of(task.pid), uapi.signal_name(signal)]
+    return call(session, sender or _sender(session), "kill", task.pid, signal, shown=shown)
+
+
+def _sender(session: Session) -> Task:
+    """The current task, or init if that cannot act."""
+    current = session.current
+    return session.tasks[1] if current.blocked_in or current.exit_state else current
+
+
+@command(
+    "signal",
+    arguments=(
+        TASK,
+        one("signal", kinds.SIGNAL),
+        one("action", kinds.WordKind("ACTION", ("default", "handle", "ignore"))),
+    ),
+    group="doing",
+    effect=CHANGE,
+    summary="say what a signal does to a process",
+    more="default: SEGV, BUS and most others kill. handle: the access fails and the process goes on. ignore: nothing happens; "
+    "a fault kills all the same.",
+    examples=("spawn app; signal app SEGV handle; read app 0", "spawn app; signal TERM ignore; kill app TERM; ps"),
+    linux="sigaction(2)",
+)
+def signal(session: Session, task: Task, signal: int, action: str) -> Outcome:
+    """Set the disposition of a signal."""
+    return call(session, task, "sigaction", signal, action, shown=[uapi.signal_name(signal), action])
+
+
+@command(
+    "schedule",
+    arguments=(one("task", kinds.TASK),),
+    group="doing",
+    effect=CHANGE,
+    summary="let a CPU run a task",
+    more="A kernel thread borrows the address space of the task before it.",
+    examples=("spawn app; schedule kthreadd; tlb", "spawn app; spawn other; schedule app"),
+    linux="__schedule (kernel/sched/core.c)",
+)
+def schedule(session: Session, task: Task) -> Text:
+    """Switch to the task."""
+    session.script.schedule(task, cpu=session.cpu_for(task))
+    return Text((f"{session.name_of(task.pid)} runs",))
+
+
+@command(
+    "setcpu",
+    arguments=(TASK, one("cpu", kinds.CPU)),
+    group="doing",
+    effect=CHANGE,
+    summary="move a task to a CPU",
+    more="It runs there from now on, and so do its later children.",
+    examples=("spawn app; setcpu app 1", "spawn app; setcpu 1; read app.stack-8; tlb"),
+    linux="sched_setaffinity(2)",
+)
+def setcpu(session: Session, task: Task, cpu: int) -> Text:
+    """Let the task run on the CPU from now on."""
+    _check_cpu(session, cpu)
+    session.script.schedule(task, cpu=cpu)
+    session.set_home(task.pid, cpu)
+    return Text((f"{session.name_of(task.pid)} runs on CPU {cpu}",))
+
+
+@command(
+    "on",
+    arguments=(one("cpu", kinds.CPU), rest("line", kinds.COMMAND)),
+    group="doing",
+    effect=FREE,
+    summary="run one command on a CPU",
+    examples=(_START + "on 1 read app 0x10000; tlb", _START + "on 0 write app 0x10000 8"),
+)
+def on(session: Session, cpu: int, line: Line) -> list[Result]:
+    """Run the command on the CPU."""
+    from kemu.commands.run import execute
+
+    _check_cpu(session, cpu)
+    before, session.cpu = session.cpu, cpu
+    try:
+        return execute(session, line, f"on {cpu} {line.source}")
+    finally:
+        session.cpu = before
+
+
+def _check_cpu(session: Session, cpu: int) -> None:
+    if cpu >= session.cpus:
+        raise UsageError(f"cpu: there is no CPU {cpu}", hint=f"the machine has the CPUs 0 to {session.cpus - 1}")
+
+
+@command(
+    "use",
+    arguments=(one("task", kinds.TASK),),
+    group="doing",
+    effect=FREE,
+    summary="choose the task that commands without TASK mean",
+    examples=("spawn app; fork as kid; use kid", "spawn app; use init"),
+)
+def use(session: Session, task: Task) -> Text:
+    """Make the task current."""
+    if task.exit_state:
+        raise UsageError(f"task: {session.name_of(task.pid)} has ended", hint="ps shows who lives")
+    session.use(task.pid)
+    return Text((f"{session.name_of(task.pid)} (pid {task.pid}) is current",))

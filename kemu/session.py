@@ -1,0 +1,382 @@
+"""One experiment: a kernel, its journal, the names that the user gave, and the commands that made it what it is.
+
+    events    0 ......... 12 ......... 57 ......... 91
+    commands      spawn app |  mmap .... | fork .... |          timeline 1
+                             `-- write .. | fork .... |         timeline 2: a change after going back to 12
+
+A command that changes the machine owns the events (first, last]. The cursor of the journal says which moment is shown;
+names, marks and the current task are those of that moment. Everything may be looked at anywhere; a change is accepted
+only between commands, and in the past it starts a new timeline: the commands of the old one are kept as text, which is
+enough, since the same commands from boot give the same journal.
+
+The rule that keeps this file honest: it knows no parser, no output and no terminal.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from kemu.errors import UsageError
+from kemu.kernel.boot import Kernel
+from kemu.kernel.filemap import load_file
+from kemu.kernel.sched_types import task_struct as Task
+from kemu.kernel.system import System, system
+from kemu.machine.geometry import GEOMETRIES
+from kemu.trace.barrier import sealed
+from kemu.userland.script import Outcome, Script
+
+if TYPE_CHECKING:
+    from kemu.trace.journal import Journal
+
+__all__ = ["INIT", "Outcome", "Record", "Session", "Task", "Timeline"]
+
+INIT = 1
+"""The pid that is current until something else is."""
+
+
+@attrs.frozen
+class Record:
+    """A command that belongs to the experiment: its text, its events (first, last], and who is current behind it."""
+
+    text: str
+    first: int
+    last: int
+    current: int
+
+
+@attrs.define
+class Timeline:
+    """A sequence of commands from boot. `branched` is the event at which it left timeline `parent` (0: the first)."""
+
+    number: int
+    parent: int = 0
+    branched: int = 0
+    records: list[Record] = attrs.field(factory=list)
+
+
+class Session:
+    """See the module. `mem` in bytes, `geometry` a name of `machine.geometry.GEOMETRIES`.
+
+    `tasks` are the tasks of the shown moment by pid; `cpu` is the CPU for the next command, None for the task's own;
+    `values` what `print` showed, `last` the last result of a call or of `print`; `context` how much is shown of a change."""
+
+    def __init__(
+        self, *, mem: int = 64 << 20, geometry: str = "x86-64", cpus: int = 2, record: bool = True, lru_batch: bool = False
+    ) -> None:
+        if geometry not in GEOMETRIES:
+            raise UsageError(f"geometry: no '{geometry}'", hint=f"known are {', '.join(sorted(GEOMETRIES))}")
+        self.cpus = cpus
+        self.kernel = Kernel(mem=mem, geometry=GEOMETRIES[geometry], nr_cpus=cpus, record=record, lru_batch=lru_batch)
+        self.script = Script(self.kernel)
+        self.kernel.activate()
+        self.tasks: dict[int, Task] = system.tasks
+        self.timelines = [Timeline(1)]
+        self.timeline = self.timelines[0]
+        self.marks: dict[str, int] = {}
+        self.notes: list[str] = []
+        self.context = "off"
+        self.aliases: dict[str, str] = {}
+        self.values: list[Any] = []
+        self.last: Any = None
+        self.depth = 0
+        self.cpu: int | None = None
+        self._names: list[tuple[int, str, int]] = []
+        self._used: list[tuple[int, int]] = [(0, INIT)]
+        self._homes: list[tuple[int, int, int]] = []
+        self._first = 0
+
+    # ---------------------------------------------------------------------------------------------- moments
+
+    @property
+    def journal(self) -> Journal:
+        """The journal of the kernel."""
+        return self.kernel.journal
+
+    @property
+    def now(self) -> int:
+        """The number of the event after which the state stands."""
+        return self.journal.cursor
+
+    @property
+    def end(self) -> int:
+        """The number of the newest event."""
+        return len(self.journal)
+
+    @property
+    def past(self) -> bool:
+        """True where newer events exist."""
+        return not self.journal.at_end
+
+    def goto(self, event: int) -> None:
+        """Bring all state to where it was after `event`. Raises UsageError outside of 0..end."""
+        if not 0 <= event <= self.end:
+            raise UsageError(f"event: there is no #{event}", hint=f"the experiment has the events 0 to {self.end}")
+        self.kernel.activate()
+        self.journal.seek(event)
+
+    @contextmanager
+    def at(self, event: int) -> Iterator[None]:
+        """Within the block the state is the one after `event`, and nothing can be changed."""
+        before = self.now
+        self.goto(event)
+        try:
+            with sealed():
+                yield
+        finally:
+            self.goto(before)
+
+    def boundary(self, event: int) -> bool:
+        """Does `event` lie between two commands?"""
+        return self.command_at(event) is None
+
+    def command_at(self, event: int) -> Record | None:
+        """The command in whose middle `event` lies."""
+        records = self.timeline.records
+        index = bisect_right(records, event, key=lambda record: record.last)
+        found = records[index] if index < len(records) else None
+        return found if found and found.first < event < found.last else None
+
+    def command_of(self, event: int) -> Record | None:
+        """The command that caused `event`."""
+        return next((record for record in self.timeline.records if record.first < event <= record.last), None)
+
+    def last_command(self) -> tuple[int, int]:
+        """The events (first, last] of the newest command that has some, as far as they have happened at this moment."""
+        for record in reversed(self.timeline.records):
+            if record.first < self.now and record.last > record.first:
+                return record.first, min(record.last, self.now)
+        return 0, self.now
+
+    def mark(self, name: str) -> None:
+        """Give the moment a name; an older mark of the name is forgotten."""
+        self.marks[name] = self.now
+
+    # ---------------------------------------------------------------------------------------------- changes
+
+    @contextmanager
+    def looking(self) -> Iterator[None]:
+        """A block that only looks: any write to the machine is a bug and raises."""
+        self.kernel.activate()
+        with sealed():
+            yield
+
+    @contextmanager
+    def traveling(self) -> Iterator[None]:
+        """A block that may move through time to look, and comes back to this moment."""
+        before = self.now
+        self.kernel.activate()
+        try:
+            yield
+        finally:
+            self.goto(before)
+
+    @contextmanager
+    def changing(self, text: str) -> Iterator[None]:
+        """A block that may change the machine, on behalf of the command `text`.
+
+        Raises UsageError in the middle of a command. In the past it starts a new timeline. If the block raises (also
+        by Ctrl-C), what it did is taken back and the command does not go on the timeline."""
+        self._refuse_inside_command()
+        self.kernel.activate()
+        if self.past:
+            self._branch()
+        first = self._first = self.end
+        used = self._use_for_replay(first)
+        try:
+            yield
+            self._refuse_end_of_init()
+        except BaseException:
+            self._take_back(first)
+            raise
+        self.journal.catch_up()
+        self.timeline.records += [*used, Record(text, first, self.end, self.current_pid)]
+
+    def _refuse_end_of_init(self) -> None:
+        """Linux stops for good when init ends; here the command that did it is taken back."""
+        init = self.tasks.get(INIT)
+        if init is None or init.exit_state:
+            raise UsageError(
+                "init: the kernel would panic here (Attempted to kill init!)",
+                hint="the command is taken back; use a process of your own: spawn app",
+            )
+
+    def _take_back(self, first: int) -> None:
+        self.journal.catch_up()
+        self.journal.seek(first)
+        self.journal.truncate()
+        self._forget_after(first)
+
+    def _refuse_inside_command(self) -> None:
+        inside = self.command_at(self.now)
+        if inside is None:
+            return
+        nearest = inside.first if self.now - inside.first <= inside.last - self.now else inside.last
+        raise UsageError(
+            f"moment: #{self.now} lies inside '{inside.text}'; the machine cannot be changed here",
+            hint=f"goto {nearest} is the nearest place between two commands",
+        )
+
+    def _branch(self) -> None:
+        """Leave the timeline at the cursor: what follows is another future."""
+        now, old = self.now, self.timeline
+        kept = [record for record in old.records if record.last <= now]
+        lost = len(old.records) - len(kept)
+        self.timeline = Timeline(len(self.timelines) + 1, old.number, now, kept)
+        self.timelines.append(self.timeline)
+        self.journal.truncate()
+        self._forget_after(now)
+        self.notes.append(
+            f"timeline {self.timeline.number} starts at #{now}; timeline {old.number} keeps its "
+            f"{lost} later command{'s' * (lost != 1)}"
+        )
+
+    def _forget_after(self, event: int) -> None:
+        """Drop names, uses and marks of moments that no longer exist."""
+        self._names = [entry for entry in self._names if entry[0] <= event]
+        self._used = [entry for entry in self._used if entry[0] <= event]
+        self._homes = [entry for entry in self._homes if entry[0] <= event]
+        self.marks = {name: moment for name, moment in self.marks.items() if moment <= event}
+
+    def _use_for_replay(self, first: int) -> list[Record]:
+        """A `use` for the command list where the current task came to be by looking around."""
+        records = self.timeline.records
+        current = self.current_pid
+        if current == (records[-1].current if records else INIT):
+            return []
+        return [Record(f"use @{current}", first, first, current)]
+
+    def state_hash(self) -> str:
+        """SHA-256 of the canonical dump of all journalled state, in hex."""
+        self.kernel.activate()
+        return self.kernel.state_hash()
+
+    # ---------------------------------------------------------------------------------------------- tasks and names
+
+    def names(self) -> dict[str, int]:
+        """The names that mean a task of this moment, with its pid; the kernel's own tasks first."""
+        known = {task.comm: pid for pid, task in sorted(self.tasks.items()) if pid <= 2}
+        return known | {name: pid for event, name, pid in self._names if event <= self.now and pid in self.tasks}
+
+    def name_of(self, pid: int) -> str:
+        """The newest name that was given to the pid, at whatever moment of this timeline; else its own, else `@PID`."""
+        given = next((name for _, name, named in reversed(self._names) if named == pid), "")
+        if given or pid not in self.tasks:
+            return given or f"@{pid}"
+        return self.tasks[pid].comm
+
+    def give_name(self, name: str, pid: int) -> None:
+        """Call the pid, which the running command made, `name`: in all moments in which the pid exists."""
+        self.journal.catch_up()
+        self._names.append((min(self._first + 1, self.end), name, pid))
+
+    def check_name(self, name: str) -> None:
+        """Raise UsageError if a task of this moment is called `name`."""
+        taken = self.names().get(name)
+        if taken is not None:
+            raise UsageError(f"name: '{name}' is taken by pid {taken}", hint="choose another one")
+
+    def child_name(self, parent: int) -> str:
+        """A free name for an unnamed child: `PARENT.2`, `PARENT.3`."""
+        base, taken, number = self.name_of(parent), {name for _, name, _ in self._names}, 2
+        while f"{base}.{number}" in taken:
+            number += 1
+        return f"{base}.{number}"
+
+    def find(self, name: str) -> Task:
+        """The task of this moment that `name` or `@PID` means. Raises UsageError without a place."""
+        if name.startswith("@"):
+            digits = name[1:]
+            pid = int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 10 else -1
+        else:
+            pid = self.names().get(name, -1)
+        if pid in self.tasks:
+            return self.tasks[pid]
+        raise UsageError(f"no task '{name}'{self._why_not(name)}", hint=self._task_hint(name))
+
+    def _why_not(self, name: str) -> str:
+        """A few words where the name is known at another moment."""
+        known = [(event, pid) for event, known, pid in self._names if known == name]
+        if not known:
+            return ""
+        event, pid = known[-1]
+        return f" at #{self.now}: pid {pid} " + (f"is born before #{event}" if event > self.now else "is gone")
+
+    def _task_hint(self, name: str) -> str:
+        from difflib import get_close_matches
+
+        near = get_close_matches(name[:40], list(self.names()), n=1)
+        return f"did you mean '{near[0]}'? (ps lists the tasks)" if near else "ps lists the tasks; a pid is written @3"
+
+    @property
+    def current_pid(self) -> int:
+        """The pid of the task that commands without TASK mean: the last one used that lives at this moment."""
+        for event, pid in reversed(self._used):
+            task = self.tasks.get(pid)
+            if event <= self.now and task is not None and not task.exit_state:
+                return pid
+        return INIT
+
+    @property
+    def current(self) -> Task:
+        """The task that commands without TASK mean."""
+        return self.tasks[self.current_pid]
+
+    def use(self, pid: int) -> None:
+        """Make the pid current."""
+        self._used.append((self.now, pid))
+
+    def cpu_for(self, task: Task) -> int:
+        """The CPU on which the next command of the task runs: the one of `on`, else the task's own."""
+        if self.cpu is not None:
+            return self.cpu
+        return self.home(task.pid)
+
+    def home(self, pid: int) -> int:
+        """The CPU that `setcpu` chose for the pid, else 0."""
+        return next((cpu for event, owner, cpu in reversed(self._homes) if owner == pid and event <= self.now), 0)
+
+    def set_home(self, pid: int, cpu: int) -> None:
+        """Let the pid run on the CPU from the running command on; children inherit it at birth."""
+        self.journal.catch_up()
+        self._homes.append((min(self._first + 1, self.end), pid, cpu))
+
+    # ---------------------------------------------------------------------------------------------- settings and files
+
+    def settings(self) -> dict[str, int | bool | None]:
+        """The settings of the machine at this moment."""
+        now = system_of(self.kernel).sysctl
+        return {"aslr": now.randomize_seed, "lru_batch": now.lru_batch, "fault_around": now.fault_around_bytes}
+
+    def set(self, name: str, value: int | bool | None) -> None:
+        """Change a setting; only inside `changing`."""
+        now = system_of(self.kernel).sysctl
+        if name == "aslr":
+            now.randomize_seed = value
+        elif name == "lru_batch":
+            now.lru_batch = bool(value)
+        else:
+            now.fault_around_bytes = int(value or 0)
+
+    def load(self, path: str, data: bytes) -> None:
+        """Put a file on disk, its pages cached and clean; only inside `changing`."""
+        load_file(path, data)
+
+    def file_list(self) -> list[tuple[str, str, int, int]]:
+        """Path, kind, size in bytes and cached pages of each file, sorted by path."""
+        files = system_of(self.kernel).files
+        return [(path, node.kind, node.i_size, node.i_mapping.nrpages) for path, node in sorted(files.items())]
+
+    def file_paths(self) -> list[str]:
+        """The paths of the files inside kemu, sorted."""
+        return sorted(system_of(self.kernel).files)
+
+
+def system_of(kernel: Kernel) -> System:
+    """The globals of the kernel."""
+    kernel.activate()
+    return system

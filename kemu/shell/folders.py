@@ -1,0 +1,66 @@
+r"""Where kemu keeps things between runs: the state folder (history) and the configuration folder.
+
+    KEMU_HOME                         both, where it is set
+    XDG_STATE_HOME/kemu               else ~/.local/state/kemu        (Windows: %LOCALAPPDATA%\kemu)
+    XDG_CONFIG_HOME/kemu              else ~/.config/kemu             (Windows: %APPDATA%\kemu)
+
+A folder that cannot be written is a warning and never a failure. Files are written atomically: whole, or not at all.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+
+def state_folder() -> Path:
+    """The folder for history and progress; it need not exist."""
+    return _folder("LOCALAPPDATA", "XDG_STATE_HOME", ".local/state")
+
+
+def config_folder() -> Path:
+    """The folder for settings that the user wrote; it need not exist."""
+    return _folder("APPDATA", "XDG_CONFIG_HOME", ".config")
+
+
+def _folder(windows: str, xdg: str, fallback: str) -> Path:
+    own = os.environ.get("KEMU_HOME")
+    if own:
+        return Path(own)
+    base = os.environ.get(windows if sys.platform == "win32" else xdg, "")
+    if base and Path(base).is_absolute():
+        return Path(base) / "kemu"
+    return Path("~").expanduser() / fallback / "kemu"
+
+
+def writable(folder: Path) -> str:
+    """Make the folder; an empty text if files can be written there, else why not."""
+    probe = folder / f".probe-{os.getpid()}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe.write_text("")
+        probe.unlink()
+    except (OSError, RuntimeError) as error:
+        return getattr(error, "strerror", None) or str(error)
+    return ""
+
+
+def trouble(folder: Path) -> str:
+    """Why the folder could not be written, or an empty text; looks only, and makes nothing."""
+    place = folder
+    while not place.exists() and place != place.parent:
+        place = place.parent
+    if not place.is_dir():
+        return "Not a directory"
+    return "" if os.access(place, os.W_OK | os.X_OK) else "Permission denied"
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Replace the file by `text`. Raises OSError; the old content is then still whole."""
+    scratch = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        scratch.write_text(text, encoding="utf-8", errors="surrogateescape")
+        scratch.replace(path)
+    finally:
+        scratch.unlink(missing_ok=True)

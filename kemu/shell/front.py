@@ -1,0 +1,59 @@
+"""Choose and run the front end that the command line asks for."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, TextIO
+
+from kemu.commands.result import INTERRUPTED
+from kemu.session import Session
+from kemu.shell.output import make_output
+from kemu.shell.plain import Runner, run_script
+
+if TYPE_CHECKING:
+    from kemu.shell.options import Options
+
+
+def front_end(options: Options) -> int:
+    """Run what the command line asks for; the exit code."""
+    _tame(sys.stdin)
+    session = Session(mem=options.mem, geometry=options.geometry, cpus=options.cpus)
+    runner = Runner(options, session, make_output(options))
+    try:
+        _run_all(runner)
+    except KeyboardInterrupt:
+        runner.output.flush()
+        sys.stderr.write(f"stopped at #{session.now}\n")
+        return INTERRUPTED
+    return runner.status
+
+
+def _run_all(runner: Runner) -> None:
+    options = runner.options
+    for text in options.commands:
+        if not runner.done:
+            runner.lines(text.split("\n"), "")
+    for path in options.scripts:
+        if not runner.done:
+            run_script(runner, path)
+    stay = options.interactive or not (options.commands or options.scripts)
+    if stay and (options.interactive or not runner.done):
+        _stay(runner)
+
+
+def _stay(runner: Runner) -> None:
+    """The shell at a terminal, else the lines of standard input."""
+    runner.done = False
+    if sys.stdin.isatty() and sys.stdout.isatty() and not runner.options.json:
+        from kemu.shell.repl import repl
+
+        repl(runner)
+    else:
+        runner.lines(sys.stdin, "" if sys.stdin.isatty() else "-")
+
+
+def _tame(stream: TextIO) -> None:
+    """Bytes that are no text are read as they are instead of raising."""
+    reconfigure = getattr(stream, "reconfigure", None)
+    if reconfigure is not None:
+        reconfigure(errors="surrogateescape")

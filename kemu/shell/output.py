@@ -1,0 +1,175 @@
+"""How results reach the outside: text for people, or JSON Lines for programs. Both are made of the same `Result`.
+
+Text: results on standard output, errors on standard error.
+JSON: `{"v": 1, "cmd": ..., "ok": ..., "data": ..., "events": [first, last], "state": ...}`, one line a command on standard
+output; everything else on standard error.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Any, Protocol, TextIO
+
+from kemu.commands.result import Quit, Result
+from kemu.shell.complaint import render as render_complaint
+
+if TYPE_CHECKING:
+    from kemu.session import Session
+    from kemu.shell.options import Options
+    from kemu.views.style import Style
+
+JSON_VERSION = 1
+"""Changes when a program that reads the lines would have to change."""
+
+
+class Output(Protocol):
+    """Shows results."""
+
+    def show(self, result: Result, session: Session, where: str) -> None:
+        """Show one result; `where` (`FILE:3: `, or empty) is the place of the command."""
+
+    def say(self, text: str) -> None:
+        """A line for the person, which is no result."""
+
+    def flush(self) -> None:
+        """Write out what is still held back."""
+
+
+def make_output(options: Options) -> Output:
+    """The output that the command line asks for."""
+    _tame(sys.stdout)
+    _tame(sys.stderr)
+    if options.json:
+        return JsonOutput(sys.stdout, sys.stderr)
+    return TextOutput(sys.stdout, sys.stderr, style_of(sys.stdout, options.color, ascii_only=options.ascii))
+
+
+def _tame(stream: TextIO) -> None:
+    """A character that the stream cannot encode is written as an escape instead of raising."""
+    reconfigure = getattr(stream, "reconfigure", None)
+    if reconfigure is not None:
+        reconfigure(errors="backslashreplace")
+
+
+def style_of(stream: TextIO, color: str, *, ascii_only: bool) -> Style:
+    """Width, glyphs and colour for the stream."""
+    from kemu.views.style import style_for
+
+    return style_for(stream.encoding, width=_width(stream), colour=wants_color(stream, color), ascii_only=ascii_only)
+
+
+def wants_color(stream: TextIO, color: str) -> bool:
+    """Colour: as asked; else NO_COLOR, FORCE_COLOR, and whether a terminal listens that knows colours."""
+    if color != "auto":
+        return color == "always"
+    if os.environ.get("NO_COLOR"):
+        return False
+    if os.environ.get("FORCE_COLOR"):
+        return True
+    return stream.isatty() and os.environ.get("TERM", "dumb") != "dumb"
+
+
+def _width(stream: TextIO) -> int:
+    """Columns of the terminal, or 80."""
+    try:
+        return max(os.get_terminal_size(stream.fileno()).columns, 40)
+    except (OSError, ValueError):
+        return 80
+
+
+class TextOutput:
+    """Text for people."""
+
+    def __init__(self, out: TextIO, err: TextIO, style: Style) -> None:
+        self.out = out
+        self.err = err
+        self.style = style
+
+    def show(self, result: Result, session: Session, where: str) -> None:
+        """The result on standard output, or the error on standard error."""
+        for text in (to_text(result, self.style), *result.notes, self._context(result, session)):
+            if text:
+                self.out.write(text + "\n")
+        if result.error is not None:
+            self.out.flush()
+            self.err.write(render_complaint(result.error, where, self.style.width if self.err.isatty() else 0) + "\n")
+
+    def _context(self, result: Result, session: Session) -> str:
+        """What the command changed, where the session shows that."""
+        if session.context == "off" or not result.ok:
+            return ""
+        from kemu.commands.context import change_of
+        from kemu.views.terminal import render
+
+        change = change_of(session, result.command, result.first, result.last, session.context)
+        return render(change, self.style) if change else ""
+
+    def say(self, text: str) -> None:
+        """A line among the results."""
+        self.out.write(text + "\n")
+
+    def flush(self) -> None:
+        """Write out what is still held back."""
+        self.out.flush()
+
+
+class JsonOutput:
+    """One JSON object a command."""
+
+    def __init__(self, out: TextIO, err: TextIO) -> None:
+        self.out = out
+        self.err = err
+
+    def show(self, result: Result, session: Session, where: str) -> None:
+        """The object on standard output; the notes, which are for people, on standard error."""
+        import json
+
+        for note in result.notes:
+            self.err.write(f"{note}\n")
+        if isinstance(result.reading, Quit):
+            return
+        self.out.write(json.dumps(to_json(result, session.state_hash(), where)) + "\n")
+
+    def say(self, text: str) -> None:
+        """A line away from the results."""
+        self.err.write(text + "\n")
+
+    def flush(self) -> None:
+        """Write out what is still held back."""
+        self.out.flush()
+
+
+def to_text(result: Result, style: Style) -> str:
+    """The reading of the result as text; empty if there is nothing to show."""
+    if result.reading is None or isinstance(result.reading, Quit):
+        return ""
+    if result.form == "proc":
+        from kemu.views.procfs import render as render_proc
+
+        return render_proc(result.reading)
+    from kemu.views.terminal import render
+
+    return render(result.reading, style)
+
+
+def to_json(result: Result, state: str, where: str = "") -> dict[str, Any]:
+    """The object that docs/json.md describes; `state` is the hash of the machine behind the command."""
+    from kemu.views.json import to_data
+
+    made: dict[str, Any] = {
+        "v": JSON_VERSION,
+        "cmd": result.command,
+        "ok": result.ok,
+        "data": to_data(result.reading),
+        "events": [result.first, result.last],
+        "state": state,
+    }
+    if result.notes:
+        made["notes"] = list(result.notes)
+    if result.error is not None:
+        error = result.error
+        made["error"] = {"what": error.what, "column": error.column - error.start, "length": error.length, "hint": error.hint}
+        if where:
+            made["error"]["where"] = where.rstrip(": ")
+    return made

@@ -1,0 +1,76 @@
+"""The front end without a terminal: `-c`, `run FILE`, standard input.
+
+No banner, no prompt, no paging; it stops at the first command that fails unless `--keep-going`. prompt-toolkit is never
+imported here.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kemu.commands.result import OK, Quit, Result
+from kemu.commands.run import each, with_errno_as_failure
+from kemu.errors import UsageError
+from kemu.shell.output import Output
+
+if TYPE_CHECKING:
+    from kemu.session import Session
+    from kemu.shell.options import Options
+
+
+class Runner:
+    """Runs lines on one session and shows what they give; `status` is the exit code so far.
+
+    `done`: nothing more should run. `stay`: a person is there, so a command that fails ends nothing."""
+
+    def __init__(self, options: Options, session: Session, output: Output) -> None:
+        self.options = options
+        self.session = session
+        self.output = output
+        self.status = OK
+        self.done = False
+        self.stay = False
+
+    def line(self, text: str, where: str = "") -> bool:
+        """Run one line; False if nothing more should run. `where` says where it stands in a file."""
+        for result in each(self.session, text, keep_going=self.options.keep_going):
+            self.show(result, where)
+        return not self.done
+
+    def show(self, result: Result, where: str) -> None:
+        """Show one result and keep its status."""
+        if self.options.errno_fails:
+            result = with_errno_as_failure(result)
+        if isinstance(result.reading, Quit):
+            self.done = True
+        self.output.show(result, self.session, where)
+        if result.status != OK and not self.stay:
+            self.status = self.status or result.status
+            self.done = self.done or not self.options.keep_going
+
+    def lines(self, lines: Iterable[str], name: str) -> None:
+        """Run all lines; `name` is the file that errors name, or empty."""
+        for number, text in enumerate(lines, 1):
+            if not self.line(text.rstrip("\r\n"), f"{name}:{number}: " if name else ""):
+                break
+        self.output.flush()
+
+
+def run_script(runner: Runner, path: str) -> None:
+    """Run a script, or standard input for `-`."""
+    if path == "-":
+        runner.lines(sys.stdin, "-")
+        return
+    runner.lines(read_script(path), path)
+
+
+def read_script(path: str) -> Iterator[str]:
+    """The lines of a script. Raises UsageError if it cannot be read."""
+    try:
+        with Path(path).open(encoding="utf-8", errors="surrogateescape") as file:
+            yield from file
+    except (OSError, ValueError) as error:
+        raise UsageError(f"run: cannot read '{path}': {getattr(error, 'strerror', None) or error}") from error

@@ -1,0 +1,73 @@
+"""Every command is declared once, completely, and the table that is read at start-up tells the truth."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from kemu.commands import table
+from kemu.commands.general import overview, page
+from kemu.commands.spec import REGISTRY
+from kemu.commands.topics import TOPICS
+
+COMMANDS = table.load_all()
+
+
+def test_the_table_names_each_command_where_it_lives():
+    for name, entry in table.TABLE.items():
+        made = table.find(name)
+        assert made is not None, name
+        assert (made.name, made.group, made.summary) == (name, entry.group, entry.summary)
+        assert made.function.__module__ == entry.module
+
+
+def test_no_declared_command_is_missing_from_the_table():
+    assert len(COMMANDS) == len(table.TABLE)
+    assert set(REGISTRY) == set(table.TABLE) | set(table.ALIASES)
+
+
+def test_other_words_mean_what_the_table_says():
+    for alias, name in table.ALIASES.items():
+        assert REGISTRY[alias] is REGISTRY[name]
+    for made in COMMANDS:
+        assert set(made.words[1:]) == {alias for alias, name in table.ALIASES.items() if name == made.name}
+
+
+def test_every_group_has_commands_and_every_command_a_known_group():
+    assert {made.group for made in COMMANDS} == set(table.GROUPS)
+
+
+@pytest.mark.parametrize("made", COMMANDS, ids=lambda made: made.name)
+def test_a_command_has_a_page_with_two_examples_that_use_it(made):
+    assert made.summary
+    assert not made.summary.endswith(".")
+    assert len(made.examples) >= 2
+    words = {word for example in made.examples for word in example.replace(";", " ").split()}
+    assert words & {*made.words}
+    text = "\n".join(page(made))
+    assert made.synopsis in text
+    assert all(argument.kind.what in text.replace("\n", " ") for argument in made.arguments)
+
+
+def test_help_is_one_screen():
+    lines = overview()
+    assert len(lines) <= 24
+    assert max(map(len, lines)) <= 80
+
+
+def test_topics_fit_on_a_screen():
+    for text in TOPICS.values():
+        assert max(map(len, text.split("\n"))) <= 80
+        assert text.count("\n") <= 20
+
+
+def test_looking_up_a_command_imports_only_its_module():
+    code = (
+        "import sys\nfrom kemu.commands import table\ntable.find('mmap')\n"
+        "print(sorted(name for name in sys.modules if name.startswith('kemu.commands.')))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "kemu.commands.memory" in done.stdout
+    assert "kemu.commands.tasks" not in done.stdout

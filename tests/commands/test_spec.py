@@ -1,0 +1,152 @@
+"""Arguments are matched by shape, from the declaration; a mistake names the argument and its place."""
+
+from __future__ import annotations
+
+import pytest
+
+from kemu.commands import kinds, table
+from kemu.commands.spec import parse
+from kemu.commands.tokens import split
+from kemu.errors import UsageError
+
+
+class FakeTask:
+    def __init__(self, pid):
+        self.pid = pid
+
+
+class FakeSession:
+    """A session with two tasks, `app` and `app.2`, and a mark `before` at event 12."""
+
+    def __init__(self):
+        self.tasks = {1: FakeTask(1), 3: FakeTask(3), 4: FakeTask(4)}
+        self.marks = {"before": 12}
+        self.now, self.end = 20, 57
+        self.values = []
+        self.current_pid = 3
+
+    def names(self):
+        return {"init": 1, "app": 3, "app.2": 4}
+
+    def find(self, name):
+        pid = int(name[1:]) if name.startswith("@") else self.names().get(name)
+        if pid not in self.tasks:
+            raise UsageError(f"no task '{name}'", hint="ps lists the tasks")
+        return self.tasks[pid]
+
+    def check_name(self, name):
+        if name in self.names():
+            raise UsageError(f"name: '{name}' is taken")
+
+    def file_paths(self):
+        return ["/bin/tiny"]
+
+
+def arguments(text):
+    (line,) = split(text)
+    made = table.find(line.tokens[0].text)
+    values = parse(made, line, FakeSession())
+    return {name: value.pid if isinstance(value, FakeTask) else value for name, value in values.items()}
+
+
+def error(text):
+    with pytest.raises(UsageError) as caught:
+        arguments(text)
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("mmap app 0x10000 4p rw", {"task": 3, "addr": 0x10000, "length": 16384, "prot": 3, "flags": (), "file": None}),
+        ("mmap 4p rw", {"task": None, "addr": None, "length": 16384, "prot": 3, "flags": (), "file": None}),
+        ("mmap 0x10000 4p r-x", {"task": None, "addr": 0x10000, "length": 16384, "prot": 5, "flags": (), "file": None}),
+        ("mmap @3 1p none shared populate",
+         {"task": 3, "addr": None, "length": 4096, "prot": 0, "flags": (1, 0x8000), "file": None}),
+        ("mmap app.2 2p r file /bin/tiny@1p shared",
+         {"task": 4, "addr": None, "length": 8192, "prot": 1, "flags": (1,), "file": ("/bin/tiny", 4096)}),
+        ("fork", {"task": None, "name": None}),
+        ("fork as child", {"task": None, "name": "child"}),
+        ("fork app as child", {"task": 3, "name": "child"}),
+        ("clone vm files", {"task": None, "flags": (0x100, 0x400), "name": None}),
+        ("clone app vm as t", {"task": 3, "flags": (0x100,), "name": "t"}),
+        ("write app 0x10000 'x'", {"task": 3, "addr": 0x10000, "data": b"x", "count": 0}),
+        ("write 0x10000 7", {"task": None, "addr": 0x10000, "data": b"\7" + b"\0" * 7, "count": 0}),
+        ("write 0x10000 7b", {"task": None, "addr": 0x10000, "data": b"\7", "count": 0}),
+        (r"write 0x10000 '\xff\x00'", {"task": None, "addr": 0x10000, "data": b"\xff\0", "count": 0}),
+        ("exec app /bin/a.out one 'two words'", {"task": 3, "path": "/bin/a.out", "argv": ("one", "two words")}),
+        ("exec /bin/a.out", {"task": None, "path": "/bin/a.out", "argv": ()}),
+        ("kill", {"task": None, "signal": 15, "sender": None}),
+        ("kill app", {"task": 3, "signal": 15, "sender": None}),
+        ("kill SEGV", {"task": None, "signal": 11, "sender": None}),
+        ("kill app sigkill by init", {"task": 3, "signal": 9, "sender": 1}),
+        ("signal app 11 handle", {"task": 3, "signal": 11, "action": "handle"}),
+        ("signal SEGV ignore", {"task": None, "signal": 11, "action": "ignore"}),
+        ("exit 3", {"task": None, "code": 3}),
+        ("exit app 3", {"task": 3, "code": 3}),
+        ("goto before", {"event": 12}),
+        ("goto 5+1", {"event": 6}),
+        ("goto end", {"event": 57}),
+        ("wait app for app.2 nohang", {"task": 3, "child": 4, "flags": (1,)}),
+    ],
+)  # fmt: skip
+def test_arguments_are_found_by_their_shape(text, expected):
+    assert arguments(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "what", "column", "length"),
+    [
+        ("mmap app 3q rw anon", "size: expected bytes or pages, got '3q'", 9, 2),
+        ("mmap app 4p", "prot: missing", 11, 1),
+        ("mmap app 4p q", "prot: expected letters of rwx", 12, 1),
+        ("mmap app 4p rw shraed", "mmap: unexpected 'shraed'", 15, 6),
+        ("mmap prent 4p rw", "task: no task 'prent'", 5, 5),
+        ("read @99 0x10", "task: no task '@99'", 5, 3),
+        ("fork a b", "fork: unexpected 'b'", 7, 1),
+        ("fork app as app", "name: 'app' is taken", 12, 3),
+        ("spawn as", "name: 'as' has a meaning", 6, 2),
+        ("spawn if", "name: 'if' has a meaning", 6, 2),
+        ("spawn", "name: missing", 5, 1),
+        ("read app -1", "ADDRESS: -1 is below 0", 9, 2),
+        ("read app 0x10000000000000000", "ADDRESS: 0x10000000000000000 passes", 9, 19),
+        ("read app 0x10000 0x10000000000000000", "size: 0x10000000000000000 passes", 17, 19),
+        ("read app ap.heap", "expression: nothing is called 'ap.heap'", 9, 7),
+        ("goto nowhere", "event: no moment is called 'nowhere'", 5, 7),
+        ("signal app SGEV handle", "signal: expected a signal", 11, 4),
+        ("write app 0x10000 300b", "byte: 0x12c passes 0xff", 18, 4),
+        ("write app 0x10000 ''", "data: nothing to store", 18, 2),
+        ("mmap app 1p r file", "file: missing", 18, 1),
+        ("mmap app 1p r file /a@", "file: the offset behind @ is missing", 19, 3),
+        ("mmap app 1p r file /a@zz+", "expression: a value is missing", 25, 1),
+        ("ps app", "ps: unexpected 'app'", 3, 3),
+        ("exit app 256", "CODE: 0x100 passes 0xff", 9, 3),
+        ("print", "expression: missing", 5, 1),
+    ],
+)
+def test_a_mistake_names_the_argument_and_its_place(text, what, column, length):
+    found = error(text)
+    assert found.what.startswith(what)
+    assert (found.column, found.length) == (column, length)
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("mmap app 4p rw shraed", "did you mean 'shared'?"),
+        ("signal app SGEV handle", "did you mean 'SEGV'?"),
+        ("read app ap.heap", "did you mean 'app.heap'?"),
+        ("mmap app 3q rw", "write 3p for three pages"),
+        ("read app -4096", "0xfffffffffffff000"),
+        ("mmap app 4p", "usage: mmap [TASK]"),
+        ("goto befor", "did you mean 'before'?"),
+    ],
+)
+def test_an_error_says_what_to_do_next(text, hint):
+    assert hint in error(text).hint
+
+
+def test_a_name_with_a_number_behind_a_dot_is_a_task_and_no_expression():
+    (line,) = split("x app.2 app.heap @3 7 child.heap+8 rw")
+    shapes = [(kinds.is_name(token), kinds.is_expression(token)) for token in line.tokens[1:]]
+    assert shapes == [(True, False), (False, True), (False, False), (False, True), (False, True), (True, False)]

@@ -1,0 +1,189 @@
+"""The shell at a terminal: repeating, leaving, stopping, completing. A pipe stands for the keyboard."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from prompt_toolkit import PromptSession
+from prompt_toolkit.completion import CompleteEvent
+from prompt_toolkit.document import Document
+from prompt_toolkit.input import create_pipe_input
+from prompt_toolkit.output import DummyOutput
+
+from kemu.commands.expect import candidates
+from kemu.session import Session
+from kemu.shell.completer import KemuCompleter
+from kemu.shell.options import Options
+from kemu.shell.output import TextOutput
+from kemu.shell.plain import Runner
+from kemu.shell.prompt import prompt, toolbar
+from kemu.shell.repl import Repl
+from kemu.views.style import PLAIN
+
+
+@pytest.fixture
+def runner():
+    made = Runner(Options(), Session(), TextOutput(io.StringIO(), io.StringIO(), PLAIN))
+    made.stay = True
+    return made
+
+
+def talk(runner, *typed):
+    """Type the lines, then Ctrl-D. An exception in place of a line is raised, as prompt-toolkit raises it."""
+    left = list(typed)
+
+    def read():
+        if not left:
+            raise EOFError
+        line = left.pop(0)
+        if isinstance(line, type):
+            raise line
+        return line
+
+    Repl(runner, read).loop()
+
+
+def test_an_empty_line_repeats_a_step(runner):
+    talk(runner, "spawn app", "goto 0", "step 3", "", "")
+    assert runner.session.now == 9
+
+
+def test_an_empty_line_never_repeats_a_change(runner):
+    talk(runner, "spawn app", "mmap app 1p rw")
+    end = runner.session.end
+    talk(runner, "mmap app 1p rw", "", "", "")
+    assert len(runner.session.timeline.records) == 3
+    assert runner.session.end > end
+
+
+def test_a_move_with_a_change_behind_it_is_not_repeated(runner):
+    talk(runner, "spawn app", "goto 0; step; goto end; mmap 1p rw", "")
+    assert len(runner.session.timeline.records) == 2
+
+
+def test_the_first_bare_exit_says_how_to_leave(runner):
+    talk(runner, "spawn app", "exit")
+    assert "quit or Ctrl-D leaves kemu" in runner.output.out.getvalue()
+    assert "app" in runner.session.names()
+    talk(runner, "exit", "exit")
+    assert "app" not in runner.session.names()
+
+
+def test_an_exit_with_a_name_is_meant(runner):
+    talk(runner, "spawn app", "fork as kid", "exit kid 3")
+    assert runner.session.find("kid").exit_state
+
+
+def test_quit_leaves(runner):
+    talk(runner, "quit", "spawn app")
+    assert "app" not in runner.session.names()
+
+
+def test_ctrl_c_at_the_prompt_drops_the_line(runner):
+    talk(runner, KeyboardInterrupt, "spawn app")
+    assert "app" in runner.session.names()
+
+
+def test_a_mistake_does_not_end_the_conversation(runner):
+    talk(runner, "spwan app", "spawn app")
+    assert "did you mean 'spawn'?" in runner.output.err.getvalue()
+    assert "app" in runner.session.names()
+
+
+def test_a_bug_of_kemu_costs_one_line_and_not_the_experiment(runner, capsys, monkeypatch):
+    talk(runner, "spawn app")
+    monkeypatch.setattr(runner.session, "name_of", lambda pid: pid / 0)
+    talk(runner, "ps")
+    monkeypatch.undo()
+    err = capsys.readouterr().err
+    assert "a bug of kemu, not yours: ZeroDivisionError" in err
+    assert "Traceback" not in err
+    talk(runner, "mmap app 1p rw")
+    assert len(runner.session.timeline.records) == 2
+
+
+def test_ctrl_c_in_a_command_takes_it_back(runner, monkeypatch):
+    talk(runner, "spawn app")
+    before, state = runner.session.end, runner.session.state_hash()
+    real = runner.session.script.syscall
+
+    def interrupted(*args, **kwargs):
+        real(*args, **kwargs)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(runner.session.script, "syscall", interrupted)
+    talk(runner, "mmap app 4p rw")
+    assert runner.session.end == before
+    assert runner.session.state_hash() == state
+    assert len(runner.session.timeline.records) == 1
+    assert f"stopped; the machine stands at #{before}" in runner.output.out.getvalue()
+
+
+def test_the_prompt_says_where_the_experiment_stands(runner):
+    assert prompt(runner.session) == "kemu #0 init> "
+    talk(runner, "spawn app")
+    end = runner.session.end
+    assert prompt(runner.session) == f"kemu #{end} app> "
+    talk(runner, "back")
+    assert prompt(runner.session).startswith(f"kemu #{end - 1}/{end} past ")
+    assert "PAST, inside 'spawn app'" in toolbar(runner.session)
+
+
+def test_prompt_toolkit_reads_the_line():
+    with create_pipe_input() as keys:
+        keys.send_text("fork app\n")
+        assert PromptSession(input=keys, output=DummyOutput()).prompt() == "fork app"
+
+
+# ---------------------------------------------------------------- completion
+
+
+def offered(runner, text):
+    return {found.text for found in KemuCompleter(runner.session).get_completions(Document(text), CompleteEvent())}
+
+
+@pytest.fixture
+def at_work(runner):
+    talk(runner, "spawn app", "mmap app 0x10000 4p rw", "fork app as kid", "mark before")
+    return runner
+
+
+@pytest.mark.parametrize(
+    ("text", "some", "none"),
+    [
+        ("sp", {"spawn"}, {"fork"}),
+        ("", {"spawn", "walk", "goto"}, set()),
+        ("ps; wa", {"walk", "wait"}, {"ps"}),
+        ("walk ", {"app", "kid", "init"}, {"walk"}),
+        ("walk k", {"kid"}, {"app", "kthread"}),
+        ("fork app ", {"as"}, {"app"}),
+        ("fork ", {"as", "app"}, set()),
+        ("fork app as ", set(), {"app", "as"}),
+        ("mmap app 0x10000 4p ", {"rw", "none"}, {"shared"}),
+        ("mmap app 4p rw ", {"shared", "populate", "file"}, {"rw", "app"}),
+        ("mmap app 4p rw shared po", {"populate"}, {"private"}),
+        ("signal app SE", {"SEGV"}, {"TERM"}),
+        ("signal app SEGV ", {"handle", "ignore", "default"}, {"TERM"}),
+        ("goto ", {"before", "start", "end"}, {"app"}),
+        ("on 1 wal", {"walk"}, {"ps"}),
+        ("on 1 walk k", {"kid"}, {"walk"}),
+        ("clone app vm f", {"files", "fs"}, {"vm"}),
+        ("write app 0x10000 'ab", set(), {"app"}),
+        ("nonsense ", set(), {"app"}),
+        ("help wa", {"walk", "wait"}, {"ps"}),
+    ],
+)
+def test_completion_offers_what_may_stand_there(at_work, text, some, none):
+    found = offered(at_work, text)
+    assert some <= found
+    assert not none & found
+
+
+def test_completion_has_a_meta_text_and_changes_nothing(at_work):
+    before, state = at_work.session.end, at_work.session.state_hash()
+    word, found = candidates(at_work.session, "walk ki")
+    assert word == "ki"
+    assert found == [("kid", f"pid {at_work.session.names()['kid']}")]
+    assert at_work.session.end == before
+    assert at_work.session.state_hash() == state
