@@ -77,8 +77,23 @@ class Journal:
         for at in range(self.cursor * SLOTS, number * SLOTS, SLOTS):
             log[at]._restore(log[at + 1], log[at + 3])
 
-    def truncate(self, last_mark: int | None = None) -> None:
-        """Forget the events after the cursor, and the marks from index ``last_mark`` on: another future will follow."""
-        del self.log[self.cursor * SLOTS :]
-        if last_mark is not None:
-            del self.marks[last_mark:]
+    def truncate(self) -> None:
+        """Forget the events after the cursor, and the marks of the calls that made them: another future will follow.
+
+        The cursor stands between two commands, so no call is open there."""
+        end = self.cursor * SLOTS
+        del self.log[end:]
+        marks = self.marks
+        keep = len(marks)
+        while keep and marks[keep - 2] > end:
+            keep -= 2
+        first = keep
+        while first and marks[first - 2] == end:
+            first -= 2
+        entered: list[int] = []
+        for i in range(first, keep, 2):
+            if marks[i + 1] >= 0:
+                entered.append(i)
+            elif entered:
+                entered.pop()
+        del marks[entered[0] if entered else keep :]

@@ -295,3 +295,12 @@ def test_structs_are_compared_by_identity_and_take_no_new_fields():
             Node().nmber = 1
     with pytest.raises(AttributeError):
         Node().nmber = 1
+
+
+def test_cutting_off_the_future_cuts_off_its_calls():
+    journal = Journal()
+    journal.log[:] = [None] * 8  # two events
+    journal.marks[:] = [0, 5, 4, ~5, 4, 6, 4, ~6, 4, 7, 4, 8, 8, ~8, 8, ~7]
+    journal.cursor = 1
+    journal.truncate()
+    assert journal.marks == [0, 5, 4, ~5, 4, 6, 4, ~6]
