@@ -10,6 +10,7 @@ from kemu.errors import KernelBug
 from kemu.kernel.fork import mm_release, put_files_struct
 from kemu.kernel.lists import list_add_tail, list_del, list_for_each
 from kemu.kernel.mm_life import mmput
+from kemu.kernel.mm_types import page
 from kemu.kernel.mman import (
     ECHILD,
     EFAULT,
@@ -41,7 +42,7 @@ from kemu.kernel.signal import CLD_EXITED, CLD_KILLED, SIGCHLD, __send_signal_lo
 from kemu.kernel.system import current, system
 from kemu.kernel.tlbflush import enter_lazy_tlb
 from kemu.kernel.uaccess import put_user
-from kemu.machine.atomic import atomic_dec_and_test
+from kemu.machine.atomic import atomic_dec, atomic_dec_and_test
 from kemu.trace.frames import linux
 
 WAIT_OPTIONS = WNOHANG | WUNTRACED | WCONTINUED | WNOTHREAD | WALL | WCLONE
@@ -232,6 +233,7 @@ def release_task(p: task_struct) -> None:
     else:
         p.signal.min_flt += p.min_flt
         p.signal.maj_flt += p.maj_flt
+    atomic_dec(p.sighand, "count")
     p.signal.nr_threads -= 1
     p.signal.thread_head = tuple(t for t in p.signal.thread_head if t is not p)
     system.tasks.put(p.pid, None)

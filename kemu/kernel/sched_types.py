@@ -215,10 +215,11 @@ class vm_event_state:
 @struct
 class sysctl:
     """Settings of the machine, in the units of /proc/sys/vm; ``lru_batch`` (off: pages go to the LRU at once) and
-    ``randomize_seed`` (None: no address randomisation) are kemu's own."""
+    ``randomize_seed`` (None: no address randomisation) are kemu's own.  ``mmap_min_addr`` is the value in force: the
+    security module's minimum, which /proc does not show."""
 
     max_map_count: int = 65530
-    mmap_min_addr: int = 4096
+    mmap_min_addr: int = 65536
     stack_guard_gap: int = 256
     overcommit_memory: int = 0
     fault_around_bytes: int = 65536

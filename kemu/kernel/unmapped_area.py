@@ -94,6 +94,7 @@ def mmap_address_hint_valid(addr: int, length: int) -> bool:
 
 def unmapped_area_topdown(mm: mm_struct, low: int, high: int, length: int) -> int:
     """The end of the highest gap of ``length`` bytes in [low, high), minus ``length``; -ENOMEM."""
+    low = max(low, system.sysctl.mmap_min_addr)
     vmas = mm.mm_mt.vmas
     i = mm.mm_mt.index(high)
     end = min(high, vm_start_gap(vmas[i])) if i < len(vmas) else high
