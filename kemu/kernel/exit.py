@@ -10,7 +10,6 @@ from kemu.errors import KernelBug
 from kemu.kernel.fork import mm_release, put_files_struct
 from kemu.kernel.lists import list_add_tail, list_del, list_for_each
 from kemu.kernel.mm_life import mmput
-from kemu.kernel.mm_types import page
 from kemu.kernel.mman import (
     ECHILD,
     EFAULT,

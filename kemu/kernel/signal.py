@@ -33,7 +33,7 @@ NSIG = 64
 
 SEGV_MAPERR, SEGV_ACCERR, SEGV_PKUERR = 1, 2, 4
 BUS_ADRALN, BUS_ADRERR = 1, 2
-SI_KERNEL, SI_USER = 0x80, 0
+SI_KERNEL, SI_USER, SI_TKILL = 0x80, 0, -6
 CLD_EXITED, CLD_KILLED, CLD_DUMPED = 1, 2, 3
 
 IGNORED_BY_DEFAULT = frozenset({SIGCHLD, SIGCONT, SIGURG, SIGWINCH})
@@ -109,6 +109,15 @@ def group_send_sig_info(info: siginfo, task: task_struct) -> int:
     unkillable = task.signal.flags & SIGNAL_UNKILLABLE and sig_action(task, info.signo) == "default"
     if not unkillable:
         __send_signal_locked(info, task, True)
+    return 0
+
+
+@linux("kernel/signal.c")
+def do_send_specific(info: siginfo, task: task_struct) -> int:
+    """tgkill(2): to one thread, not to whichever of its process takes it."""
+    unkillable = task.signal.flags & SIGNAL_UNKILLABLE and sig_action(task, info.signo) == "default"
+    if info.signo and not unkillable:
+        __send_signal_locked(info, task, False)
     return 0
 
 

@@ -34,7 +34,7 @@ from kemu.kernel.process_vm import (
 from kemu.kernel.readwrite import generic_file_read, generic_perform_write
 from kemu.kernel.sched_types import siginfo
 from kemu.kernel.shmem import memfd_create
-from kemu.kernel.signal import NSIG, SI_USER, SIGCHLD, SIGKILL, SIGSTOP, group_send_sig_info
+from kemu.kernel.signal import NSIG, SI_TKILL, SI_USER, SIGCHLD, SIGKILL, SIGSTOP, do_send_specific, group_send_sig_info
 from kemu.kernel.system import current, system
 from kemu.kernel.truncate import do_truncate, generic_fadvise, vfs_fallocate
 from kemu.kernel.uaccess import copy_to_user
@@ -104,6 +104,16 @@ def sys_kill(pid: int, sig: int) -> int:
     if task is None or task.pid == 0:
         return -ESRCH
     return group_send_sig_info(siginfo(sig, SI_USER, pid=current().tgid), task.group_leader)
+
+
+def sys_tgkill(tgid: int, tid: int, sig: int) -> int:
+    """tgkill(2): a signal for one thread."""
+    task = system.tasks.get(tid)
+    if not 0 <= sig <= NSIG or tgid <= 0 or tid <= 0:
+        return -EINVAL
+    if task is None or task.tgid != tgid:
+        return -ESRCH
+    return do_send_specific(siginfo(sig, SI_TKILL, pid=current().tgid), task)
 
 
 def sys_sigaction(sig: int, action: str) -> int:

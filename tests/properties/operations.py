@@ -67,28 +67,29 @@ def perform(script, op, number):
     CALLS[name](script, task, tasks, *args[1:])
 
 
-def _mmap(script, task, tasks, at, n, rights, shared):
+def _mmap(script, task, _, *arguments):
+    at, n, rights, shared = arguments
     flags = MAP_ANONYMOUS | MAP_FIXED | (MAP_SHARED if shared else MAP_PRIVATE)
     script.syscall(task, "mmap", BASE + at * PAGE, n * PAGE, rights, flags)
 
 
 CALLS = {
     "mmap": _mmap,
-    "mmap_anywhere": lambda s, t, ts, n, p: s.syscall(t, "mmap", 0, n * PAGE, p, MAP_ANONYMOUS | MAP_PRIVATE),
-    "munmap": lambda s, t, ts, at, n: s.syscall(t, "munmap", BASE + at * PAGE, n * PAGE),
-    "mprotect": lambda s, t, ts, at, n, p: s.syscall(t, "mprotect", BASE + at * PAGE, n * PAGE, p),
-    "brk": lambda s, t, ts, n: s.syscall(t, "brk", 0x1000000 + n * 2048),
-    "load": lambda s, t, ts, at: s.load(t, BASE + at * PAGE, 8),
-    "store": lambda s, t, ts, at: s.store(t, BASE + at * PAGE + 5, bytes([at + 1, t.pid & 255])),
-    "fetch": lambda s, t, ts, at: s.fetch(t, BASE + at * PAGE),
+    "mmap_anywhere": lambda s, t, _, n, p: s.syscall(t, "mmap", 0, n * PAGE, p, MAP_ANONYMOUS | MAP_PRIVATE),
+    "munmap": lambda s, t, _, at, n: s.syscall(t, "munmap", BASE + at * PAGE, n * PAGE),
+    "mprotect": lambda s, t, _, at, n, p: s.syscall(t, "mprotect", BASE + at * PAGE, n * PAGE, p),
+    "brk": lambda s, t, _, n: s.syscall(t, "brk", 0x1000000 + n * 2048),
+    "load": lambda s, t, _, at: s.load(t, BASE + at * PAGE, 8),
+    "store": lambda s, t, _, at: s.store(t, BASE + at * PAGE + 5, bytes([at + 1, t.pid & 255])),
+    "fetch": lambda s, t, _, at: s.fetch(t, BASE + at * PAGE),
     "fork": lambda s, t, ts: s.syscall(t, "fork") if len(ts) < 6 else None,
     "vfork": lambda s, t, ts: s.syscall(t, "vfork") if len(ts) < 6 else None,
     "thread": lambda s, t, ts: s.syscall(t, "clone", 0x10F00) if len(ts) < 6 else None,
-    "exit": lambda s, t, ts: s.syscall(t, "exit", 3),
-    "wait": lambda s, t, ts: s.syscall(t, "wait4", -1, 0, 1),
+    "exit": lambda s, t, _: s.syscall(t, "exit", 3),
+    "wait": lambda s, t, _: s.syscall(t, "wait4", -1, 0, 1),
     "kill": lambda s, t, ts, whom: s.syscall(t, "kill", ts[whom % len(ts)].pid, 15),
-    "handle": lambda s, t, ts: s.syscall(t, "sigaction", 11, "handle"),
-    "other_cpu": lambda s, t, ts, at: s.store(t, BASE + at * PAGE, b"c", cpu=1),
+    "handle": lambda s, t, _: s.syscall(t, "sigaction", 11, "handle"),
+    "other_cpu": lambda s, t, _, at: s.store(t, BASE + at * PAGE, b"c", cpu=1),
 }
 
 
