@@ -11,8 +11,9 @@ and the kernel image lie in it.  Nothing of boot is recorded: event 0 is the sta
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from math import isqrt
+from types import CodeType, FunctionType
 from typing import Any
 
 from kemu.errors import UsageError
@@ -78,6 +79,7 @@ from kemu.machine.physmem import Frame, PhysMem
 from kemu.trace.barrier import Table
 from kemu.trace.barrier import record as switch_recording
 from kemu.trace.digest import digest
+from kemu.trace.frames import use_bodies
 from kemu.trace.journal import Journal
 
 
@@ -109,7 +111,7 @@ class Kernel:
 
     ``mem`` bytes of RAM, ``geometry`` the page-table format, ``nr_cpus`` CPUs; ``record`` keeps a journal, without which
     going back is impossible; ``lru_batch`` turns on the per-CPU LRU batches.  Several kernels may exist: ``activate``
-    makes ``system`` stand for this one."""
+    makes ``system`` stand for this one.  ``bodies``: functions that run other code in this kernel, which makes it a wrong one."""
 
     def __init__(
         self,
@@ -125,6 +127,8 @@ class Kernel:
         if not 1 <= nr_cpus <= 8:
             raise UsageError(f"{nr_cpus} CPUs: expected 1 to 8")
         switch_recording(None)
+        use_bodies({})
+        self.bodies: Mapping[FunctionType, CodeType] = {}
         self.globals: dict[str, Any] = {}
         self.journal = Journal()
         self.recording = record
@@ -135,6 +139,7 @@ class Kernel:
     def activate(self) -> None:
         """Make this kernel the one that runs."""
         vars(system).update(self.globals)
+        use_bodies(self.bodies)
         switch_recording(self.journal if self.recording else None)
 
     def state_hash(self) -> str:
@@ -350,6 +355,7 @@ def _tasks() -> None:
     init.mm = mm
     init.active_mm = mm
     system.cpu.curr = system.init_task
+    system.init_task.active_mm = system.init_mm
     _user_layout(mm)
     schedule_to(init)
     _map_stack(mm)

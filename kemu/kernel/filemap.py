@@ -36,6 +36,7 @@ from kemu.kernel.mm_types import (
     PAGE_SHIFT,
     PAGE_SIZE,
     address_space,
+    file,
     folio,
     inode,
     super_operations,
@@ -110,6 +111,23 @@ def page_cache_ra_unbounded(node: inode, index: int, nr: int) -> bool:
         if at not in node.i_mapping.i_pages and not read_folio(node, at):
             return False
     return True
+
+
+@linux("mm/readahead.c")
+def page_cache_sync_ra(file: file, index: int, req_count: int) -> None:
+    """A read of ``req_count`` pages from ``index`` missed the cache: read them, and at the start of the file or right behind the
+    last read more.  (The marks that start the next window early are not kept.)"""
+    if not index or index - (file.prev_pos >> PAGE_SHIFT) <= 1:
+        req_count = get_init_ra_size(req_count)
+    page_cache_ra_unbounded(file.f_inode, index, req_count)
+
+
+def get_init_ra_size(size: int) -> int:
+    """The first window of a sequential read of ``size`` pages."""
+    newsize = 1 << (size - 1).bit_length()
+    if newsize <= READAHEAD_PAGES // 32:
+        return newsize * 4
+    return newsize * 2 if newsize <= READAHEAD_PAGES // 4 else READAHEAD_PAGES
 
 
 def read_folio(node: inode, index: int) -> bool:
@@ -264,6 +282,18 @@ def load_file(path: str, data: bytes) -> inode:
     node.s_op = disk_super_ops
     spare = max(0, system.zone.nr_free_pages - system.zone.watermark_high)
     fill_page_cache(node, data[: spare // 2 * PAGE_SIZE], dirty=False)
+    return node
+
+
+def make_memory_file(path: str, data: bytes, size: int) -> inode:
+    """Make (or replace) a tmpfs file of ``size`` bytes that begins with ``data``; what lies behind it is a hole."""
+    path = normalize(path)
+    old = system.files.get(path)
+    if old is not None:
+        unlink_inode(old)
+    node = create_file(path, "tmpfs")
+    fill_page_cache(node, data, dirty=True)
+    node.i_size = size
     return node
 
 

@@ -24,10 +24,10 @@ from kemu.kernel.flags import (
     VM_WIPEONFORK,
     PG_uptodate,
 )
-from kemu.kernel.fork_row import copy_row, row_copy
+from kemu.kernel.fork_row import copy_row
 from kemu.kernel.lru import folio_add_lru_vma
 from kemu.kernel.mm_life import allocate_mm, mm_init, mmput, set_mm_exe_file
-from kemu.kernel.mm_types import MM_ANONPAGES, folio, is_cow_mapping, mm_struct, vm_area_struct, vma_pages
+from kemu.kernel.mm_types import MM_ANONPAGES, PAGE_SHIFT, folio, is_cow_mapping, mm_struct, vm_area_struct, vma_pages
 from kemu.kernel.mman import ENOMEM
 from kemu.kernel.mmap_lock import mmap_write_lock, mmap_write_unlock
 from kemu.kernel.page_alloc import GFP_KERNEL, alloc_page, folio_get, folio_put
@@ -231,13 +231,12 @@ def copy_pte_range(
         return -ENOMEM
     dst_pte = pte_offset_map_lock(dst_mm, dst_pmd, addr)
     src_pte = pte_offset_map_lock(src_mm, src_pmd, addr)
-    entries = ptes_in(src_pte, addr, end)
     pinned = bool(src_mm.flags & MMF_HAS_PINNED)
-    rss, ret = [0, 0, 0, 0], 0
-    if row_copy.enabled and not pinned and len(entries) >= row_copy.min_entries:
-        rss = copy_row(src_vma, dst_pte, src_pte, entries)
-    else:
-        for at, address, pte in entries:
+    ret = 0
+    rss = None if pinned else copy_row(src_vma, dst_pte, src_pte, (end - addr) >> PAGE_SHIFT)
+    if rss is None:
+        rss = [0, 0, 0, 0]
+        for at, address, pte in ptes_in(src_pte, addr, end):
             ret = copy_present_ptes(dst_vma, src_vma, dst_pte + at - src_pte, at, address, pte, rss)
             if ret:
                 break

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from kemu.kernel.filemap import mm_counter_file
 from kemu.kernel.flags import VM_SHARED, PG_anon_exclusive
-from kemu.kernel.mm_types import MM_ANONPAGES, PAGE_SHIFT, anon_vma, is_cow_mapping, page, vm_area_struct
+from kemu.kernel.mm_types import MM_ANONPAGES, PAGE_SHIFT, U64, anon_vma, is_cow_mapping, page, vm_area_struct
 from kemu.kernel.system import system
 from kemu.machine.physmem import Frame
 from kemu.trace.barrier import plain_setter, tape
@@ -76,31 +76,37 @@ class Row:
             del self.dst[index]
 
 
-def copy_row(src_vma: vm_area_struct, dst_pte: int, src_pte: int, entries: list[tuple[int, int, int]]) -> list[int]:
-    """Copy ``entries`` (pointer, address, entry) of the parent's table to the child's in one event; the rss by MM_* counter."""
-    phys = system.phys
-    if dst_pte >> PAGE_SHIFT not in phys.frames:
-        phys.frames.put(dst_pte >> PAGE_SHIFT, Frame(dst_pte >> PAGE_SHIFT))
-    row = Row(phys.frames[src_pte >> PAGE_SHIFT], phys.frames[dst_pte >> PAGE_SHIFT])
-    rss = _fill(row, src_vma.vm_flags, entries)
+def copy_row(src_vma: vm_area_struct, dst_pte: int, src_pte: int, nr: int) -> list[int] | None:
+    """Copy the entries among the ``nr`` words from ``src_pte`` in the parent's table to the child's, in one event; the rss by
+    MM_* counter.  None: they are too few for a row, and nothing was done."""
+    frames = system.phys.frames
+    src, first = frames.get(src_pte >> PAGE_SHIFT), (src_pte >> 3) & 511
+    if src is None or not row_copy.enabled or nr < row_copy.min_entries:
+        return None
+    dst = frames.get(dst_pte >> PAGE_SHIFT)
+    row = Row(src, Frame(dst_pte >> PAGE_SHIFT) if dst is None else dst)
+    _fill(row, src_vma.vm_flags, range(first, first + nr))
+    if len(row.copied) < row_copy.min_entries:
+        return None
+    if dst is None:
+        frames.put(dst_pte >> PAGE_SHIFT, row.dst)
     tape.extend((row, "copied", False, True))
     row.apply()
-    return rss
+    return _rss(row.pages)
 
 
-def _fill(row: Row, vm_flags: int, entries: list[tuple[int, int, int]]) -> list[int]:
-    """Compute the row: the rules of ``copy_present_ptes`` and ``__copy_present_ptes`` for each entry."""
-    bits, mem_map = system.bits, system.mem_map
+def _fill(row: Row, vm_flags: int, indices: range) -> None:
+    """Compute the row: the rules of ``copy_present_ptes`` and ``__copy_present_ptes`` for each word in ``indices``."""
+    bits, mem_map, src = system.bits, system.mem_map, row.src
     present, special, pfn_mask, pfn_shift = bits.present | bits.protnone, bits.special, bits.pfn_mask, bits.pfn_shift
     write = bits.write if is_cow_mapping(vm_flags) else 0
-    keep = ~(bits.accessed | write | (bits.dirty if vm_flags & VM_SHARED else 0))
-    ptes = {(at >> 3) & 511: pte for at, _, pte in entries if pte & present}
-    row.copied = {i: pte & keep for i, pte in ptes.items()}
-    row.src_before = {i: pte for i, pte in ptes.items() if pte & write}
-    row.src_after = {i: pte & ~write for i, pte in row.src_before.items()}
-    row.pages = [mem_map[(pte & pfn_mask) >> pfn_shift] for pte in ptes.values() if not pte & special]
+    protect = U64 & ~write
+    copy = protect & ~(bits.accessed | (bits.dirty if vm_flags & VM_SHARED else 0))
+    row.copied = {i: pte & copy for i in sorted(src) if i in indices and (pte := src[i]) & present}
+    row.src_before = {i: src[i] for i in row.copied if src[i] & write}
+    row.src_after = {i: pte & protect for i, pte in row.src_before.items()}
+    row.pages = [mem_map[(pte & pfn_mask) >> pfn_shift] for pte in row.copied.values() if not pte & special]
     row.exclusive = [p for p in row.pages if p.flags & PG_anon_exclusive]
-    return _rss(row.pages)
 
 
 def _rss(pages: list[page]) -> list[int]:

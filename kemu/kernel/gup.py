@@ -16,6 +16,7 @@ from kemu.kernel.fault import handle_mm_fault
 from kemu.kernel.filemap import folio_mark_dirty
 from kemu.kernel.flags import (
     FAULT_FLAG_ALLOW_RETRY,
+    FAULT_FLAG_TRIED,
     FAULT_FLAG_UNSHARE,
     FAULT_FLAG_WRITE,
     MMF_HAS_PINNED,
@@ -35,7 +36,7 @@ from kemu.kernel.flags import (
     PG_dirty,
     PG_referenced,
 )
-from kemu.kernel.lru import folio_mark_accessed
+from kemu.kernel.lru import folio_mark_accessed, lru_add_drain
 from kemu.kernel.mm_types import (
     PAGE_MASK,
     PAGE_SHIFT,
@@ -68,6 +69,7 @@ from kemu.trace.frames import linux
 FOLL_WRITE, FOLL_GET, FOLL_DUMP, FOLL_FORCE, FOLL_NOFAULT = 0x1, 0x2, 0x4, 0x8, 0x20
 FOLL_LONGTERM = 0x100
 FOLL_TOUCH = 1 << 16
+FOLL_TRIED = 1 << 17
 FOLL_PIN = 1 << 19
 GUP_PIN_COUNTING_BIAS = 1024
 
@@ -166,7 +168,7 @@ def faultin_page(vma: vm_area_struct, address: int, gup_flags: int, *, unshare: 
     """Fault the page in (or ``unshare`` it) as the access that is wanted would; 0, -ENOMEM, -EFAULT; -EBUSY if the fault had
     to wait: then the address space is not locked any more."""
     flags = FAULT_FLAG_ALLOW_RETRY | (FAULT_FLAG_WRITE if gup_flags & FOLL_WRITE else 0)
-    flags |= FAULT_FLAG_UNSHARE if unshare else 0
+    flags |= (FAULT_FLAG_UNSHARE if unshare else 0) | (FAULT_FLAG_TRIED if gup_flags & FOLL_TRIED else 0)
     ret = handle_mm_fault(vma, address, flags)
     if ret & VM_FAULT_OOM:
         return -ENOMEM
@@ -201,6 +203,7 @@ def get_user_page(mm: mm_struct, address: int, gup_flags: int) -> folio | int:
             mmap_read_lock(mm)
             vma = vma_lookup(mm, address)
             error = -EFAULT if vma is None else check_vma_flags(vma, gup_flags)
+            gup_flags |= FOLL_TRIED if gup_flags & (FOLL_GET | FOLL_PIN) else 0
         if fatal_signal_pending(current()):
             error = -EINTR
     return error
@@ -265,19 +268,25 @@ def populate_vma_page_range(vma: vm_area_struct, start: int, end: int) -> int:
         gup_flags |= FOLL_WRITE
     if vma.vm_flags & VM_ACCESS_FLAGS:
         gup_flags |= FOLL_FORCE
-    return __get_user_pages(vma.vm_mm, start, (end - start) >> PAGE_SHIFT, gup_flags)
+    ret = __get_user_pages(vma.vm_mm, start, (end - start) >> PAGE_SHIFT, gup_flags)
+    lru_add_drain()
+    return ret
 
 
 @linux("mm/gup.c")
 def faultin_page_range(mm: mm_struct, start: int, end: int, write: bool) -> int:
-    """Prefault part of [start, end), within one VMA, for reading or writing; pages done, or an error."""
+    """Prefault part of [start, end), within one VMA, for reading or writing; pages done, or an error.  Whatever comes, the
+    batches of this CPU are empty afterwards."""
     vma = find_vma_intersection(mm, start, end)
-    if vma is None or vma.vm_start > start:
-        return -ENOMEM
     gup_flags = FOLL_TOUCH | (FOLL_WRITE if write else 0)
-    if check_vma_flags(vma, gup_flags):
-        return -EINVAL
-    return __get_user_pages(mm, start, (min(end, vma.vm_end) - start) >> PAGE_SHIFT, gup_flags)
+    if vma is None or vma.vm_start > start:
+        ret = -ENOMEM
+    elif check_vma_flags(vma, gup_flags):
+        ret = -EINVAL
+    else:
+        ret = __get_user_pages(mm, start, (min(end, vma.vm_end) - start) >> PAGE_SHIFT, gup_flags)
+    lru_add_drain()
+    return ret
 
 
 @linux("mm/gup.c")

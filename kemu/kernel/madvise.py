@@ -292,6 +292,8 @@ def madvise_vma_behavior(vma: vm_area_struct, start: int, end: int, behavior: in
         return -EPERM
     if behavior in PAGE_ADVICE:
         return PAGE_ADVICE[behavior](vma, start, end)
+    if behavior == MADV_COLLAPSE:
+        return -EINVAL  # as where no VMA has room for a huge page; there are none here
     if behavior in (MADV_DONTNEED, MADV_DONTNEED_LOCKED, MADV_FREE):
         return madvise_dontneed_free(vma, start, end, behavior)
     if behavior in (MADV_MERGEABLE, MADV_UNMERGEABLE) and vma.vm_flags & KSM_INCOMPATIBLE:
@@ -362,8 +364,6 @@ def do_madvise(start: int, len_in: int, behavior: int) -> int:
     end = start + length
     if behavior in (MADV_POPULATE_READ, MADV_POPULATE_WRITE):
         return madvise_populate(mm, start, end, behavior)
-    if behavior == MADV_COLLAPSE:
-        return -EINVAL
     mmap_write_lock(mm)
     error = madvise_walk_vmas(mm, start, end, behavior)
     mmap_write_unlock(mm)

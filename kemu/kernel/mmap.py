@@ -255,7 +255,7 @@ def mmap_region(file: file | None, addr: int, length: int, vm_flags: int, pgoff:
         vms.nr_accounted = 0
         vm_flags |= VM_ACCOUNT
     vms_clean_up_area(vms)
-    vma = _merge_or_new(mm, file, addr, addr + length, vm_flags, pgoff)
+    vma = call_mmap_prepare(file, vm_flags) or _merge_or_new(mm, file, addr, addr + length, vm_flags, pgoff)
     vms_complete_munmap_vmas(vms)
     if isinstance(vma, int):
         vm_unacct_memory(charged)
@@ -265,6 +265,14 @@ def mmap_region(file: file | None, addr: int, length: int, vm_flags: int, pgoff:
         _count_locked(mm, vma, pages)
     vma_set_page_prot(vma)
     return addr
+
+
+@linux("mm/vma.c")
+def call_mmap_prepare(file: file | None, vm_flags: int) -> int:
+    """What the file's own ``mmap_prepare`` says, when what was there is already gone: 0; -EOPNOTSUPP for MAP_SYNC on a disk that
+    is not persistent memory (ext4_file_mmap_prepare)."""
+    disk = file is not None and file.f_inode.kind == "disk"
+    return -EOPNOTSUPP if disk and vm_flags & VM_SYNC else 0
 
 
 def _count_locked(mm: mm_struct, vma: vm_area_struct, pages: int) -> None:

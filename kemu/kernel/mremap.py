@@ -105,7 +105,7 @@ def check_mremap_params(vrm: vma_remap_struct) -> int:
         return -EINVAL
     if vrm.flags & MREMAP_DONTUNMAP and vrm.old_len != vrm.new_len:
         return -EINVAL
-    if vrm.addr + vrm.old_len > vrm.new_addr and vrm.new_addr + vrm.new_len > vrm.addr:
+    if (vrm.addr + vrm.old_len) & U64 > vrm.new_addr and vrm.new_addr + vrm.new_len > vrm.addr:
         return -EINVAL
     return -ENOMEM if vrm.mm.map_count + 2 >= system.sysctl.max_map_count - 3 else 0
 

@@ -155,15 +155,23 @@ def mem_rw(pid: int, local: int, addr: int, size: int, *, write: bool) -> int:
         return -ESRCH
     if task.mm is None:
         return 0
+    done = 0
+    while done < size:
+        part = min(size - done, PAGE_SIZE)
+        moved = _mem_rw_page(task.mm, local + done, addr + done, part, write=write)
+        if moved < 0:
+            return moved if moved == -EFAULT else done or moved
+        done += moved
+    return done
+
+
+def _mem_rw_page(mm: mm_struct, local: int, addr: int, size: int, *, write: bool) -> int:
+    """One page of ``mem_rw``, through a buffer of the kernel: bytes moved, -EIO, -EFAULT."""
     if write:
         data, left = copy_from_user(local, size)
-        if left:
-            return -EFAULT
-        return len(__access_remote_vm(task.mm, addr, data, FOLL_FORCE | FOLL_WRITE)) or -EIO
-    found = __access_remote_vm(task.mm, addr, size, FOLL_FORCE)
-    if not found:
-        return -EIO
-    return -EFAULT if copy_to_user(local, found) else len(found)
+        return -EFAULT if left else len(__access_remote_vm(mm, addr, data, FOLL_FORCE | FOLL_WRITE)) or -EIO
+    found = __access_remote_vm(mm, addr, size, FOLL_FORCE)
+    return -EFAULT if copy_to_user(local, found) else len(found) or -EIO
 
 
 # ---------------------------------------------------------------- pages held for good

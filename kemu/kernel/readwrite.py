@@ -6,13 +6,13 @@ write  copy_from_user -> page cache
 
 from __future__ import annotations
 
-from kemu.kernel.filemap import cached_page, folio_mark_dirty, read_folio
+from kemu.kernel.filemap import filemap_get_folio, folio_mark_dirty, page_cache_sync_ra, read_folio
 from kemu.kernel.files import is_shmem
-from kemu.kernel.flags import PG_referenced
+from kemu.kernel.flags import PG_uptodate
 from kemu.kernel.lru import folio_mark_accessed
 from kemu.kernel.mm_types import PAGE_SHIFT, PAGE_SIZE, file, folio, inode
 from kemu.kernel.mman import EFAULT, EINVAL, ENOSPC
-from kemu.kernel.shmem import shmem_get_folio_gfp
+from kemu.kernel.shmem import SGP_WRITE, shmem_get_folio_gfp
 from kemu.kernel.system import system
 from kemu.kernel.truncate import pagecache_isize_extended
 from kemu.kernel.uaccess import copy_from_user_inatomic, copy_to_user, fault_in_readable
@@ -40,8 +40,12 @@ def _file_bytes(file: file, pos: int, count: int) -> bytes:
     node = file.f_inode
     offset = pos % PAGE_SIZE
     size = min(count, PAGE_SIZE - offset)
-    page = cached_page(node, pos >> PAGE_SHIFT)
-    if page is None:
+    page = filemap_get_folio(node.i_mapping, pos >> PAGE_SHIFT)
+    if page is None and not is_shmem(node):
+        last = (pos + count + PAGE_SIZE - 1) >> PAGE_SHIFT
+        page_cache_sync_ra(file, pos >> PAGE_SHIFT, last - (pos >> PAGE_SHIFT))
+        page = filemap_get_folio(node.i_mapping, pos >> PAGE_SHIFT)
+    if page is None or not page.flags & PG_uptodate:
         return bytes(size)
     if offset == 0 if is_shmem(node) else pos >> PAGE_SHIFT != (file.prev_pos - 1) >> PAGE_SHIFT:
         folio_mark_accessed(page)
@@ -74,21 +78,15 @@ def generic_perform_write(file: file, addr: int, count: int, pos: int) -> int:
 
 def write_begin(node: inode, index: int) -> folio | None:
     """The page at ``index``, made if need be (``a_ops->write_begin``); None when out of memory."""
-    folio = cached_page(node, index)
-    if not is_shmem(node):
-        return folio or _new_disk_page(node, index)
-    if folio is not None:
-        folio_mark_accessed(folio)
-        return folio
-    folio = shmem_get_folio_gfp(node, index)
-    if folio is not None:
-        folio.flags |= PG_referenced
-    return folio
+    if is_shmem(node):
+        return shmem_get_folio_gfp(node, index, SGP_WRITE)
+    return filemap_get_folio(node.i_mapping, index) or _new_disk_page(node, index)
 
 
 def write_end(node: inode, folio: folio, pos: int, data: bytes) -> None:
     """``data`` came to lie at ``pos`` in the page: it is dirty, and the file ends there at least (``a_ops->write_end``)."""
     system.phys.write((folio.pfn << PAGE_SHIFT) + pos % PAGE_SIZE, data)
+    folio.flags |= PG_uptodate
     if data or is_shmem(node):
         folio_mark_dirty(folio)
     if pos > node.i_size:

@@ -1,15 +1,16 @@
 """Reclaiming pages one by one (mm/vmscan.c), as far as it goes without swap.
 
-    clean page of a disk file, unmapped everywhere, held by nobody else   -> out of the cache, freed
-    anything else                                                          -> stays
+    clean page of a file, unmapped everywhere, held by nobody else   -> out of the cache, freed
+    dirty page of a file                                             -> unmapped, stays in the cache
+    anonymous page                                                   -> stays where it is
 
-There is no swap device, so anonymous and shared memory cannot go anywhere.
+There is no swap device, so anonymous memory cannot go anywhere, and shared memory only if it was never written.
 """
 
 from __future__ import annotations
 
 from kemu.kernel.filemap import filemap_remove_folio, folio_mark_dirty, mm_counter_file
-from kemu.kernel.flags import VM_LOCKED, PG_dirty, PG_locked, PG_swapbacked, PG_unevictable
+from kemu.kernel.flags import VM_LOCKED, PG_dirty, PG_locked, PG_unevictable
 from kemu.kernel.mm_types import folio
 from kemu.kernel.page_alloc import folio_put
 from kemu.kernel.pgtable import pte_dirty, ptep_clear_flush
@@ -26,7 +27,7 @@ def reclaim_pages(folios: list[folio]) -> int:
 
 def shrink_folio(folio: folio) -> bool:
     """One page of ``shrink_folio_list``: True if it was freed."""
-    if folio_test_anon(folio) or folio.flags & PG_swapbacked:
+    if folio_test_anon(folio):
         return False
     if folio.flags & (PG_locked | PG_unevictable):
         return False

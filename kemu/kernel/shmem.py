@@ -14,9 +14,11 @@ from kemu.kernel.flags import (
     VM_FAULT_SIGBUS,
     VM_NORESERVE,
     PG_locked,
+    PG_referenced,
     PG_swapbacked,
     PG_uptodate,
 )
+from kemu.kernel.lru import folio_mark_accessed
 from kemu.kernel.mm_types import (
     FMODE_READ,
     FMODE_WRITE,
@@ -35,18 +37,29 @@ from kemu.kernel.page_alloc import GFP_ZERO, alloc_page, folio_get
 from kemu.kernel.util import __vm_enough_memory, vm_unacct_memory
 from kemu.trace.frames import linux
 
+SGP_CACHE, SGP_WRITE, SGP_FALLOC = range(3)
+"""What a page of shared memory is wanted for (include/linux/shmem_fs.h)."""
+
 
 @linux("mm/shmem.c")
-def shmem_get_folio_gfp(node: inode, index: int) -> folio | None:
-    """The page at ``index``, made if it is a hole; None when out of memory.  No reference is taken."""
+def shmem_get_folio_gfp(node: inode, index: int, sgp: int = SGP_CACHE) -> folio | None:
+    """The page at ``index``, made if it is a hole; None when out of memory.  No reference is taken.
+
+    SGP_CACHE for a fault; SGP_WRITE for write(2), which fills the page and marks it used; SGP_FALLOC for fallocate(2), which
+    leaves a page that it makes without content (not uptodate) until somebody needs it."""
     page = node.i_mapping.i_pages.get(index)
     if page is not None:
-        return page
-    page = alloc_page(GFP_ZERO)
-    if page is None:
-        return None
-    page.flags |= PG_swapbacked | PG_uptodate
-    filemap_add_folio(node.i_mapping, page, index)
+        if sgp == SGP_WRITE:
+            folio_mark_accessed(page)
+    else:
+        page = alloc_page(GFP_ZERO)
+        if page is None:
+            return None
+        page.flags |= PG_swapbacked | (PG_referenced if sgp == SGP_WRITE else 0)
+        filemap_add_folio(node.i_mapping, page, index)
+        sgp = SGP_WRITE if sgp == SGP_FALLOC else sgp
+    if sgp != SGP_WRITE:
+        page.flags |= PG_uptodate
     return page
 
 

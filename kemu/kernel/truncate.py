@@ -14,7 +14,7 @@ from kemu.kernel.lru import folio_mark_accessed, lru_add_drain_all
 from kemu.kernel.mm_types import PAGE_MASK, PAGE_SHIFT, PAGE_SIZE, U64, address_space, folio, inode, vma_pages
 from kemu.kernel.mman import EINVAL, ENOSPC, EOPNOTSUPP
 from kemu.kernel.rmap import folio_mapcount
-from kemu.kernel.shmem import shmem_get_folio_gfp
+from kemu.kernel.shmem import SGP_FALLOC, shmem_get_folio_gfp
 from kemu.kernel.system import system
 from kemu.kernel.writeback import filemap_write_and_wait_range
 from kemu.kernel.zap import zap_details, zap_page_range_single
@@ -118,7 +118,7 @@ def shmem_fallocate(node: inode, mode: int, offset: int, length: int) -> int:
         truncate_inode_pages_range(node, offset, end)
         return 0
     for index in range(offset >> PAGE_SHIFT, (end + PAGE_SIZE - 1) >> PAGE_SHIFT):
-        page = shmem_get_folio_gfp(node, index)
+        page = shmem_get_folio_gfp(node, index, SGP_FALLOC)
         if page is None:
             return -ENOSPC
         folio_mark_dirty(page)

@@ -1,0 +1,186 @@
+"""The shape of every operation of a recorded program: which fields it has and what may stand in them.
+
+    OPERATIONS   operation -> fields that it must have and fields that it may have
+    FIELDS       field -> what may stand in it; ``(operation, field)`` where two operations mean different things by it
+
+Data with one function, ``complaint``: program.py turns what it says into an error message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import attrs
+
+from kemu.conform import words
+
+
+@attrs.frozen
+class Field:
+    """What may stand in a field: in words, and as a test."""
+
+    want: str
+    fits: Callable[[Any], bool]
+
+
+@attrs.frozen
+class Operation:
+    """``needs``: fields that must stand there, ``a|b`` if either may; ``may``: fields that can be left out."""
+
+    needs: tuple[str, ...] = ()
+    may: tuple[str, ...] = ()
+
+    @property
+    def fields(self) -> frozenset[str]:
+        """Every field that the operation knows, ``op``, ``p`` and ``noobs`` included."""
+        needed = [name for alternatives in self.needs for name in alternatives.split("|")]
+        return frozenset({"op", "p", "noobs", *needed, *self.may})
+
+
+def _is_int(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_hex(value: Any) -> bool:
+    if not isinstance(value, str) or not value.startswith("0x") or len(value) > 18:
+        return False
+    return all(c in "0123456789abcdefABCDEF" for c in value[2:]) and len(value) > 2
+
+
+def _number(low: int, high: int, what: str) -> Field:
+    return Field(f"{what} from {low} to {high}", lambda v: _is_int(v) and low <= v <= high)
+
+
+def _one_of(names: Iterable[str]) -> Field:
+    known = tuple(names)
+    return Field("one of " + ", ".join(known), lambda v: isinstance(v, str) and v in known)
+
+
+def _some_of(names: Iterable[str]) -> Field:
+    known = frozenset(names)
+    return Field(
+        "a list of " + ", ".join(names),
+        lambda v: isinstance(v, list) and all(isinstance(word, str) and word in known for word in v),
+    )
+
+
+def _word(what: str) -> Field:
+    return Field(f"{what}, 1 to 32 letters", lambda v: isinstance(v, str) and 0 < len(v) <= 32 and v.isprintable())
+
+
+def _is_size(value: Any) -> bool:
+    return (_is_int(value) and -(2**52) <= value < 2**52) or _is_hex(value)
+
+
+S64 = _number(-(2**63), 2**64 - 1, "a number")
+BYTES = Field("a number of bytes, or one in hex such as '0x1000'", lambda v: (_is_int(v) and abs(v) < 2**64) or _is_hex(v))
+PLACE = Field("a page number, null, or an address in hex such as '0x1000'", lambda v: v is None or _is_size(v))
+SIZE = Field("a number of pages, or a number of bytes in hex such as '0x1000'", _is_size)
+COUNT = _number(0, 1 << 20, "a number of bytes")
+FILE_PAGES = _number(0, 1 << 14, "a number of pages")
+PAGE_INDEX = _number(-(2**51), 2**51, "a page number")
+LETTERS = Field(
+    f"letters of '{''.join(words.PROT)}'", lambda v: isinstance(v, str) and len(v) <= 16 and all(c in words.PROT for c in v)
+)
+PROCESS = _one_of(words.PROCESSES)
+YES_NO = Field("true or false", lambda v: isinstance(v, bool))
+
+FIELDS: dict[str | tuple[str, str], Field] = {
+    "p": PROCESS, "t": PROCESS, "child": _one_of(words.PROCESSES[1:]), "noobs": YES_NO,
+    "page": PLACE, "newpage": PLACE, "addr": BYTES, "off": S64, "newoff": S64,
+    "len": SIZE, "newlen": SIZE, "bytes": BYTES, "prot": LETTERS,
+    "file": _word("the id of a file"), "fd": S64, "foff": PAGE_INDEX, "foff_bytes": S64,
+    "n": COUNT, "byte": _number(0, 255, "a byte"), "onfault": YES_NO, "cpu": _number(0, 1, "a CPU"),
+    "soft": S64, "hard": S64, "pgoff": S64, "pkey": S64, "size": S64, "pages": FILE_PAGES,
+    "id": _word("a name"), "kind": _one_of(words.FILE_KINDS), "sparse": YES_NO, "seals": YES_NO, "k": _number(0, 255, "a number"),
+    ("mmap", "flags"): _some_of(words.MAP), ("mremap", "flags"): _some_of(words.MREMAP),
+    ("msync", "flags"): _some_of(words.MSYNC), ("mlockall", "flags"): _some_of(words.MCL),
+    ("madvise", "advice"): _one_of(words.MADV), ("fadvise", "advice"): _one_of(words.FADVISE),
+    ("setrlimit", "res"): _one_of(words.RLIMIT), ("file", "mode"): _one_of(words.OPEN_MODE),
+    ("file", "bytes"): _number(0, 1 << 26, "a number of bytes"), ("ftruncate", "pages"): PAGE_INDEX,
+    ("fallocate", "mode"): _one_of(words.FALLOCATE), ("fallocate", "len"): PAGE_INDEX, ("fadvise", "len"): PAGE_INDEX,
+    **{(kind, "n"): _number(0, 1 << 14, "a number of bytes") for kind in (
+        "pread", "pwrite", "vmread", "vmwrite", "memread", "memwrite", "splice", "splice_read"
+    )},
+    ("pin", "len"): _number(0, 1 << 14, "a number of pages"),
+    ("fillmaps", "pages"): _number(1, 140_000, "a number of pages"),
+    ("trimmaps", "n"): _number(0, 140_000, "a number of mappings"),
+}  # fmt: skip
+
+_AT = ("page|addr",)
+_RANGE = ("page|addr", "len|bytes")
+_INSIDE = ("off",)
+
+OPERATIONS: dict[str, Operation] = {
+    "mmap": Operation((*_RANGE, "prot", "flags"), (*_INSIDE, "page", "file", "fd", "foff", "foff_bytes")),
+    "munmap": Operation(_RANGE, _INSIDE),
+    "mprotect": Operation((*_RANGE, "prot"), _INSIDE),
+    "pkey_mprotect": Operation((*_RANGE, "prot"), (*_INSIDE, "pkey")),
+    "mremap": Operation((*_RANGE, "newlen"), (*_INSIDE, "flags", "newpage", "newoff")),
+    "madvise": Operation((*_RANGE, "advice"), _INSIDE),
+    "mlock": Operation(_RANGE, (*_INSIDE, "onfault")),
+    "munlock": Operation(_RANGE, _INSIDE),
+    "mlockall": Operation((), ("flags",)),
+    "munlockall": Operation(),
+    "mseal": Operation(_RANGE, _INSIDE),
+    "msync": Operation(_RANGE, (*_INSIDE, "flags")),
+    "mincore": Operation(_RANGE, _INSIDE),
+    "brk": Operation(_AT, _INSIDE),
+    "setrlimit": Operation(("res", "soft", "hard")),
+    "remap_file_pages": Operation((*_RANGE, "pgoff"), _INSIDE),
+    "read": Operation(_AT, _INSIDE),
+    "write": Operation(_AT, (*_INSIDE, "byte")),
+    "exec": Operation(_AT, _INSIDE),
+    "fork": Operation(("child",)),
+    "clonevm": Operation(("child",)),
+    "exit": Operation(),
+    "setcpu": Operation(("cpu",)),
+    "file": Operation(("id", "pages|bytes"), ("kind", "mode", "sparse", "seals", "k")),
+    "close": Operation(("file|fd",)),
+    "ftruncate": Operation(("file|fd", "pages|size")),
+    "fallocate": Operation(("file|fd", "foff", "len"), ("mode",)),
+    "fsync": Operation(("file|fd",)),
+    "fadvise": Operation(("file|fd", "advice"), ("foff", "len")),
+    "pread": Operation(("file|fd", "foff"), ("off", "n")),
+    "pwrite": Operation(("file|fd", "foff"), ("off", "n", "byte")),
+    "sysread": Operation(("file|fd", *_AT), (*_INSIDE, "n", "foff")),
+    "syswrite": Operation(("file|fd", *_AT), (*_INSIDE, "n", "foff")),
+    "vmread": Operation(("t", *_AT), (*_INSIDE, "n")),
+    "vmwrite": Operation(("t", *_AT), (*_INSIDE, "n", "byte")),
+    "memread": Operation(("t", *_AT), (*_INSIDE, "n")),
+    "memwrite": Operation(("t", *_AT), (*_INSIDE, "n", "byte")),
+    "pin": Operation(_AT, (*_INSIDE, "len", "id")),
+    "unpin": Operation((), ("id",)),
+    "splice": Operation(_AT, (*_INSIDE, "n", "id")),
+    "splice_read": Operation((), ("n", "id")),
+    "fillmaps": Operation((), ("pages",)),
+    "trimmaps": Operation(("n",)),
+}
+"""Every operation of the format (README of the recordings)."""
+
+
+def field_of(operation: str, name: str) -> Field:
+    """What may stand in the field ``name`` of ``operation``."""
+    return FIELDS.get((operation, name)) or FIELDS[name]
+
+
+def complaint(op: dict[str, Any]) -> tuple[str, str] | None:
+    """(field, what is wrong with it) for the first fault in the fields of ``op``, whose operation is known; else None."""
+    shape = OPERATIONS[op["op"]]
+    for alternatives in shape.needs:
+        if not any(name in op for name in alternatives.split("|")):
+            return alternatives.replace("|", " or "), "is missing"
+    for name, value in op.items():
+        if name not in shape.fields:
+            return name, f"is unknown; {op['op']} has {', '.join(sorted(shape.fields - {'op'}))}"
+        if name != "op":
+            field = field_of(op["op"], name)
+            if not field.fits(value):
+                return name, f"must be {field.want}, not {_short(value)}"
+    return None
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 40 else text[:37] + "..."

@@ -1,0 +1,262 @@
+"""Random programs on both sides: kemu and the host's kernel, until they differ; then the smallest program that still does.
+
+    strategies.programs() -> replay (kemu) and run_on_host -> compare -> Hypothesis makes it smaller -> a recording
+
+The host is a real computer: now and then a drained batch or a late write-back shows.  A difference counts only if the
+host gives the same one each time it is asked (``ASKED`` times).  Differences of one kind (``signature``) are shown once.
+
+    kemu conform fuzz --seed S --count N [--jobs J] [--out FOLDER]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import os
+import re
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+import attrs
+
+from kemu.conform.compare import Difference
+from kemu.conform.host import HostRun, compare_with, run_on_host
+from kemu.conform.hostworker import Crew
+from kemu.conform.program import Program
+from kemu.conform.replay import replay
+from kemu.errors import HostUnavailable, UsageError
+
+if TYPE_CHECKING:
+    from hypothesis.strategies import SearchStrategy
+
+ASKED = 4
+"""How often the host must give the same difference."""
+
+CHUNK = 250
+"""Programs in one run of Hypothesis; a run ends with the first difference of a new kind."""
+
+
+@attrs.frozen
+class Finding:
+    """A program on which the two sides differ, as small as it could be made, with what the host did."""
+
+    program: Program
+    difference: str
+    signature: str
+
+
+@attrs.define
+class Tally:
+    """``tried`` programs, of them ``unsteady`` ones on which the host did not answer twice alike, ``known`` ones that show a
+    difference of a kind already found; ``findings``."""
+
+    tried: int = 0
+    operations: int = 0
+    unsteady: int = 0
+    known: int = 0
+    findings: list[Finding] = attrs.Factory(list)
+
+    def add(self, other: Tally) -> None:
+        """Count ``other`` in."""
+        self.tried += other.tried
+        self.operations += other.operations
+        self.unsteady += other.unsteady
+        self.known += other.known
+        self.findings += other.findings
+
+
+def programs() -> SearchStrategy[Program]:
+    """The strategy for programs; without Hypothesis a ``HostUnavailable`` that says how to get it."""
+    try:
+        from kemu.conform import strategies
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.split(".")[0] != "hypothesis":
+            raise
+        raise HostUnavailable("random programs need Hypothesis: python -m pip install 'kemu[fuzz]'") from None
+    made: SearchStrategy[Program] = strategies.programs()
+    return made
+
+
+def signature(difference: Difference) -> str:
+    """What kind of difference it is: the operation, the field without numbers, and for results what each side said."""
+    op = difference.op
+    where = re.sub(r"-?\d+", "#", re.sub(r"^[A-H] ", "", difference.where))
+    said = f": {difference.linux} / {difference.kemu}" if difference.where.startswith("result.err") else ""
+    return " ".join(filter(None, [op.kind, op.get("advice", ""), where])) + said
+
+
+class _Disagreement(Exception):
+    """Tells Hypothesis that a program is worth making smaller."""
+
+
+@attrs.define
+class _Hunt:
+    """One run of Hypothesis: what is known already, and what was found."""
+
+    slot: int
+    known: set[str]
+    tally: Tally = attrs.Factory(Tally)
+    found: Finding | None = None
+
+    def check(self, program: Program) -> None:
+        """Run ``program`` on both sides; raise if they differ in a new way."""
+        self.tally.tried += 1
+        self.tally.operations += len(program.ops)
+        host = run_on_host(program, self.slot)
+        try:
+            kemu = replay(program)
+        except Exception as error:  # noqa: BLE001 -- whatever goes wrong in kemu's kernel is what is searched for: it is reported
+            self._crashed(program, host, error)
+            return
+        difference = compare_with(program, host, kemu).difference
+        if difference is None:
+            return
+        kind = signature(difference)
+        if kind in self.known:
+            self.tally.known += 1
+            return
+        for _ in range(ASKED - 1):
+            again = run_on_host(program, self.slot)
+            if compare_with(program, again, kemu).difference != difference:
+                self.tally.unsteady += 1
+                return
+        self.found = Finding(_recorded(program, host, difference), str(difference), kind)
+        raise _Disagreement
+
+
+    def _crashed(self, program: Program, host: HostRun, error: Exception) -> None:
+        """The emulator itself failed; raise if it never did so in this place before."""
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        kind = f"{type(error).__name__} in {Path(place.filename).name} {place.name}"
+        if kind in self.known:
+            self.tally.known += 1
+            return
+        self.found = Finding(attrs.evolve(program, steps=host.steps), f"kemu failed: {kind}: {error}", kind)
+        raise _Disagreement
+
+
+def _recorded(program: Program, host: HostRun, difference: Difference) -> Program:
+    """``program`` with the host's steps, up to the difference."""
+    end = difference.step + 1
+    return attrs.evolve(program, ops=program.ops[:end], steps=host.steps[:end])
+
+
+def hunt(seed: int, count: int, slot: int = 0, known: frozenset[str] = frozenset()) -> Tally:
+    """Try ``count`` programs made from ``seed``, or fewer if a difference of a kind not ``known`` comes up."""
+    import hypothesis
+    from hypothesis import HealthCheck, Phase, given, settings
+    from hypothesis.errors import Flaky
+
+    one = _Hunt(slot, set(known))
+    usual = settings(
+        max_examples=count, database=None, deadline=None, suppress_health_check=list(HealthCheck),
+        phases=(Phase.generate, Phase.shrink), report_multiple_bugs=False, print_blob=False,
+    )  # fmt: skip
+    search = hypothesis.seed(seed)(usual(given(program=programs())(one.check)))
+    try:
+        search()
+    except _Disagreement:
+        if one.found is not None:
+            one.tally.findings.append(one.found)
+    except Flaky:
+        one.tally.unsteady += 1
+    return one.tally
+
+
+def fuzz(seed: int, count: int, jobs: int = 1, progress: Callable[[Tally], None] = lambda _: None) -> Tally:
+    """Try at least ``count`` programs on ``jobs`` processes, or fewer if interrupted (Ctrl-C)."""
+    with Crew():
+        programs()
+    total = Tally()
+    chunks = _seeds(seed)
+    with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as pool, suppress(KeyboardInterrupt):
+        while total.tried < count:
+            kinds = frozenset(finding.signature for finding in total.findings)
+            runs = [pool.submit(hunt, next(chunks), CHUNK, slot, kinds) for slot in range(jobs)]
+            for run in runs:
+                _merge(total, run.result())
+            progress(total)
+    return total
+
+
+def _seeds(seed: int) -> Iterator[int]:
+    number = 0
+    while True:
+        yield seed * 1_000_003 + number
+        number += 1
+
+
+def _merge(total: Tally, part: Tally) -> None:
+    """Count ``part`` in; of two findings of one kind the smaller one stays."""
+    for finding in part.findings:
+        twins = [other for other in total.findings if other.signature == finding.signature]
+        if twins and len(twins[0].program.ops) <= len(finding.program.ops):
+            continue
+        total.findings = [other for other in total.findings if other not in twins] + [finding]
+    total.add(attrs.evolve(part, findings=[]))
+
+
+def as_json(program: Program) -> dict[str, Any]:
+    """``program`` as it stands in a recording."""
+    ops = [dict(op.fields) for op in program.ops]
+    more = {"q": program.question, "window": program.window}
+    return {"name": program.name, **{key: text for key, text in more.items() if text}, "ops": ops, "steps": list(program.steps)}
+
+
+# ---------------------------------------------------------------- kemu conform fuzz
+
+
+def _arguments(words: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="conform fuzz", description="Run random programs in kemu and on the host's kernel.")
+    parser.add_argument("--seed", type=int, default=0, help="the same seed makes the same programs (default 0)")
+    parser.add_argument("--count", type=int, default=1000, help="how many programs (default 1000)")
+    parser.add_argument("--jobs", type=int, default=min(2, os.cpu_count() or 1), help="how many processes")
+    parser.add_argument("--out", type=Path, default=Path(), help="the folder for the smallest programs that differ (default .)")
+    return parser.parse_args(words)
+
+
+def main(words: list[str], out: TextIO = sys.stdout, err: TextIO = sys.stderr) -> int:
+    """``conform fuzz``: the exit status, 0 no difference, 2 cannot be done here, 3 a difference."""
+    asked = _arguments(words)
+    start = time.monotonic()
+    written: dict[str, str] = {}
+
+    def tell(tally: Tally) -> None:
+        err.write(f"{_counts(tally, start)}\n")
+        err.flush()
+        _write_new(asked.out, asked.seed, tally, written)
+
+    try:
+        asked.out.mkdir(parents=True, exist_ok=True)
+        total = fuzz(asked.seed, asked.count, asked.jobs, tell)
+    except (HostUnavailable, UsageError, OSError) as error:
+        err.write(f"{error}\n")
+        return 2
+    out.writelines(f"{written[finding.signature]}: {finding.difference}\n" for finding in total.findings)
+    out.write(f"{_counts(total, start)}\n")
+    return 3 if total.findings else 0
+
+
+def _write_new(folder: Path, seed: int, tally: Tally, written: dict[str, str]) -> None:
+    """Write each finding to a file of its own; a smaller one replaces an earlier one of its kind."""
+    for finding in tally.findings:
+        file = Path(written.setdefault(finding.signature, str(folder / f"fuzz-{seed}-{len(written)}.json")))
+        program = attrs.evolve(finding.program, name=file.stem, question=finding.difference)
+        file.write_text(json.dumps(as_json(program)) + "\n")
+
+
+def _counts(total: Tally, start: float) -> str:
+    seconds = time.monotonic() - start
+    return (
+        f"{total.tried} programs, {total.operations} operations, {seconds:.0f} s "
+        f"({total.tried / max(seconds, 1e-9):.1f} a second): "
+        f"{len(total.findings)} kinds of difference, {total.known} more of a known kind, {total.unsteady} unsteady"
+    )
+

@@ -1,0 +1,222 @@
+"""Asking the host: a program run on the kernel of the computer that kemu runs on, beside kemu's own answers.
+
+    program -> HostCast (processes of the host) -> perform each operation -> look at every live process -> steps
+
+The steps have the form of a recording, so they are compared by compare.py and can be kept as one.  No compiler and no root
+are needed; what only root can see is left out and named (``HostRun.left_out``).  ``HostUnavailable`` says kindly that
+this is not the host to ask.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, TextIO
+
+import attrs
+
+from kemu.conform.compare import Difference, first_difference
+from kemu.conform.hostcast import HostCast
+from kemu.conform.hostops import ACTIONS, perform
+from kemu.conform.hostsee import HostPage
+from kemu.conform.hostworker import SECONDS, Ended
+from kemu.conform.program import Op, Program, load_programs, parse_program, recordings
+from kemu.conform.replay import Run, happened, replay
+from kemu.conform.steps import Observation, PageSeen, Step
+from kemu.errors import HostUnavailable, UsageError
+
+FOR_ROOT = ("page identity", "mapcount", "page flags")
+"""What cannot be seen without root."""
+
+
+@attrs.frozen
+class HostRun:
+    """``steps`` of the operations that the host performed; ``left_out``: what could not be seen; ``stopped``: why the run ended
+    early, "" if it did not."""
+
+    steps: tuple[Step, ...]
+    left_out: tuple[str, ...] = ()
+    stopped: str = ""
+
+
+def run_on_host(program: Program, slot: int = 0, seconds: float = SECONDS) -> HostRun:
+    """Run ``program`` on the host's kernel.  ``slot``: which of the allowed CPUs is the program's CPU 0."""
+    with HostCast(program, slot, seconds) as cast:
+        return _HostReplay(program, cast).run()
+
+
+class _HostReplay:
+    """One run, and what was observed last."""
+
+    def __init__(self, program: Program, cast: HostCast) -> None:
+        self.program = program
+        self.cast = cast
+        self.last: Mapping[str, Observation] = {}
+        self.steps: list[Step] = []
+
+    def run(self) -> HostRun:
+        left_out = () if self.cast.eyes.rooted else FOR_ROOT
+        for number, op in enumerate(self.program.ops):
+            if op.kind not in ACTIONS:
+                return HostRun(tuple(self.steps), left_out, f"operation {number} ({op.kind}) cannot be performed on the host")
+            try:
+                self.steps.append(self._step(op))
+            except (Ended, HostUnavailable) as error:
+                return HostRun(tuple(self.steps), left_out, f"operation {number} ({op.kind}): {error}")
+        return HostRun(tuple(self.steps), left_out)
+
+    def _step(self, op: Op) -> Step:
+        cast = self.cast
+        if op.p not in cast.crew.members or op.get("t", op.p) not in cast.crew.members:
+            return {"res": {"skipped": "no such process"}, "live": cast.live(), "obs": {}}
+        res = perform(cast, op)
+        if op.kind == "exec" and "sig" in res and "I" not in res["pf"]:
+            raise Ended("the code there is no RET (write 195 first)")
+        looked = self._look(op, res) if self.program.observed and not op.get("noobs") else {}
+        return {"res": res, "live": cast.live(), "obs": looked}
+
+    def _look(self, op: Op, res: dict[str, Any]) -> dict[str, Observation]:
+        """The observations that are new or differ from the last ones."""
+        seen: dict[str, Observation] = {}
+        found: dict[str, list[HostPage]] = {}
+        for name in self.cast.live():
+            seen[name], found[name] = self.cast.sights[name].look(self.cast.start)
+        self.cast.identities.name_pages(found, happened(self.cast.identities, op, res))
+        changed = {name: observation for name, observation in seen.items() if self.last.get(name) != observation}
+        self.last = seen
+        return changed
+
+
+# ---------------------------------------------------------------- comparing
+
+
+@attrs.frozen
+class Meeting:
+    """One program on both sides; ``difference`` is the first one in what both could see."""
+
+    program: Program
+    host: HostRun
+    kemu: Run
+    difference: Difference | None
+
+
+def meet(program: Program, slot: int = 0) -> Meeting:
+    """Run ``program`` on the host and in kemu, and compare as far as both came."""
+    host = run_on_host(program, slot)
+    return compare_with(program, host, replay(program))
+
+
+def compare_with(program: Program, host: HostRun, kemu: Run) -> Meeting:
+    """Compare two runs in the fields that the host could see."""
+    linux, mine = without_own_locks(program, host.steps), without_own_locks(program, kemu.steps)
+    if host.left_out:
+        linux, mine = without_root(linux), without_root(mine)
+    found = first_difference(attrs.evolve(program, steps=linux), mine)
+    return Meeting(program, host, kemu, found)
+
+
+def without_own_locks(program: Program, steps: tuple[Step, ...]) -> tuple[Step, ...]:
+    """``steps`` without VmLck from the first mlockall(current) on: it locks the worker's own memory too, which is not as large
+    as that of its stand-in."""
+    first = next((number for number, op in enumerate(program.ops) if "current" in op.get("flags", ())), len(program.ops))
+    later: list[Step] = [{**step, "obs": _no_locks(step["obs"])} for step in steps[first:]]
+    return (*steps[:first], *later)
+
+
+def _no_locks(seen: Mapping[str, Observation]) -> dict[str, Observation]:
+    return {
+        name: {**one, "mm": {key: value for key, value in one["mm"].items() if key != "VmLck"}} for name, one in seen.items()
+    }
+
+
+def without_root(steps: Iterable[Step]) -> tuple[Step, ...]:
+    """``steps`` without what only root sees."""
+    return tuple({**step, "obs": {name: _plain(seen) for name, seen in step["obs"].items()}} for step in steps)
+
+
+def _plain(seen: Observation) -> Observation:
+    pages: dict[str, PageSeen] = {key: {"pm": page["pm"]} for key, page in seen["pages"].items()}
+    return {**seen, "pages": pages}
+
+
+# ---------------------------------------------------------------- for the shell's `real`
+
+
+def repeat_on_host(operations: Iterable[Mapping[str, Any]], name: str = "experiment", window: str = "") -> HostRun:
+    """Perform ``operations`` (objects as they stand in a program's "ops") on the host, and give its step for each of them.
+
+    The first process is A; a fork names its child.  An operation that cannot stand in a program is a ``UsageError``.
+    """
+    data: dict[str, Any] = {"name": name, "ops": [dict(op) for op in operations]}
+    if window:
+        data["window"] = window
+    return run_on_host(parse_program(data, name))
+
+
+# ---------------------------------------------------------------- kemu conform host FILE
+
+
+def show(meeting: Meeting, out: TextIO) -> None:
+    """Print what the host did next to what kemu did, step by step, and the first difference."""
+    host, kemu = meeting.host, meeting.kemu
+    out.write(f"{meeting.program.name}\n")
+    for number, op in enumerate(meeting.program.ops[: max(len(host.steps), len(kemu.steps))]):
+        theirs, mine = (outcome(run.steps[number]) if number < len(run.steps) else "-" for run in (host, kemu))
+        mark = " " if theirs == mine else "*"
+        both = f"host and kemu: {theirs}" if theirs == mine else f"host: {theirs}   kemu: {mine}"
+        out.write(f"{mark}{number:4} {op!s:<60} {both}\n")
+    if host.left_out:
+        out.write(f"left out, since they need root: {', '.join(host.left_out)}\n")
+        out.write("limits that root does not feel (locked memory, low addresses) hold here; in kemu everybody is root\n")
+    if host.stopped:
+        out.write(f"the host's run ended: {host.stopped}\n")
+    out.write(f"first difference: {_plainly(meeting.difference)}\n" if meeting.difference else "no difference\n")
+
+
+def _plainly(difference: Difference) -> str:
+    return str(difference).replace(": Linux ", ": host ", 1)
+
+
+def outcome(step: Step) -> str:
+    """The result of a step in a few words."""
+    res = step["res"]
+    if "sig" in res:
+        where = res["addr"] if isinstance(res["addr"], str) else f"page {res['addr'][0]}+{res['addr'][1]}"
+        text = f"{res['sig']} {res['code']} at {where} ({res['pf'] or '-'})"
+    elif "err" in res:
+        text = str(res["err"])
+    else:
+        shown = {key: value for key, value in res.items() if key not in ("flt", "ok")}
+        text = " ".join(f"{key} {_short(value)}" for key, value in shown.items()) or "ok"
+    faults = res.get("flt", [0, 0])
+    return text + (f", {faults[0]} minor" if faults[0] else "") + (f", {faults[1]} major" if faults[1] else "")
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, dict):
+        return "+".join(str(part) for part in value.values())
+    text = str(value)
+    return text if len(text) <= 32 else text[:29] + "..."
+
+
+def main(words: list[str], out: TextIO = sys.stdout, err: TextIO = sys.stderr) -> int:
+    """``conform host FILE...``: the exit status, 0 no difference, 2 it cannot be done, 3 a difference."""
+    if not words:
+        err.write("conform host FILE...: name a file with a program\n")
+        return 2
+    status = 0
+    try:
+        for word in words:
+            for file in recordings(Path(word)):
+                for program in load_programs(file):
+                    meeting = meet(program)
+                    show(meeting, out)
+                    status = 3 if meeting.difference else status
+    except UsageError as error:
+        err.write(f"{error.what}; {error.hint}\n")
+        return 2
+    except HostUnavailable as error:
+        err.write(f"{error}\n")
+        return 2
+    return status

@@ -1,0 +1,157 @@
+"""The processes of a program on the host, and what an operation means to the one that performs it: the twin of cast.py.
+
+The window lies where it lies in kemu, and what the worker owns besides it is touched as the stand-in touches it, so that no
+later fault count and no batch of the kernel contains it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from typing import Self
+
+import attrs
+
+from kemu.conform import hostasm, words
+from kemu.conform.hostsee import Eyes, Sight
+from kemu.conform.hostworker import Answer, Crew, Member
+from kemu.conform.identity import Identities
+from kemu.conform.program import Op, Program
+from kemu.conform.words import PAGE_SIZE, WINDOW_BASE
+from kemu.errors import HostUnavailable, UsageError
+
+HEAP_PAGES = 2
+MOST_BYTES = hostasm.DATA_SIZE - 512
+"""So many bytes can be carried by one operation at most."""
+
+MOST_PAGES = 1 << 16
+"""No file is made larger than this by the host's kernel itself."""
+
+_CARRYING = frozenset({"pread", "pwrite", "vmread", "vmwrite", "memread", "memwrite", "splice_read"})
+
+
+class HostCast:
+    """The processes of ``program`` on the host, and how they are looked at; a context manager."""
+
+    def __init__(self, program: Program, slot: int, seconds: float) -> None:
+        for number, op in enumerate(program.ops):
+            _check_bounds(op, number, program.source or program.name)
+        self.program = program
+        self.crew = Crew(slot, seconds)
+        self.identities = Identities()
+        self.files: dict[str, int] = {}
+        self.made = 0
+        self.extra: dict[str, tuple[int, ...]] = {}
+        self.sights: dict[str, Sight] = {}
+
+    def __enter__(self) -> Self:
+        self._stack = contextlib.ExitStack()
+        self._stack.enter_context(self.crew)
+        with contextlib.ExitStack() as undo:
+            undo.callback(self._stack.close)
+            self._settle()
+            undo.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for sight in self.sights.values():
+            sight.close()
+        self._stack.close()
+
+    def _settle(self) -> None:
+        """Give A its heap, and choose the window."""
+        crew, first = self.crew, self.crew.members["A"]
+        top = crew.heap + HEAP_PAGES * PAGE_SIZE
+        crew.call(first, "brk", top)
+        for page in range(HEAP_PAGES):
+            crew.access(first, hostasm.WRITE, crew.heap + page * PAGE_SIZE)
+        self.touch(first)
+        self.base = top if self.program.window == "brk" else WINDOW_BASE
+        self.eyes = Eyes(self.base)
+        self._stack.callback(self.eyes.close)
+        self.sights["A"] = Sight(self.eyes, first)
+        self.start = self.sights["A"].counters()
+
+    def touch(self, member: Member) -> None:
+        """Touch what cast.py touches too, at the start and after a fork; the vdso brings the page table in which the kernel
+        will choose addresses."""
+        self.crew.access(member, hostasm.WRITE, self.crew.heap)
+        self.crew.access(member, hostasm.WRITE, self.crew.stack_top - 8)
+        self.crew.access(member, hostasm.READ, self.crew.vdso)
+
+    def live(self) -> list[str]:
+        """The processes that have not ended."""
+        return sorted(self.crew.members)
+
+
+def _check_bounds(op: Op, number: int, source: str) -> None:
+    """Refuse what would ask too much of the host."""
+    place = f"{source}: operation {number} ({op.kind})"
+    if op.kind in _CARRYING and op.get("n", 1) > MOST_BYTES:
+        raise UsageError(f"{place}: on the host at most {MOST_BYTES} bytes can be carried", hint="make n smaller")
+    if op.kind == "fallocate" and op.get("mode") != "punch" and op.get("foff", 0) + op.get("len", 0) > MOST_PAGES:
+        raise UsageError(f"{place}: on the host a file has at most {MOST_PAGES} pages", hint="make foff and len smaller")
+
+
+@attrs.frozen
+class Act:
+    """One operation on its way: who acts, and what its fields mean to him."""
+
+    cast: HostCast
+    member: Member
+    op: Op
+
+    def call(self, name: str, *arguments: int, data: bytes = b"", out: int = 0) -> Answer:
+        """The system call ``name`` by the one who acts."""
+        return self.cast.crew.call(self.member, name, *arguments, data=data, out=out)
+
+    def must(self, name: str, *arguments: int, data: bytes = b"", out: int = 0) -> Answer:
+        """A call without which the operation cannot be performed here."""
+        answer = self.call(name, *arguments, data=data, out=out)
+        if answer.value < 0:
+            raise HostUnavailable(f"this host refuses {name}, which {self.op.kind} needs: {os.strerror(-answer.value)}")
+        return answer
+
+    @property
+    def place(self) -> int:
+        """The address that the operation is about."""
+        return self.op.address(self.cast.base)
+
+    @property
+    def range(self) -> tuple[int, int]:
+        """That address and the length."""
+        return self.place, self.op.length()
+
+    @property
+    def prot(self) -> int:
+        """Protection bits."""
+        return sum(words.PROT[letter] for letter in set(self.op.fields["prot"]))
+
+    def bits(self, table: dict[str, int]) -> int:
+        """The bits of ``table`` that ``flags`` names."""
+        bits = 0
+        for name in self.op.get("flags", []):
+            bits |= table[name]
+        return bits
+
+    @property
+    def fd(self) -> int:
+        """The descriptor of the operation's file, -1 for none."""
+        if "fd" in self.op.fields:
+            return int(self.op.fields["fd"])
+        return self.cast.files.get(self.op.get("file", ""), -1)
+
+    @property
+    def offset(self) -> int:
+        """The offset in the file, in bytes."""
+        return int(self.op.get("foff_bytes", self.op.get("foff", 0) * PAGE_SIZE))
+
+    @property
+    def size(self) -> int:
+        """How many bytes are transferred."""
+        return int(self.op.get("n", 1))
+
+    @property
+    def payload(self) -> bytes:
+        """The bytes that the operation writes."""
+        return bytes([self.op.get("byte", 0)]) * self.size

@@ -1,0 +1,70 @@
+"""Judging recorded programs: each is run in kemu and compared with what the real kernel did, on as many processes as wanted.
+
+    paths -> programs -> judge (one after the other, or spread over processes) -> verdicts, in the order of the programs
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from kemu.conform.compare import Difference, differences
+from kemu.conform.program import Program, load_programs, recordings
+from kemu.conform.replay import replay
+
+CHUNK = 8
+"""Programs that one process takes at a time."""
+
+
+@attrs.frozen
+class Verdict:
+    """What became of a program with so many ``operations``: where kemu differs (all places or the first one)."""
+
+    name: str
+    source: str
+    operations: int
+    differences: tuple[Difference, ...]
+
+
+def programs_below(paths: Iterable[str]) -> list[Program]:
+    """The programs in files and folders, in order of name.  ``UsageError`` for the first thing that is none."""
+    return [program for path in paths for file in recordings(Path(path)) for program in load_programs(file)]
+
+
+def judge(program: Program, most: int | None = 1) -> Verdict:
+    """Run ``program`` and compare; at most ``most`` differences, None for all."""
+    run = replay(program)
+    found = tuple(islice(differences(program, run.steps), most))
+    return Verdict(program.name, program.source, len(program.ops), found)
+
+
+def judge_all(programs: list[Program], jobs: int = 1, most: int | None = 1) -> Iterator[Verdict]:
+    """The verdicts in order, made by ``jobs`` processes."""
+    one = partial(judge, most=most)
+    if jobs <= 1 or len(programs) < 2:
+        yield from map(one, programs)
+        return
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(jobs, mp_context=context) as pool:
+        yield from pool.map(one, programs, chunksize=CHUNK)
+
+
+def emitted(program: Program) -> dict[str, Any]:
+    """``program`` as it stands in a recording, with kemu's own steps."""
+    data: dict[str, Any] = {"name": program.name, "ops": [dict(op.fields) for op in program.ops]}
+    if program.question:
+        data["q"] = program.question
+    if program.window:
+        data["window"] = program.window
+    if not program.observed:
+        data["noobs"] = True
+    if program.tags:
+        data["tags"] = list(program.tags)
+    return {**data, "steps": list(replay(program).steps)}

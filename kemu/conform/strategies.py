@@ -1,0 +1,352 @@
+"""Hypothesis strategies for programs: what `conform fuzz` tries, and what tests may draw from.
+
+    wishes (independent, each small)  --settle-->  operations (valid: processes live, files exist)
+
+A wish says what to do in numbers that need not fit ("process 3 writes to the mapping number 5").  ``settle`` turns the
+list into a program that is valid as it stands.  So any part of the list can be left out and the rest still means something:
+that is what lets a difference shrink to the smallest program that still shows it.
+
+Needs Hypothesis; import this module only where it is wanted (fuzz.py says kindly that it is missing).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import attrs
+from hypothesis import strategies as st
+
+from kemu.conform import words
+from kemu.conform.program import Program, parse_program
+
+PAGES = 12
+"""Programs play on so many pages: few, so that mappings meet."""
+
+MOST_PROCESSES = 4
+MOST_FILES = 3
+LONGEST = 40
+PARTS = 5
+"""A program is made of so many lists of wishes: one list would be too short most of the time."""
+
+Wish = tuple[str, dict[str, Any]]
+Draw = Callable[[st.SearchStrategy[Any]], Any]
+
+_WEIGHTS = {
+    "mmap": 20, "write": 22, "read": 10, "fork": 7, "munmap": 5, "mprotect": 10, "mremap": 8, "madvise": 12, "file": 6,
+    "mlock": 3, "munlock": 2, "mincore": 2, "mseal": 1, "msync": 1, "exit": 2, "clonevm": 1, "ftruncate": 2, "fallocate": 1,
+    "pread": 1, "pwrite": 1, "sysread": 2, "syswrite": 2, "vmread": 1, "vmwrite": 2, "memread": 1, "memwrite": 1, "exec": 1,
+    "setcpu": 1, "mlockall": 1, "munlockall": 1, "fsync": 1, "fadvise": 1, "pin": 1, "unpin": 1, "splice": 1, "splice_read": 1,
+    "pkey_mprotect": 1, "remap_file_pages": 1, "close": 1, "brk": 1, "setrlimit": 1,
+}  # fmt: skip
+
+_ALWAYS = ("mmap", "write", "read", "fork", "munmap")
+_THEMES = (
+    tuple(_WEIGHTS),
+    ("mprotect", "exit", "madvise", "vmwrite"),
+    ("mremap", "mprotect", "exit"),
+    ("mremap", "madvise", "mlock", "munlock", "mseal"),
+    ("file", "ftruncate", "fallocate", "pread", "pwrite", "msync", "fsync", "fadvise", "mincore", "madvise"),
+    ("file", "sysread", "syswrite", "mprotect", "mremap", "close"),
+    ("mlock", "munlock", "mlockall", "munlockall", "setcpu", "exit"),
+    ("vmread", "vmwrite", "memread", "memwrite", "mprotect", "clonevm", "exit"),
+    ("pin", "unpin", "splice", "splice_read", "madvise", "exit", "setcpu"),
+    ("brk", "mprotect", "mremap", "mlock", "setrlimit"),
+)
+"""What a program is about: with few kinds of operations they meet more often.  ``_ALWAYS`` is part of each."""
+
+_PROTS = ("rw-",) * 8 + ("r--",) * 3 + ("---", "-w-", "r-x", "rwx", "--x", "-wx")
+_NEW_PROTS = (*_PROTS, "rw-d", "r--u", "rw?")
+_SHARING = ("private",) * 6 + ("shared",) * 3 + ("droppable", "shared_validate")
+_PLACING: tuple[list[str], ...] = (["fixed"],) * 5 + (["fixed_noreplace"],) * 3 + ([],)
+_EXTRA: tuple[list[str], ...] = (
+    ([],) * 9 + (["populate"],) * 2 + (["noreserve"], ["locked"], ["growsdown"], ["stack"], ["nonblock"], ["sync"], ["denywrite"])
+)
+_MREMAP: tuple[list[str], ...] = (
+    (["maymove", "fixed"],) * 4 + (["maymove", "fixed", "dontunmap"],) * 3
+    + (["maymove"], [], ["fixed"], ["maymove", "dontunmap"])
+)
+_ADVICE = (
+    ("DONTNEED",) * 6 + ("FREE", "GUARD_INSTALL", "GUARD_REMOVE", "POPULATE_READ", "POPULATE_WRITE", "WIPEONFORK", "DONTFORK") * 2
+    + ("KEEPONFORK", "DOFORK", "REMOVE", "WILLNEED", "DONTDUMP", "DODUMP", "COLD", "NOHUGEPAGE", "SEQUENTIAL", "RANDOM", "NORMAL",
+       "DONTNEED_LOCKED", "PAGEOUT", "MERGEABLE", "UNMERGEABLE", "HUGEPAGE", "BOGUS")
+)  # fmt: skip
+_UNRECORDED_ADVICE = frozenset({"MERGEABLE", "UNMERGEABLE", "HUGEPAGE", "COLLAPSE"})
+"""Depend on what else the host has switched on (KSM, transparent huge pages)."""
+
+_RANGE_OPS = frozenset({
+    "mmap", "munmap", "mprotect", "mremap", "madvise", "mlock", "munlock", "mincore", "mseal", "msync", "pkey_mprotect",
+    "remap_file_pages",
+})  # fmt: skip
+_ODD_BYTES = (0, 1, 4095, 4097, 8191, "0x7ffffffff000", "0xfffffffffffff000")
+"""The last two reach over the worker's own stack and vdso: only calls that end at the first hole may take them."""
+
+_SMALL = st.integers(0, 7)
+_BYTE = st.integers(1, 255)
+_SIZES = st.sampled_from((1, 4, 4096, 5000))
+
+
+def _fields(draw: Draw, kind: str) -> dict[str, Any]:
+    """The numbers of one wish."""
+    wish: dict[str, Any] = {"who": draw(_SMALL)}
+    if kind in _RANGE_OPS:
+        wish["page"] = draw(st.integers(0, PAGES - 1))
+        wish["len"] = draw(st.integers(1, 4))
+        wish["snap"] = draw(st.booleans()) if kind != "mmap" else False
+        if draw(st.integers(0, 40)) == 40:
+            wish["bytes"] = draw(st.sampled_from(_ODD_BYTES[:5] if kind == "madvise" else _ODD_BYTES))
+        if draw(st.integers(0, 60)) == 60:
+            wish["off"] = draw(st.sampled_from((1, 8, 2048)))
+    elif kind in _PLACED_OPS:
+        wish["page"] = draw(st.integers(0, PAGES - 1))
+        wish["snap"] = draw(st.integers(0, 3)) > 0
+        wish["off"] = draw(st.sampled_from((0, 0, 0, 1, 100, 4095) if kind in ("read", "write") else (0, 0, 1, 4000)))
+    more = _MORE.get(kind)
+    return {**wish, **(more(draw) if more else {})}
+
+
+_PLACED_OPS = frozenset({
+    "read", "write", "exec", "sysread", "syswrite", "vmread", "vmwrite", "memread", "memwrite", "pin", "splice", "brk",
+})  # fmt: skip
+
+
+def _mmap(draw: Draw) -> dict[str, Any]:
+    kind = draw(st.sampled_from(("anon", "anon", "anon", "file", "file")))
+    sharing = draw(st.sampled_from(_SHARING))
+    flags = [sharing, *(["anon"] if kind == "anon" else []), *draw(st.sampled_from(_PLACING)), *draw(st.sampled_from(_EXTRA))]
+    return {"prot": draw(st.sampled_from(_PROTS)), "flags": flags, "file": draw(_SMALL), "foff": draw(st.integers(0, 3))}
+
+
+def _mremap(draw: Draw) -> dict[str, Any]:
+    wish = {"newlen": draw(st.integers(1, 6)), "flags": draw(st.sampled_from(_MREMAP))}
+    wish["newpage"] = draw(st.integers(0, PAGES - 1))
+    if draw(st.integers(0, 15)) == 15:
+        wish["len"] = 0
+    return wish
+
+
+def _file(draw: Draw) -> dict[str, Any]:
+    wish: dict[str, Any] = {"kind": draw(st.sampled_from(("memfd", "tmpfs", "disk")))}
+    if draw(st.integers(0, 4)) == 4:
+        return {**wish, "bytes": draw(st.sampled_from((100, 4097, 9000)))}
+    mode = {"mode": "ro"} if draw(st.integers(0, 9)) == 9 else {}
+    return {**wish, **mode, "pages": draw(st.integers(1, 6))}
+
+
+def _ftruncate(draw: Draw) -> dict[str, Any]:
+    if draw(st.integers(0, 2)) == 2:
+        return {"file": draw(_SMALL), "size": draw(st.sampled_from((0, 1, 100, 4097, 10000)))}
+    return {"file": draw(_SMALL), "pages": draw(st.integers(0, 8))}
+
+
+def _drawn(**strategies: st.SearchStrategy[Any]) -> Callable[[Draw], dict[str, Any]]:
+    return lambda draw: {name: draw(strategy) for name, strategy in strategies.items()}
+
+
+_FLAGS = {
+    "msync": st.sampled_from((["async"], ["sync"], ["sync", "invalidate"], ["async", "sync"], [])),
+    "mlockall": st.sampled_from((["future"], ["future", "onfault"], ["onfault"], [])),  # current: the worker's own memory too
+}
+_FOFF = st.integers(0, 4)
+_MORE: dict[str, Callable[[Draw], dict[str, Any]]] = {
+    "mmap": _mmap,
+    "mremap": _mremap,
+    "file": _file,
+    "ftruncate": _ftruncate,
+    "write": _drawn(byte=_BYTE),
+    "mprotect": _drawn(prot=st.sampled_from(_NEW_PROTS)),
+    "pkey_mprotect": _drawn(prot=st.sampled_from(_PROTS), pkey=st.sampled_from((-1, 0))),
+    "madvise": _drawn(advice=st.sampled_from(tuple(word for word in _ADVICE if word not in _UNRECORDED_ADVICE))),
+    "mlock": _drawn(onfault=st.booleans()),
+    "msync": _drawn(flags=_FLAGS["msync"]),
+    "mlockall": _drawn(flags=_FLAGS["mlockall"]),
+    "setrlimit": _drawn(
+        res=st.just("STACK"), soft=st.sampled_from((0, 8192, 1 << 16)), hard=st.just(1 << 40)
+    ),
+    "setcpu": _drawn(cpu=st.integers(0, 1)),
+    "fallocate": _drawn(file=_SMALL, mode=st.sampled_from(("punch", "alloc")), foff=_FOFF, len=st.integers(1, 4)),
+    "fsync": _drawn(file=_SMALL),
+    "close": _drawn(file=_SMALL),
+    "fadvise": _drawn(file=_SMALL, foff=_FOFF, len=st.integers(0, 4), advice=st.sampled_from(tuple(words.FADVISE))),
+    "pread": _drawn(file=_SMALL, foff=_FOFF, off=st.sampled_from((0, 10)), n=_SIZES),
+    "pwrite": _drawn(file=_SMALL, foff=_FOFF, off=st.sampled_from((0, 10)), n=_SIZES, byte=_BYTE),
+    "sysread": _drawn(file=_SMALL, foff=_FOFF, n=_SIZES),
+    "syswrite": _drawn(file=_SMALL, foff=_FOFF, n=_SIZES),
+    "vmread": _drawn(t=_SMALL, n=_SIZES),
+    "vmwrite": _drawn(t=_SMALL, n=_SIZES, byte=_BYTE),
+    "memread": _drawn(t=_SMALL, n=_SIZES),
+    "memwrite": _drawn(t=_SMALL, n=_SIZES, byte=_BYTE),
+    "pin": _drawn(len=st.integers(1, 3)),
+    "splice": _drawn(n=st.just(1)),
+    "remap_file_pages": _drawn(pgoff=st.integers(0, 3)),
+}
+
+
+def _kinds(theme: tuple[str, ...]) -> tuple[str, ...]:
+    """The kinds of operations of a theme, each as often as it is wished for."""
+    return tuple(kind for kind, weight in _WEIGHTS.items() if kind in theme or kind in _ALWAYS for _ in range(weight))
+
+
+THEMES = tuple(map(_kinds, _THEMES))
+
+
+@st.composite
+def wishes(draw: Draw, kinds: tuple[str, ...]) -> Wish:
+    """One wish."""
+    kind = draw(st.sampled_from(kinds))
+    return kind, _fields(draw, kind)
+
+
+@st.composite
+def programs(draw: Draw) -> Program:
+    """A valid program without steps."""
+    kinds = draw(st.sampled_from(THEMES))
+    part = st.lists(wishes(kinds), max_size=LONGEST // PARTS)
+    many = [("file", _fields(draw, "file"))] if "file" in kinds else []
+    many += [wish for _ in range(PARTS) for wish in draw(part)]
+    heap = "brk" in kinds and draw(st.integers(0, 9)) > (8 if "file" in kinds else 2)
+    data: dict[str, Any] = {"name": "fuzz", "ops": settle(many, heap=heap)}
+    if heap:
+        data["window"] = "brk"
+    return parse_program(data, "fuzz")
+
+
+# ---------------------------------------------------------------- from wishes to operations
+
+
+@attrs.define
+class _World:
+    """What is true of the program so far: who lives, which files there are, where something was mapped."""
+
+    heap: bool
+    alive: list[str] = attrs.Factory(lambda: ["A"])
+    born: int = 1
+    files: list[str] = attrs.Factory(list)
+    mapped: list[tuple[int, int]] = attrs.Factory(list)
+    pipes: int = 0
+    pins: int = 0
+    ops: list[dict[str, Any]] = attrs.Factory(list)
+
+
+def settle(many: list[Wish], *, heap: bool = False) -> list[dict[str, Any]]:
+    """Operations that are valid in this order; a wish that means nothing where it stands is left out."""
+    world = _World(heap)
+    for kind, wish in many:
+        special = _SPECIAL.get(kind)
+        op = {key: value for key, value in wish.items() if key not in ("who", "snap")}
+        op.update(op=kind, p=world.alive[wish["who"] % len(world.alive)])
+        if wish.get("snap") and world.mapped:
+            start, length = world.mapped[wish["page"] % len(world.mapped)]
+            op["page"] = start + wish["page"] % length
+        if _has_what_it_needs(world, op) and (special is None or special(world, op)):
+            if op.get("off") == 0:
+                del op["off"]
+            world.ops.append(op)
+    return world.ops
+
+
+def _has_what_it_needs(world: _World, op: dict[str, Any]) -> bool:
+    """Fill in the names of file and target; False if there is no file."""
+    if "t" in op:
+        op["t"] = world.alive[op["t"] % len(world.alive)]
+    if "file" in op and "anon" not in op.get("flags", ()):
+        if not world.files:
+            return False
+        op["file"] = world.files[op["file"] % len(world.files)]
+    return True
+
+
+def _settle_mmap(world: _World, op: dict[str, Any]) -> bool:
+    if "anon" in op["flags"]:
+        del op["file"], op["foff"]
+    world.mapped.append((op["page"], op["len"]))
+    return True
+
+
+def _settle_mremap(world: _World, op: dict[str, Any]) -> bool:
+    if "fixed" in op["flags"] or "dontunmap" in op["flags"]:
+        world.mapped.append((op["newpage"], op["newlen"]))
+    else:
+        del op["newpage"]
+    return True
+
+
+def _settle_file(world: _World, op: dict[str, Any]) -> bool:
+    if len(world.files) == MOST_FILES or "A" not in world.alive:
+        return False
+    op["p"] = "A"
+    op["id"] = f"f{len(world.files)}"
+    world.files.append(op["id"])
+    return True
+
+
+def _settle_birth(world: _World, op: dict[str, Any]) -> bool:
+    if world.born == MOST_PROCESSES:
+        return False
+    op["child"] = words.PROCESSES[world.born]
+    world.born += 1
+    world.alive.append(op["child"])
+    return True
+
+
+def _settle_exit(world: _World, op: dict[str, Any]) -> bool:
+    if len(world.alive) == 1:
+        return False
+    world.alive.remove(op["p"])
+    return True
+
+
+def _settle_exec(world: _World, op: dict[str, Any]) -> bool:
+    """Run code only where a RET was put just before, in a fresh mapping."""
+    where = {"p": op["p"], "page": op["page"]}
+    fresh = {"op": "mmap", **where, "len": 1, "prot": "rwx", "flags": ["private", "anon", "fixed"]}
+    world.ops += [fresh, {"op": "write", **where, "byte": 0xC3}]
+    world.mapped.append((op["page"], 1))
+    op["off"] = 0
+    return True
+
+
+def _settle_pin(world: _World, op: dict[str, Any]) -> bool:
+    op["id"] = f"pin{world.pins}"
+    world.pins += 1
+    return world.pins <= 3
+
+
+def _settle_splice(world: _World, op: dict[str, Any]) -> bool:
+    op["id"] = f"pipe{world.pipes}"
+    world.pipes += 1
+    return world.pipes <= 3
+
+
+def _settle_brk(world: _World, op: dict[str, Any]) -> bool:
+    if not world.heap:
+        return False
+    world.mapped.append((0, max(1, op["page"])))
+    return True
+
+
+def _settle_end_of(what: str) -> Callable[[_World, dict[str, Any]], bool]:
+    """``unpin`` or ``splice_read``: for the first pin or pipe of the program, which may have failed."""
+
+    def settle_end(world: _World, op: dict[str, Any]) -> bool:
+        op["id"] = f"{what}0"
+        begun = next((other for other in world.ops if other.get("id") == op["id"]), None)
+        return begun is not None and begun["p"] == op["p"]
+
+    return settle_end
+
+
+_SPECIAL: dict[str, Callable[[_World, dict[str, Any]], bool]] = {
+    "mmap": _settle_mmap,
+    "mremap": _settle_mremap,
+    "file": _settle_file,
+    "fork": _settle_birth,
+    "clonevm": _settle_birth,
+    "exit": _settle_exit,
+    "exec": _settle_exec,
+    "pin": _settle_pin,
+    "splice": _settle_splice,
+    "unpin": _settle_end_of("pin"),
+    "splice_read": _settle_end_of("pipe"),
+    "brk": _settle_brk,
+}

@@ -1,0 +1,153 @@
+"""Random programs: valid, bounded, and made smaller until only what differs is left."""
+
+import io
+import json
+import sys
+
+import attrs
+import pytest
+
+from kemu.conform import fuzz
+from kemu.conform.compare import Difference
+from kemu.conform.fuzz import Finding, Tally, as_json, hunt, signature
+from kemu.conform.host import run_on_host
+from kemu.conform.program import load_programs, parse_program
+from kemu.conform.replay import replay
+from kemu.errors import HostUnavailable
+from tests.conform.hosted import needs_host
+
+hypothesis = pytest.importorskip("hypothesis", reason="random programs need Hypothesis")
+strategies = pytest.importorskip("kemu.conform.strategies")
+
+MMAP = {"op": "mmap", "page": 0, "len": 2, "prot": "rw-", "flags": ["private", "anon", "fixed"]}
+READ = {"op": "read", "page": 0}
+
+
+def program(*ops):
+    return parse_program({"name": "made here", "ops": list(ops)}, "made here")
+
+
+@hypothesis.seed(1)
+@hypothesis.settings(max_examples=150, database=None, deadline=None, suppress_health_check=list(hypothesis.HealthCheck))
+@hypothesis.given(made=strategies.programs())
+def test_every_program_is_valid_and_kemu_can_run_it(made):
+    assert len({op.p for op in made.ops}) <= strategies.MOST_PROCESSES
+    assert parse_program(json.loads(json.dumps(as_json(made))), "again").ops == made.ops
+    run = replay(made)
+    assert len(run.steps) == len(made.ops)
+
+
+def test_a_wish_that_means_nothing_where_it_stands_is_left_out():
+    wishes = [
+        ("pread", {"who": 0, "file": 3, "foff": 0, "off": 0, "n": 1}),
+        ("exit", {"who": 0}),
+        ("fork", {"who": 5}),
+        ("write", {"who": 1, "page": 3, "off": 0, "snap": True, "byte": 7}),
+    ]
+    assert strategies.settle(wishes) == [{"op": "fork", "p": "A", "child": "B"}, {"op": "write", "p": "B", "page": 3, "byte": 7}]
+
+
+def test_code_is_run_only_where_a_ret_was_put():
+    ops = strategies.settle([("exec", {"who": 0, "page": 2, "off": 100, "snap": False})])
+    assert [(op["op"], op["page"], op.get("byte")) for op in ops] == [("mmap", 2, None), ("write", 2, 0xC3), ("exec", 2, None)]
+
+
+@needs_host
+def test_a_difference_shrinks_to_what_is_needed_for_it(monkeypatch):
+    """A kemu that reads wrong bytes: the smallest program that shows it maps, and reads."""
+
+    def wrong(one):
+        run = replay(one)
+        steps = [{**step, "res": {**step["res"], "byte": 99}} if "byte" in step["res"] else step for step in run.steps]
+        return attrs.evolve(run, steps=tuple(steps))
+
+    monkeypatch.setattr(fuzz, "replay", wrong)
+    tally = hunt(seed=5, count=200)
+    (finding,) = tally.findings
+    assert finding.signature == "read result.byte"
+    assert len(finding.program.ops) <= 3
+    assert finding.program.ops[-1].kind == "read"
+    assert len(finding.program.steps) == len(finding.program.ops)
+    assert finding.difference.endswith(f"result.byte: Linux {finding.program.steps[-1]['res']['byte']}, kemu 99")
+
+
+@needs_host
+def test_a_crash_of_kemu_is_a_finding_too(monkeypatch):
+    def crashing(one):
+        if any(op.kind == "fork" for op in one.ops):
+            raise ZeroDivisionError("made up")
+        return replay(one)
+
+    monkeypatch.setattr(fuzz, "replay", crashing)
+    (finding,) = hunt(seed=5, count=200).findings
+    assert finding.difference == "kemu failed: ZeroDivisionError in test_fuzz.py crashing: made up"
+    assert [op.kind for op in finding.program.ops] == ["fork"]
+
+
+@needs_host
+def test_a_difference_of_a_known_kind_is_counted_only(monkeypatch):
+    monkeypatch.setattr(fuzz, "compare_with", lambda *_: _Differing())
+    tally = hunt(seed=1, count=5, known=frozenset({"read result.byte"}))
+    assert (tally.tried, tally.known, tally.findings) == (tally.tried, tally.tried, [])
+
+
+class _Differing:
+    difference = Difference(0, program(READ).ops[0], "result.byte", 1, 2)
+
+
+@needs_host
+def test_an_answer_that_does_not_come_twice_is_no_difference(monkeypatch):
+    answers = iter(range(1_000_000))
+    differing = [attrs.evolve(_Differing.difference, linux=number) for number in range(4)]
+
+    class Meeting:
+        def __init__(self, difference):
+            self.difference = difference
+
+    monkeypatch.setattr(fuzz, "compare_with", lambda *_: Meeting(differing[next(answers) % 4]))
+    tally = hunt(seed=1, count=5)
+    assert (tally.unsteady, tally.findings) == (tally.tried, [])
+
+
+def test_the_kind_of_a_difference_has_no_numbers_of_processes_and_pages():
+    write, advice = program({"op": "write", "page": 3}, {"op": "madvise", "page": 0, "len": 1, "advice": "FREE"}).ops
+    assert signature(Difference(4, write, "B page 12 mapcount", 1, 2)) == "write page # mapcount"
+    assert signature(Difference(4, advice, "A VMA 0-3 smaps.Rss", 4, 8)) == "madvise FREE VMA ## smaps.Rss"
+    assert signature(Difference(4, write, "result.err", "EFAULT", "EINVAL")) == "write result.err: EFAULT / EINVAL"
+
+
+def test_of_two_findings_of_one_kind_the_smaller_stays():
+    large, small = (Finding(program(*ops), "", "kind") for ops in ([MMAP, READ], [READ]))
+    total = Tally()
+    for finding in (large, small, large):
+        fuzz._merge(total, Tally(tried=1, findings=[finding]))
+    assert (total.tried, total.findings) == (3, [small])
+
+
+@needs_host
+def test_a_finding_is_written_as_a_recording(tmp_path):
+    one = program(MMAP, READ)
+    finding = Finding(attrs.evolve(one, steps=run_on_host(one).steps), "step 1: it differs", "kind")
+    written = {}
+    fuzz._write_new(tmp_path, 7, Tally(findings=[finding]), written)
+    assert written == {"kind": str(tmp_path / "fuzz-7-0.json")}
+    (again,) = load_programs(tmp_path / "fuzz-7-0.json")
+    assert again.question == "step 1: it differs"
+    assert [dict(op.fields) for op in again.ops] == [MMAP, READ]
+    assert again.steps == finding.program.steps
+
+
+@needs_host
+def test_the_command_counts_and_gives_status_0(tmp_path):
+    out, err = io.StringIO(), io.StringIO()
+    status = fuzz.main(["--seed", "3", "--count", "20", "--jobs", "1", "--out", str(tmp_path)], out, err)
+    assert " programs, " in out.getvalue()
+    assert status == (3 if list(tmp_path.iterdir()) else 0)
+
+
+def test_without_hypothesis_it_is_said_how_to_get_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "kemu.conform.strategies", None)
+    monkeypatch.setitem(sys.modules, "hypothesis", None)
+    monkeypatch.delitem(sys.modules, "kemu.conform.strategies")
+    with pytest.raises(HostUnavailable, match=r"random programs need Hypothesis: python -m pip install 'kemu\[fuzz\]'"):
+        fuzz.programs()
