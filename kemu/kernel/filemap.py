@@ -28,7 +28,7 @@ from kemu.kernel.flags import (
     PG_swapbacked,
     PG_uptodate,
 )
-from kemu.kernel.lru import folio_add_lru
+from kemu.kernel.lru import folio_add_lru, lru_add_drain
 from kemu.kernel.mm_types import (
     MM_FILEPAGES,
     MM_SHMEMPAGES,
@@ -115,11 +115,25 @@ def page_cache_ra_unbounded(node: inode, index: int, nr: int) -> bool:
 
 @linux("mm/readahead.c")
 def page_cache_sync_ra(file: file, index: int, req_count: int) -> None:
-    """A read of ``req_count`` pages from ``index`` missed the cache: read them, and at the start of the file or right behind the
-    last read more.  (The marks that start the next window early are not kept.)"""
+    """A read of ``req_count`` pages from ``index`` missed the cache: read them, and more if this looks like a stream: the start
+    of the file, the place where the last read ended, or a place behind more cached pages than are asked for.  (The marks
+    that would start the next window early are not kept.)"""
+    node = file.f_inode
     if not index or index - (file.prev_pos >> PAGE_SHIFT) <= 1:
         req_count = get_init_ra_size(req_count)
-    page_cache_ra_unbounded(file.f_inode, index, req_count)
+    else:
+        history = page_cache_history(node.i_mapping, index)
+        if history > req_count:
+            req_count = min((history * 2 if history == index else history) + req_count, READAHEAD_PAGES)
+    page_cache_ra_unbounded(node, index, req_count)
+
+
+def page_cache_history(mapping: address_space, index: int) -> int:
+    """How many pages right before ``index`` are cached."""
+    history = 0
+    while history < min(index, READAHEAD_PAGES) and index - history - 1 in mapping.i_pages:
+        history += 1
+    return history
 
 
 def get_init_ra_size(size: int) -> int:
@@ -300,15 +314,21 @@ def make_memory_file(path: str, data: bytes, size: int) -> inode:
 def unlink_inode(node: inode) -> None:
     """The file has lost its name; its pages go with its last user."""
     node.i_nlink = 0
-    if not node.i_count and node.s_op is not None:
+    if node.s_op is None:
+        node.s_op = disk_super_ops
+    if not node.i_count:
         node.s_op.evict_inode(node)
 
 
 @linux("mm/truncate.c")
 def truncate_inode_pages_final(node: inode) -> None:
-    """Nobody can reach the file any more: its cached pages are freed."""
-    for index in sorted(node.i_mapping.i_pages):
+    """Nobody can reach the file any more: its cached pages are freed.  Were there any, the batches of this CPU are emptied
+    (``__folio_batch_release``)."""
+    cached = sorted(node.i_mapping.i_pages)
+    for index in cached:
         filemap_remove_folio(node.i_mapping.i_pages[index])
+    if cached:
+        lru_add_drain()
 
 
 disk_super_ops = super_operations(evict_inode=truncate_inode_pages_final)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from kemu.kernel.files import is_shmem
 from kemu.kernel.flags import (
     VM_DONTCOPY,
     VM_DONTDUMP,
@@ -182,6 +183,7 @@ def madvise_free_single_vma(vma: vm_area_struct, start: int, end: int) -> int:
     """Mark anonymous pages as droppable; 0, -EINVAL for other memory."""
     if not vma_is_anonymous(vma):
         return -EINVAL
+    lru_add_drain()
     tlb = tlb_gather_mmu(vma.vm_mm)
     for pmd, first, last in pmds_in(vma.vm_mm, start, end):
         madvise_free_pte_range(tlb, vma, pmd, first, last)
@@ -274,8 +276,10 @@ def madvise_remove(vma: vm_area_struct, start: int, end: int) -> int:
 
 @linux("mm/madvise.c")
 def madvise_willneed(vma: vm_area_struct, start: int, end: int) -> int:
-    """WILLNEED: read a file's pages ahead; 0."""
-    if vma.vm_file is not None:
+    """WILLNEED: read a file's pages ahead, or from swap, which ends by emptying the batches of this CPU; 0."""
+    if vma.vm_file is None or is_shmem(vma.vm_file.f_inode):
+        lru_add_drain()
+    else:
         offset = start - vma.vm_start + (vma.vm_pgoff << PAGE_SHIFT)
         return generic_fadvise(vma.vm_file.f_inode, offset, end - start, FADV_WILLNEED)
     return 0

@@ -165,8 +165,8 @@ def _first_vma(mm: mm_struct, start: int, end: int, grows: int) -> tuple[vm_area
 
 
 @linux("mm/mprotect.c")
-def do_mprotect_pkey(start: int, length: int, prot: int) -> int:
-    """mprotect(2): 0, -EINVAL, -ENOMEM (hole), -EACCES, -EPERM."""
+def do_mprotect_pkey(start: int, length: int, prot: int, pkey: int = -1) -> int:
+    """mprotect(2): 0, -EINVAL, -ENOMEM (hole), -EACCES, -EPERM.  Without protection keys only ``pkey`` -1 is one."""
     grows = prot & (PROT_GROWSDOWN | PROT_GROWSUP)
     prot &= ~grows
     if grows == PROT_GROWSDOWN | PROT_GROWSUP or start & ~PAGE_MASK & U64:
@@ -177,7 +177,7 @@ def do_mprotect_pkey(start: int, length: int, prot: int) -> int:
     end = (start + length) & U64
     if end <= start:
         return -ENOMEM
-    if prot & ~(PROT_READ | PROT_WRITE | PROT_EXEC | PROT_SEM):
+    if prot & ~(PROT_READ | PROT_WRITE | PROT_EXEC | PROT_SEM) or pkey != -1:
         return -EINVAL
     mm = current_mm()
     mmap_write_lock(mm)

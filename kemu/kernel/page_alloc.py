@@ -88,12 +88,22 @@ def __alloc_pages_noprof(gfp: int, order: int) -> page | None:
     """2**order frames with one reference on the first, or None.
 
     Normal requests leave ``watermark_min`` frames alone; a task that is dying may have those too."""
+    if system.sysctl.fail_alloc and should_fail_alloc_page():
+        return None
     page = get_page_from_freelist(gfp, order, system.zone.watermark_low)
     if page is None:
         page = __alloc_pages_slowpath(gfp, order)
     if page is not None:
         set_page_refcounted(page)
     return page
+
+
+@linux("mm/fail_page_alloc.c")
+def should_fail_alloc_page() -> bool:
+    """Fault injection: True for the allocation whose turn has come; then it is over."""
+    left = system.sysctl.fail_alloc
+    system.sysctl.fail_alloc = left - 1
+    return left == 1
 
 
 def alloc_page(gfp: int = GFP_KERNEL) -> page | None:

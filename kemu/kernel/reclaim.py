@@ -2,7 +2,8 @@
 
     clean page of a file, unmapped everywhere, held by nobody else   -> out of the cache, freed
     dirty page of a file                                             -> unmapped, stays in the cache
-    anonymous page                                                   -> stays where it is
+    anonymous page that may be lost (MADV_FREE, MAP_DROPPABLE)       -> freed, unless it was written since (droppable: even then)
+    any other anonymous page                                         -> stays where it is
 
 There is no swap device, so anonymous memory cannot go anywhere, and shared memory only if it was never written.
 """
@@ -10,10 +11,10 @@ There is no swap device, so anonymous memory cannot go anywhere, and shared memo
 from __future__ import annotations
 
 from kemu.kernel.filemap import filemap_remove_folio, folio_mark_dirty, mm_counter_file
-from kemu.kernel.flags import VM_LOCKED, PG_dirty, PG_locked, PG_unevictable
-from kemu.kernel.mm_types import folio
+from kemu.kernel.flags import VM_DROPPABLE, VM_LOCKED, PG_dirty, PG_locked, PG_swapbacked, PG_unevictable
+from kemu.kernel.mm_types import MM_ANONPAGES, folio
 from kemu.kernel.page_alloc import folio_put
-from kemu.kernel.pgtable import pte_dirty, ptep_clear_flush
+from kemu.kernel.pgtable import pte_dirty, ptep_clear_flush, set_pte_at
 from kemu.kernel.rmap import folio_mapcount, folio_remove_rmap_pte, folio_test_anon, rmap_walk
 from kemu.kernel.util import dec_mm_counter
 from kemu.trace.frames import linux
@@ -27,10 +28,10 @@ def reclaim_pages(folios: list[folio]) -> int:
 
 def shrink_folio(folio: folio) -> bool:
     """One page of ``shrink_folio_list``: True if it was freed."""
-    if folio_test_anon(folio):
-        return False
     if folio.flags & (PG_locked | PG_unevictable):
         return False
+    if folio_test_anon(folio):
+        return not folio.flags & PG_swapbacked and discard_lazyfree(folio)
     if folio_mapcount(folio):
         try_to_unmap(folio)
     if folio_mapcount(folio) or folio.flags & PG_dirty or folio._refcount != 1 or folio.mapping is None:
@@ -51,3 +52,23 @@ def try_to_unmap(folio: folio) -> None:
         dec_mm_counter(vma.vm_mm, mm_counter_file(folio))
         folio_remove_rmap_pte(folio, vma)
         folio_put(folio)
+
+
+def discard_lazyfree(folio: folio) -> bool:
+    """``try_to_unmap_one`` for anonymous memory that needs no swap: True if the page was dropped.  One that was written since
+    MADV_FREE is ordinary memory again; one with further references stays as it is."""
+    for vma, address, ptep in list(rmap_walk(folio)):
+        if vma.vm_flags & VM_LOCKED:
+            return False
+        pte = ptep_clear_flush(vma, address, ptep)
+        if pte_dirty(pte):
+            folio.flags |= PG_dirty
+        redirtied = folio.flags & PG_dirty and not vma.vm_flags & VM_DROPPABLE
+        if redirtied or folio._refcount != folio_mapcount(folio):
+            set_pte_at(vma.vm_mm, address, ptep, pte)
+            folio.flags |= PG_swapbacked if redirtied else 0
+            return False
+        dec_mm_counter(vma.vm_mm, MM_ANONPAGES)
+        folio_remove_rmap_pte(folio, vma)
+        folio_put(folio)
+    return True

@@ -215,7 +215,8 @@ class vm_event_state:
 @struct
 class sysctl:
     """Settings of the machine, in the units of /proc/sys/vm; ``lru_batch`` (off: pages go to the LRU at once) and
-    ``randomize_seed`` (None: no address randomisation) are kemu's own.  ``mmap_min_addr`` is the value in force: the
+    ``randomize_seed`` (None: no address randomisation) are kemu's own; ``fail_alloc`` N > 0 makes the N-th allocation of
+    frames from now on fail (Linux: CONFIG_FAIL_PAGE_ALLOC).  ``mmap_min_addr`` is the value in force: the
     security module's minimum, which /proc does not show."""
 
     max_map_count: int = 65530
@@ -225,6 +226,7 @@ class sysctl:
     fault_around_bytes: int = 65536
     lru_batch: bool = False
     randomize_seed: int | None = None
+    fail_alloc: int = 0
 
 
 @struct

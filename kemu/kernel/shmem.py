@@ -6,7 +6,7 @@ allows writing, so the page that a read faulted in can be written without anothe
 
 from __future__ import annotations
 
-from kemu.kernel.filemap import file_pages, filemap_add_folio, filemap_map_pages, filemap_remove_folio
+from kemu.kernel.filemap import file_pages, filemap_add_folio, filemap_map_pages, truncate_inode_pages_final
 from kemu.kernel.files import new_inode, open_file
 from kemu.kernel.flags import (
     VM_FAULT_LOCKED,
@@ -86,8 +86,7 @@ shmem_vm_ops = vm_operations_struct(name="shmem_vm_ops", fault=shmem_fault, map_
 @linux("mm/shmem.c")
 def shmem_evict_inode(node: inode) -> None:
     """The object is gone: free its pages and take back its charge."""
-    for index in sorted(node.i_mapping.i_pages):
-        filemap_remove_folio(node.i_mapping.i_pages[index])
+    truncate_inode_pages_final(node)
     if not node.noreserve:
         vm_unacct_memory(file_pages(node))
 

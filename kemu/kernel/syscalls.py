@@ -261,7 +261,7 @@ def sys_remap_file_pages(start: int, size: int, prot: int, pgoff: int, flags: in
 
 def sys_pkey_mprotect(addr: int, length: int, prot: int, pkey: int) -> int:
     """pkey_mprotect(2): there are no protection keys, so only -1 is one."""
-    return do_mprotect_pkey(addr, length, prot) if pkey == -1 else -EINVAL
+    return do_mprotect_pkey(addr, length, prot, pkey)
 
 
 def sys_process_vm_readv(pid: int, local: int, remote: int, size: int, flags: int = 0) -> int:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from kemu.kernel.filemap import cached_page, filemap_remove_folio, folio_mark_dirty, page_cache_ra_unbounded
 from kemu.kernel.files import is_shmem
 from kemu.kernel.flags import PG_dirty, PG_locked
-from kemu.kernel.lru import folio_mark_accessed, lru_add_drain_all
+from kemu.kernel.lru import folio_mark_accessed, lru_add_drain, lru_add_drain_all
 from kemu.kernel.mm_types import PAGE_MASK, PAGE_SHIFT, PAGE_SIZE, U64, address_space, folio, inode, vma_pages
 from kemu.kernel.mman import EINVAL, ENOSPC, EOPNOTSUPP
 from kemu.kernel.rmap import folio_mapcount
@@ -38,11 +38,14 @@ def unmap_mapping_pages(mapping: address_space, start: int, nr: int, even_cows: 
 
 @linux("mm/truncate.c")
 def truncate_inode_pages_range(node: inode, start: int, end: int) -> None:
-    """Take the bytes [start, end) out of the cache: whole pages go, the rest of partial ones becomes zero."""
+    """Take the bytes [start, end) out of the cache: whole pages go, the rest of partial ones becomes zero.  Where pages go, the
+    batches of this CPU are emptied (``__folio_batch_release``)."""
     first, last = (start + PAGE_SIZE - 1) >> PAGE_SHIFT, end >> PAGE_SHIFT
-    for index in sorted(node.i_mapping.i_pages):
-        if first <= index < last:
-            truncate_inode_folio(node, node.i_mapping.i_pages[index])
+    whole = [index for index in sorted(node.i_mapping.i_pages) if first <= index < last]
+    for index in whole:
+        truncate_inode_folio(node, node.i_mapping.i_pages[index])
+    if whole:
+        lru_add_drain()
     if start % PAGE_SIZE:
         _zero_part(node, start, min(end, (start | PAGE_SIZE - 1) + 1))
     if end % PAGE_SIZE and (end >> PAGE_SHIFT != start >> PAGE_SHIFT or not start % PAGE_SIZE):

@@ -11,6 +11,7 @@ from __future__ import annotations
 from kemu.kernel.filemap import folio_mark_dirty
 from kemu.kernel.files import is_shmem
 from kemu.kernel.flags import VM_SHARED, PG_dirty
+from kemu.kernel.lru import lru_add_drain
 from kemu.kernel.mm_types import U64, folio, inode
 from kemu.kernel.pgtable import pte_dirty, pte_mkclean, pte_write, pte_wrprotect, ptep_clear_flush, ptep_get, set_pte_at
 from kemu.kernel.rmap import rmap_walk
@@ -44,14 +45,19 @@ def folio_clear_dirty_for_io(folio: folio) -> bool:
 
 @linux("mm/filemap.c")
 def filemap_write_and_wait_range(node: inode, first: int, last: int) -> int:
-    """Write the dirty pages first..last (inclusive) of a disk file; 0."""
+    """Write the dirty pages first..last (inclusive) of a disk file; 0.  Were there any, the batches of this CPU are emptied
+    (``__folio_batch_release``)."""
     if is_shmem(node):
         return 0
+    written = False
     for index in sorted(node.i_mapping.i_pages):
         if first <= index <= last:
             page = node.i_mapping.i_pages[index]
             if folio_clear_dirty_for_io(page):
                 node.disk.put(index, system.phys.get_page(page.pfn))
+                written = True
+    if written:
+        lru_add_drain()
     return 0
 
 

@@ -25,9 +25,14 @@ class Frame(Table[int, int]):
     __slots__ = ("pfn",)
 
     def __init__(self, pfn: int, content: dict[int, int] | None = None) -> None:
-        super().__init__("", content)
+        if content:
+            self.update(content)
+        self.name = ""
         self.pfn = pfn
 
+
+INDEX = tuple(range(WORDS))
+"""The keys of all frames: one object a number, however many frames have it (a table of 512 entries is read faster so)."""
 
 EMPTY: dict[int, int] = {}
 """What an absent frame reads as."""
@@ -54,7 +59,7 @@ class PhysMem:
         frame = self.frames.get(pa >> 12)
         if frame is None:
             frame = self._first_store(pa >> 12)
-        frame.put((pa >> 3) & 511, value or None)
+        frame.put(INDEX[(pa >> 3) & 511], value or None)
 
     def _first_store(self, pfn: int) -> Frame:
         if not 0 <= pfn < self.nr_frames:

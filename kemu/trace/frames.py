@@ -10,7 +10,7 @@ around it; switching recording swaps them, so names that other modules have impo
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import CodeType, FunctionType
 from typing import Any, TypeVar, cast
 
@@ -131,6 +131,54 @@ def _on_record_change(recording: bool) -> None:
 
 
 on_record_change(_on_record_change)
+
+
+class Bodies:
+    """Functions that run with another body than the written one: what makes a kernel a wrong one (races/mutants.py).
+
+    ``in_force`` maps a function to the code that it runs; ``written`` keeps what it ran before."""
+
+    def __init__(self) -> None:
+        self.in_force: Mapping[FunctionType, CodeType] = {}
+        self.written: dict[FunctionType, CodeType] = {}
+
+
+_bodies = Bodies()
+
+
+def use_bodies(bodies: Mapping[FunctionType, CodeType]) -> None:
+    """From now on the functions in ``bodies`` run that code, all others what was written.  A function keeps its frame: only
+    what it does inside is another thing.  Code of the same signature is expected."""
+    if bodies == _bodies.in_force:
+        return
+    for function, code in _bodies.written.items():
+        _set_body(function, code)
+    _bodies.written = {function: body_of(function) for function in bodies}
+    _bodies.in_force = dict(bodies)
+    for function, code in bodies.items():
+        _set_body(function, code)
+
+
+def body_of(function: FunctionType) -> CodeType:
+    """The code that does the work of ``function``, without the marks around it."""
+    found = _entry_of(function)
+    return function.__code__ if found is None else _codes[found][1]
+
+
+def _set_body(function: FunctionType, code: CodeType) -> None:
+    found = _entry_of(function)
+    if found is None:
+        function.__code__ = code
+        return
+    function.__globals__[f"_as_written_{found}"].__code__ = code
+    _codes[found] = (function, code, _codes[found][2])
+    if not tape.recording:
+        function.__code__ = code
+
+
+def _entry_of(function: FunctionType) -> int | None:
+    """The number of a function that leaves frames, None for any other."""
+    return next((fid for fid, (known, _, _) in enumerate(_codes) if known is function), None)
 
 
 @attrs.define

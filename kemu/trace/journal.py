@@ -24,6 +24,10 @@ class Restorable(Protocol):
 SLOTS = 4
 """Slots of ``log`` that one event takes."""
 
+STRETCH = 1 << 14
+"""Events that ``seek`` takes out of the log at a time: walking three small lists in step is twice as fast as indexing a
+large one."""
+
 
 class Journal:
     """The events of one experiment and the place in them where the state stands now.
@@ -68,14 +72,16 @@ class Journal:
         self.cursor = number
 
     def _back(self, number: int) -> None:
-        log = self.log
-        for at in range((self.cursor - 1) * SLOTS, (number - 1) * SLOTS, -SLOTS):
-            log[at]._restore(log[at + 1], log[at + 2])
+        for end in range(self.cursor, number, -STRETCH):
+            part = self.log[max(end - STRETCH, number) * SLOTS : end * SLOTS]
+            for obj, field, old in zip(part[-4::-SLOTS], part[-3::-SLOTS], part[-2::-SLOTS], strict=True):
+                obj._restore(field, old)
 
     def _forward(self, number: int) -> None:
-        log = self.log
-        for at in range(self.cursor * SLOTS, number * SLOTS, SLOTS):
-            log[at]._restore(log[at + 1], log[at + 3])
+        for start in range(self.cursor, number, STRETCH):
+            part = self.log[start * SLOTS : min(start + STRETCH, number) * SLOTS]
+            for obj, field, new in zip(part[::SLOTS], part[1::SLOTS], part[3::SLOTS], strict=True):
+                obj._restore(field, new)
 
     def truncate(self) -> None:
         """Forget the events after the cursor, and the marks of the calls that made them: another future will follow.
