@@ -1,0 +1,37 @@
+"""What must hold in the emulated kernel, as named conditions that anybody can evaluate.
+
+    from kemu.invariants import check                check(kernel) -> [Violation]
+    check_at(kernel, 57, quiescent=False)            the same at any moment of the past
+    first_broken(kernel, 0, 900, quiet)              the first event behind which something does not hold
+    INVARIANTS["refcount_is_explained"]              one condition: name, numbers, when it holds, docstring
+
+docs/invariants.md lists all conditions that the design names, and for each that is not here the reason.  Each condition
+counts something in two independent ways and compares; none asks the kernel function that it checks.
+
+The rule that keeps this package honest: it only looks (``observe.look``), and it survives any state that a wrong kernel leaves.
+"""
+
+from kemu.invariants import cow, pages, tables, tasks, tlb, vmas
+from kemu.invariants.along import Broken, check, check_at, examine, first_broken
+from kemu.invariants.registry import ALWAYS, INVARIANTS, QUIESCENT, Invariant, Violation
+from kemu.invariants.scan import Scan
+
+__all__ = [
+    "ALWAYS",
+    "INVARIANTS",
+    "QUIESCENT",
+    "Broken",
+    "Invariant",
+    "Scan",
+    "Violation",
+    "check",
+    "check_at",
+    "cow",
+    "examine",
+    "first_broken",
+    "pages",
+    "tables",
+    "tasks",
+    "tlb",
+    "vmas",
+]

@@ -1,0 +1,68 @@
+"""Invariants along a history: which event broke one first.
+
+    events      #57  folio_put     #58  set_pte_at     #59  flush        ALWAYS      behind each of them
+    a call is   under way          under way           over              QUIESCENT   only here
+
+Events that only link lists cannot break an ``ALWAYS`` invariant, none of which reads a list; they are passed over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import attrs
+
+from kemu.invariants.registry import ALWAYS, INVARIANTS, Violation
+from kemu.invariants.scan import Scan
+from kemu.kernel.boot import Kernel
+from kemu.observe.look import looking, travelling
+from kemu.observe.names import Names
+
+LINKS = ("next", "prev")
+
+
+@attrs.frozen
+class Broken:
+    """The first event behind which invariants did not hold, and what they say."""
+
+    event: int
+    violations: tuple[Violation, ...]
+
+
+def check(kernel: Kernel, names: Names = None, *, quiescent: bool = True) -> list[Violation]:
+    """What does not hold in the kernel as it is now; without ``quiescent`` only the conditions that hold always."""
+    with looking(kernel):
+        return examine(names, quiescent=quiescent)
+
+
+def check_at(kernel: Kernel, event: int, names: Names = None, *, quiescent: bool) -> list[Violation]:
+    """What did not hold behind ``event``; ``quiescent``: no call was under way there."""
+    with travelling(kernel) as journal:
+        journal.seek(event)
+        return examine(names, quiescent=quiescent)
+
+
+def first_broken(kernel: Kernel, first: int, last: int, quiet: Collection[int] = (), names: Names = None) -> Broken | None:
+    """The first event of [first, last] behind which something does not hold; None if all is well.  ``quiet``: the events
+    behind which no call was under way, those between two commands."""
+    with travelling(kernel) as journal:
+        for event in range(first, last + 1):
+            journal.seek(event)
+            resting = event in quiet
+            if not resting and event > first and journal.event(event)[1] in LINKS:
+                continue
+            found = examine(names, quiescent=resting)
+            if found:
+                return Broken(event, tuple(found))
+    return None
+
+
+def examine(names: Names = None, *, quiescent: bool) -> list[Violation]:
+    """The violations in the active kernel; looks only."""
+    scan = Scan(names)
+    return [
+        violation
+        for invariant in INVARIANTS.values()
+        if quiescent or invariant.when == ALWAYS
+        for violation in invariant.violations(scan)
+    ]

@@ -1,0 +1,140 @@
+"""Tasks and the life of an address space (reference A: numbers 1 to 12)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kemu.invariants.registry import ALWAYS, QUIESCENT, Finding, invariant
+from kemu.invariants.scan import Scan, listed
+from kemu.kernel.mm_types import MM_COUNTER_NAMES, mm_struct
+from kemu.kernel.sched_types import PF_KTHREAD, TASK_RUNNING, task_struct
+from kemu.kernel.system import system
+
+
+@invariant(1, when=ALWAYS)
+def mm_counts_are_sane(scan: Scan) -> Iterator[Finding]:
+    """``mm_users`` and ``mm_count`` are not negative, and users together hold one ``mm_count``.
+
+    No exception.  kernel/fork.c: mmput, __mmdrop."""
+    for mm in scan.all_spaces:
+        if mm.mm_users < 0 or mm.mm_count < 0:
+            yield f"mm of {scan.space(mm)}", f"mm_users {mm.mm_users}, mm_count {mm.mm_count}", "neither may be below 0"
+        elif mm.mm_users and not mm.mm_count:
+            yield f"mm of {scan.space(mm)}", f"mm_users {mm.mm_users}", "mm_count is 0: the structure is free"
+
+
+@invariant(2, when=QUIESCENT)
+def mm_users_are_tasks(scan: Scan) -> Iterator[Finding]:
+    """``mm_users`` is the number of tasks with this address space.
+
+    Whoever reads another process's memory holds one more while it does, which is why this is quiescent; init_mm starts at 2
+    without users.  kernel/fork.c: copy_mm, mmput."""
+    for mm in scan.all_spaces:
+        users = sum(task.mm is mm for task in scan.tasks)
+        if mm.mm_users != users:
+            yield f"mm of {scan.space(mm)}", f"mm_users {mm.mm_users}", f"{users} tasks use it"
+
+
+@invariant(3, when=QUIESCENT)
+def mm_count_is_explained(scan: Scan) -> Iterator[Finding]:
+    """``mm_count`` is one for all users together, and one for each CPU that borrows the tables.
+
+    A CPU borrows while it runs a task without an address space.  kernel/sched/core.c: context_switch."""
+    for mm in [*scan.all_spaces, system.init_mm]:
+        lazy = sum(cpu.curr.mm is None and cpu.curr.active_mm is mm for cpu in system.cpus)
+        users = 1 if mm.mm_users > 0 else 0
+        if mm.mm_count != users + lazy:
+            yield f"mm of {scan.space(mm)}", f"mm_count {mm.mm_count}", f"{users} for its users + {lazy} borrowing CPUs"
+
+
+@invariant(4, when=QUIESCENT)
+def running_tasks_have_tables(scan: Scan) -> Iterator[Finding]:
+    """A task that runs uses its own address space, a kernel thread a borrowed one; a kernel thread that does not run has none.
+
+    kernel/sched/core.c: context_switch."""
+    running = {id(cpu.curr) for cpu in system.cpus}
+    for cpu in system.cpus:
+        task = cpu.curr
+        if task.active_mm is None or (task.mm is not None and task.active_mm is not task.mm):
+            yield f"{scan.task(task)} on CPU {cpu.id}", f"active_mm {task.active_mm}", f"mm is {task.mm}"
+    for task in scan.tasks:
+        if task.flags & PF_KTHREAD and id(task) not in running and task.active_mm is not None:
+            yield scan.task(task), f"active_mm {task.active_mm}", "it is a kernel thread that does not run"
+
+
+@invariant(5, when=ALWAYS)
+def dead_tasks_have_no_mm(scan: Scan) -> Iterator[Finding]:
+    """A zombie has given its address space back.  The converse is false: kernel threads.
+
+    kernel/exit.c: exit_mm comes before exit_notify."""
+    for task in scan.tasks:
+        if task.exit_state and task.mm is not None:
+            yield scan.task(task), f"mm {task.mm}", f"exit_state is {task.exit_state:#x}"
+
+
+@invariant(6, 7, when=QUIESCENT)
+def threads_share_their_process(scan: Scan) -> Iterator[Finding]:
+    """Threads of one group share signals, handlers and, while alive, the address space; tgid is the leader's pid.
+
+    kernel/fork.c: copy_process."""
+    for task in scan.tasks:
+        leader: task_struct = task.group_leader
+        if task.tgid != leader.pid:
+            yield scan.task(task), f"tgid {task.tgid}", f"its leader is {leader}"
+            continue
+        shared = task.signal is leader.signal and task.sighand is leader.sighand
+        if not shared or (task.mm is not None and leader.mm is not None and task.mm is not leader.mm):
+            yield scan.task(task), "its own signals, handlers or address space", f"it is a thread of {scan.task(leader)}"
+        elif not any(thread is task for thread in task.signal.thread_head):
+            yield scan.task(task), "not in its thread list", "it is a thread"
+
+
+@invariant(8, when=QUIESCENT)
+def children_know_their_parent(scan: Scan) -> Iterator[Finding]:
+    """A process stands once in the list of the parent that it names, and that parent has not been released.
+
+    Threads stand in no list.  kernel/exit.c: forget_original_parent, release_task."""
+    alive = {id(task) for task in [*scan.tasks, *(cpu.idle for cpu in system.cpus)]}
+    standing: set[int] = set()
+    for parent in scan.tasks:
+        for node in listed(parent.children):
+            if node.owner.real_parent is not parent:
+                yield scan.task(node.owner), f"real_parent {node.owner.real_parent}", f"it is a child of {scan.task(parent)}"
+            standing.add(id(node.owner))
+    for task in scan.tasks:
+        if task.real_parent is not None and id(task.real_parent) not in alive:
+            yield scan.task(task), f"real_parent {task.real_parent}", "that task was released"
+        elif task.pid and task.group_leader is task and id(task) not in standing:
+            yield scan.task(task), "in no list of children", f"its parent is {task.real_parent}"
+
+
+@invariant(10, when=QUIESCENT)
+def vfork_parents_wait(scan: Scan) -> Iterator[Finding]:
+    """The parent of a vfork waits exactly while a child has not completed it.
+
+    A parent that was killed waits no more.  kernel/fork.c: wait_for_vfork_done, mm_release."""
+    waited_for = {id(task.vfork_done) for task in scan.tasks if task.vfork_done is not None}
+    for task in scan.tasks:
+        waits = task.blocked_in == "vfork" and task.state != TASK_RUNNING
+        if not task.exit_state and waits != (id(task) in waited_for):
+            has = "waits in vfork" if waits else "does not wait"
+            yield scan.task(task), has, "no child has it to complete" if waits else "a vfork child has not completed"
+
+
+@invariant(11, when=QUIESCENT)
+def unused_spaces_are_empty(scan: Scan) -> Iterator[Finding]:
+    """An address space without users has no VMA, no resident page and no table but its root.
+
+    Only the root may stay, for CPUs that borrow it.  kernel/fork.c: __mmput, check_mm."""
+    for mm in scan.all_spaces:
+        if mm.mm_users:
+            continue
+        left = _leftovers(mm)
+        if left:
+            yield f"mm of {scan.space(mm)}", left, "it has no users"
+
+
+def _leftovers(mm: mm_struct) -> str:
+    counted = [f"{name} {mm.rss_stat[member]}" for member, name in enumerate(MM_COUNTER_NAMES) if mm.rss_stat[member]]
+    counted += [f"{len(mm.mm_mt)} VMAs"] if len(mm.mm_mt) else []
+    return ", ".join(counted + ([f"pgtables_bytes {mm.pgtables_bytes}"] if mm.pgtables_bytes else []))

@@ -1,0 +1,136 @@
+"""The registry and its page agree; the right kernel breaks nothing anywhere; what is broken by hand is named with both values."""
+
+import re
+import runpy
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+
+from kemu.commands.run import run
+from kemu.invariants import ALWAYS, INVARIANTS, check, check_at, first_broken
+from kemu.kernel.flags import PG_anon_exclusive
+from kemu.kernel.system import system
+from kemu.session import Session
+from kemu.testing.strategies import play, programs
+from tests.kernel.scenes import Scene
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "invariants.md").read_text(encoding="utf-8")
+ROWS = {int(number): rest for number, rest in re.findall(r"^\| (\d+) \|[^|]*\| (.*) \|$", PAGE, re.MULTILINE)}
+
+
+def test_the_page_has_all_75_and_each_is_here_or_has_a_reason():
+    assert sorted(ROWS) == list(range(1, 76))
+    for number, text in ROWS.items():
+        named = dict(re.findall(r"`(\w+)` \((\w+)\)", text))
+        here = {found.name: found.when for found in INVARIANTS.values() if number in found.numbers}
+        assert named == here, number
+        assert here or text.startswith("not modelled as a condition: "), number
+
+
+def test_each_invariant_says_what_it_is_and_where_linux_has_it():
+    assert sum(found.when == ALWAYS for found in INVARIANTS.values()) >= 10
+    for found in INVARIANTS.values():
+        assert re.search(r"\w+/[\w-]+(\.[ch]|:)|arch/x86", found.function.__doc__), found.name
+
+
+@settings(max_examples=6)
+@given(programs(8))
+def test_the_right_kernel_breaks_nothing_at_any_event(program):
+    world = play(program, record=True, verifying=False)
+    world.kernel.journal.catch_up()
+    assert first_broken(world.kernel, 0, len(world.kernel.journal), set(world.moments)) is None
+
+
+@pytest.fixture
+def scene():
+    s = Scene(record=True)
+    s.addr = s.mmap(s.p, 4)
+    s.write(s.p, s.addr, 1)
+    assert check(s.kernel) == []
+    return s
+
+
+def broken(scene, quiescent=True):
+    return {violation.invariant: str(violation) for violation in check(scene.kernel, quiescent=quiescent)}
+
+
+def test_a_reference_too_many_is_named_with_both_values(scene):
+    pfn = scene.pfn(scene.p, scene.addr)
+    system.mem_map[pfn]._refcount = 3
+    assert broken(scene) == {"refcount_is_explained": f"page {pfn:#x}: _refcount 3, but 1 mappings + 0 cache + 0 pins"}
+    assert broken(scene, quiescent=False) == {}
+
+
+def test_an_entry_without_the_mark_is_found_always(scene):
+    page = system.mem_map[scene.pfn(scene.p, scene.addr)]
+    page.flags &= ~PG_anon_exclusive
+    assert list(broken(scene, quiescent=False)) == ["writable_private_pages_are_exclusive"]
+
+
+def test_counters_that_are_off_by_one(scene):
+    mm = scene.p.mm
+    for field, name in {"map_count": "vmas_are_ordered", "total_vm": "vm_sizes_add_up", "mm_users": "mm_users_are_tasks"}.items():
+        setattr(mm, field, getattr(mm, field) + 1)
+        assert name in broken(scene)
+        setattr(mm, field, getattr(mm, field) - 1)
+    assert broken(scene) == {}
+
+
+def test_the_past_can_be_checked_and_the_first_event_is_named(scene):
+    page = system.mem_map[scene.pfn(scene.p, scene.addr)]
+    scene.kernel.journal.catch_up()
+    before = len(scene.kernel.journal)
+    page._refcount = 0
+    page._refcount = 1
+    scene.kernel.journal.catch_up()
+    found = first_broken(scene.kernel, 0, before + 2, {0})
+    assert found.event == before + 1
+    assert "mapped_frames_are_allocated" in {violation.invariant for violation in found.violations}
+    assert check_at(scene.kernel, before, quiescent=True) == []
+    assert check_at(scene.kernel, before + 1, quiescent=False)
+    assert scene.kernel.journal.cursor == before + 2
+
+
+def test_ten_thousand_pages_are_checked_in_well_under_a_second():
+    s = Scene()
+    s.write_pages(s.p, s.mmap(s.p, 10_000), 10_000)
+    took = []
+    for _ in range(3):
+        start = time.perf_counter()
+        assert check(s.kernel) == []
+        took.append(time.perf_counter() - start)
+    assert min(took) < 3
+
+
+def test_verify_in_the_shell_names_the_event_and_gives_exit_code_3():
+    session = Session()
+    assert [r.status for r in run(session, "spawn app; mmap app 0x10000 1p rw; write app 0x10000 1; verify")] == [0] * 4
+    run(session, "mutant plant fork_forgets_wrprotect; set verify on")
+    fork = run(session, "fork app as kid")[0]
+    assert fork.status == 3
+    assert fork.notes[0].startswith("broken: writable_private_pages_are_exclusive: app 0x10000: entry")
+    now = run(session, "verify")[0]
+    assert (now.status, now.reading.event, now.reading.violations[0].place) == (3, session.now, "app 0x10000")
+    along = run(session, "verify every-event")[0]
+    assert (along.status, along.reading.function) == (3, "copy_pte_range")
+    assert fork.first < along.reading.event < fork.last
+    run(session, "mutant remove; set verify off")
+    assert run(session, "fork app as other")[0].status == 0
+
+
+def test_the_failing_allocation_is_part_of_the_machine_and_is_used_up():
+    session = Session()
+    run(session, "spawn app; mmap app 0x10000 1p rw; write app 0x10000 1; set fail alloc 2")
+    assert session.settings()["fail"] == 2
+    assert run(session, "fork app as kid")[0].reading.errno == 12
+    assert session.settings()["fail"] == 0
+    assert run(session, "verify; fork app as kid")[-1].reading.errno == 0
+
+
+def test_the_example_of_the_page_is_a_test(tmp_path):
+    path = tmp_path / "example.py"
+    path.write_text(re.search(r"```python\n(.*?)```", PAGE, re.DOTALL)[1])
+    settings(max_examples=5)(runpy.run_path(str(path))["test_whoever_ends_leaves_nothing_behind"])()
