@@ -55,6 +55,8 @@ HEAP_PAGES = 34
 """Where exec put the program break, and what the C library took: a malloc arena of 132 kB and two pages of its own."""
 
 STACK_TOP = 0x7FFFFFFFF000
+WARM_UP = 8
+"""Where a new worker reads once to see that its signal handler works; as a rule nothing is mapped there."""
 
 LAYOUT = (
     (0x400000, 0x401000, _R, 0),
@@ -146,6 +148,7 @@ class Cast:
         self.processes[name] = child
         self._touch(parent, MEMORY_PAGES)
         self._touch(child, BUFFER_PAGES)
+        self.load(child, WARM_UP, 1)
 
     def must(self, process: Process, name: str, *args: int | str) -> int:
         """A call that cannot fail; its value."""

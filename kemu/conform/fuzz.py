@@ -1,6 +1,6 @@
 """Random programs on both sides: kemu and the host's kernel, until they differ; then the smallest program that still does.
 
-    strategies.programs() -> replay (kemu) and run_on_host -> compare -> Hypothesis makes it smaller -> a recording
+    strategies.programs() -> replay (kemu) and run_on_host -> compare -> shrink.smallest -> a recording
 
 The host is a real computer: now and then a drained batch or a late write-back shows.  A difference counts only if the
 host gives the same one each time it is asked (``ASKED`` times).  Differences of one kind (``signature``) are shown once.
@@ -21,6 +21,7 @@ import traceback
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -31,6 +32,7 @@ from kemu.conform.host import HostRun, compare_with, run_on_host
 from kemu.conform.hostworker import Crew
 from kemu.conform.program import Program
 from kemu.conform.replay import replay
+from kemu.conform.shrink import smallest
 from kemu.errors import HostUnavailable, UsageError
 
 if TYPE_CHECKING:
@@ -40,7 +42,7 @@ ASKED = 4
 """How often the host must give the same difference."""
 
 CHUNK = 250
-"""Programs in one run of Hypothesis; a run ends with the first difference of a new kind."""
+"""Programs in one run of Hypothesis."""
 
 
 @attrs.frozen
@@ -74,14 +76,16 @@ class Tally:
 
 def programs() -> SearchStrategy[Program]:
     """The strategy for programs; without Hypothesis a ``HostUnavailable`` that says how to get it."""
-    try:
-        from kemu.conform import strategies
-    except ModuleNotFoundError as error:
-        if error.name is None or error.name.split(".")[0] != "hypothesis":
-            raise
-        raise HostUnavailable("random programs need Hypothesis: python -m pip install 'kemu[fuzz]'") from None
+    if not _has_hypothesis():
+        raise HostUnavailable("random programs need Hypothesis: python -m pip install 'kemu[fuzz]'")
+    from kemu.conform import strategies
+
     made: SearchStrategy[Program] = strategies.programs()
     return made
+
+
+def _has_hypothesis() -> bool:
+    return find_spec("hypothesis") is not None
 
 
 def signature(difference: Difference) -> str:
@@ -92,8 +96,27 @@ def signature(difference: Difference) -> str:
     return " ".join(filter(None, [op.kind, op.get("advice", ""), where])) + said
 
 
-class _Disagreement(Exception):
-    """Tells Hypothesis that a program is worth making smaller."""
+@attrs.frozen
+class _Asked:
+    """Both sides of one program: what the host did, and the difference in words and by its kind; "" if there is none."""
+
+    host: HostRun
+    kind: str = ""
+    said: str = ""
+    step: int = 0
+
+
+def _ask(program: Program, slot: int) -> _Asked:
+    """Run ``program`` on both sides.  If kemu itself fails, that is a difference too."""
+    host = run_on_host(program, slot)
+    try:
+        kemu = replay(program)
+    except Exception as error:  # noqa: BLE001 -- whatever goes wrong in kemu's kernel is what is searched for: it is reported
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        kind = f"{type(error).__name__} in {Path(place.filename).name} {place.name}"
+        return _Asked(host, kind, f"kemu failed: {kind}: {error}", len(host.steps) - 1)
+    found = compare_with(program, host, kemu).difference
+    return _Asked(host) if found is None else _Asked(host, signature(found), str(found), found.step)
 
 
 @attrs.define
@@ -101,72 +124,48 @@ class _Hunt:
     """One run of Hypothesis: what is known already, and what was found."""
 
     slot: int
-    known: set[str]
+    known: frozenset[str]
     tally: Tally = attrs.Factory(Tally)
-    found: Finding | None = None
 
     def check(self, program: Program) -> None:
-        """Run ``program`` on both sides; raise if they differ in a new way."""
+        """Run ``program`` on both sides, and note if they differ in a new way each time."""
         self.tally.tried += 1
         self.tally.operations += len(program.ops)
-        host = run_on_host(program, self.slot)
-        try:
-            kemu = replay(program)
-        except Exception as error:  # noqa: BLE001 -- whatever goes wrong in kemu's kernel is what is searched for: it is reported
-            self._crashed(program, host, error)
-            return
-        difference = compare_with(program, host, kemu).difference
-        if difference is None:
-            return
-        kind = signature(difference)
+        kind = _ask(program, self.slot).kind
         if kind in self.known:
             self.tally.known += 1
-            return
-        for _ in range(ASKED - 1):
-            again = run_on_host(program, self.slot)
-            if compare_with(program, again, kemu).difference != difference:
-                self.tally.unsteady += 1
-                return
-        self.found = Finding(_recorded(program, host, difference), str(difference), kind)
-        raise _Disagreement
+        elif kind and not self._always(program, kind):
+            self.tally.unsteady += 1
+        elif kind:
+            self.known |= {kind}
+            self.tally.findings.append(self._finding(program, kind))
 
+    def _always(self, program: Program, kind: str) -> bool:
+        """True if ``program`` differs in this way each time."""
+        return all(_ask(program, self.slot).kind == kind for _ in range(ASKED - 1))
 
-    def _crashed(self, program: Program, host: HostRun, error: Exception) -> None:
-        """The emulator itself failed; raise if it never did so in this place before."""
-        place = traceback.extract_tb(error.__traceback__)[-1]
-        kind = f"{type(error).__name__} in {Path(place.filename).name} {place.name}"
-        if kind in self.known:
-            self.tally.known += 1
-            return
-        self.found = Finding(attrs.evolve(program, steps=host.steps), f"kemu failed: {kind}: {error}", kind)
-        raise _Disagreement
-
-
-def _recorded(program: Program, host: HostRun, difference: Difference) -> Program:
-    """``program`` with the host's steps, up to the difference."""
-    end = difference.step + 1
-    return attrs.evolve(program, ops=program.ops[:end], steps=host.steps[:end])
+    def _finding(self, program: Program, kind: str) -> Finding:
+        """The smallest program that differs so, with the host's steps up to there."""
+        least = smallest(program, lambda smaller: _ask(smaller, self.slot).kind == kind)
+        asked = _ask(least, self.slot)
+        if asked.kind != kind or not self._always(least, kind):
+            least, asked = program, _ask(program, self.slot)
+        end = asked.step + 1
+        return Finding(attrs.evolve(least, ops=least.ops[:end], steps=asked.host.steps[:end]), asked.said, kind)
 
 
 def hunt(seed: int, count: int, slot: int = 0, known: frozenset[str] = frozenset()) -> Tally:
-    """Try ``count`` programs made from ``seed``, or fewer if a difference of a kind not ``known`` comes up."""
+    """Try ``count`` programs made from ``seed``; differences of the kinds ``known`` are only counted."""
     import hypothesis
     from hypothesis import HealthCheck, Phase, given, settings
-    from hypothesis.errors import Flaky
 
-    one = _Hunt(slot, set(known))
+    one = _Hunt(slot, known)
     usual = settings(
         max_examples=count, database=None, deadline=None, suppress_health_check=list(HealthCheck),
-        phases=(Phase.generate, Phase.shrink), report_multiple_bugs=False, print_blob=False,
+        phases=(Phase.generate,), report_multiple_bugs=False, print_blob=False,
     )  # fmt: skip
     search = hypothesis.seed(seed)(usual(given(program=programs())(one.check)))
-    try:
-        search()
-    except _Disagreement:
-        if one.found is not None:
-            one.tally.findings.append(one.found)
-    except Flaky:
-        one.tally.unsteady += 1
+    search()
     return one.tally
 
 
@@ -179,7 +178,8 @@ def fuzz(seed: int, count: int, jobs: int = 1, progress: Callable[[Tally], None]
     with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as pool, suppress(KeyboardInterrupt):
         while total.tried < count:
             kinds = frozenset(finding.signature for finding in total.findings)
-            runs = [pool.submit(hunt, next(chunks), CHUNK, slot, kinds) for slot in range(jobs)]
+            share = min(CHUNK, (count - total.tried + jobs - 1) // jobs)
+            runs = [pool.submit(hunt, next(chunks), share, slot, kinds) for slot in range(jobs)]
             for run in runs:
                 _merge(total, run.result())
             progress(total)

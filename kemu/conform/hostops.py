@@ -8,7 +8,6 @@ counted are those of the window.
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import os
 import signal
@@ -19,21 +18,29 @@ from typing import Any
 
 from kemu.conform import hostasm, words
 from kemu.conform.hostcast import Act, HostCast
+from kemu.conform.hostfiles import SHARED_MEMORY, disk_folder
 from kemu.conform.hostsee import Sight
-from kemu.conform.hostworker import Answer, libc
-from kemu.conform.perform import MAX_RUNS, MINCORE_PAGES, WINDOW_ABOVE, WINDOW_BELOW, Result, run_lengths
+from kemu.conform.hostworker import Answer
+from kemu.conform.perform import (
+    MAX_RUNS,
+    MINCORE_PAGES,
+    STRIPE_PAGES,
+    STRIPES,
+    WINDOW_ABOVE,
+    WINDOW_BELOW,
+    Result,
+    run_lengths,
+)
 from kemu.conform.program import Op
 from kemu.conform.words import PAGE_SIZE
 from kemu.errors import HostUnavailable
 
 BUFFER = hostasm.MEMORY + hostasm.DATA
 _CLONE_VM, _SIGCHLD = 0x100, 17
-_O_RDWR, _O_CREAT, _O_EXCL, _O_NONBLOCK, _O_CLOEXEC = 0o2, 0o100, 0o200, 0o4000, 0o2000000
-_IN_MEMORY = {0x01021994, 0x858458F6}
-"""f_type of tmpfs and ramfs."""
+_MAP_MANY = 0x2 | 0x20 | 0x100000
+"""Private, anonymous, fixed_noreplace."""
 
-SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 -- files of kind tmpfs must lie on a tmpfs; O_EXCL and a name of its own
-TEMPORARY = Path("/var/tmp")  # noqa: S108 -- the same for a disk
+_O_RDWR, _O_CREAT, _O_EXCL, _O_NONBLOCK, _O_CLOEXEC = 0o2, 0o100, 0o200, 0o4000, 0o2000000
 
 
 Action = Callable[[Act], Result]
@@ -180,7 +187,7 @@ def _file(act: Act) -> Result:
     if kind == "memfd":
         fd = act.must("memfd_create", BUFFER, 1 | (2 if op.get("seals") else 0), data=name.encode() + b"\0").value
     else:
-        path = f"{SHARED_MEMORY if kind == 'tmpfs' else disk_folder()}/kemu-{os.getpid()}-{act.member.pid}-{name}"
+        path = f"{SHARED_MEMORY if kind == 'tmpfs' else disk_folder()}/kemu-{os.getpid()}-{act.member.pid}-{cast.made}"
         fd = act.must("open", BUFFER, _O_RDWR | _O_CREAT | _O_EXCL | _O_CLOEXEC, 0o600, data=path.encode() + b"\0").value
     try:
         _fill(act, fd, op.get("k", cast.made), op.get("bytes", op.get("pages", 0) * PAGE_SIZE))
@@ -195,6 +202,7 @@ def _file(act: Act) -> Result:
     stat = Path(f"/proc/{act.member.pid}/fd/{fd}").stat()
     device = f"{os.major(stat.st_dev):02x}:{os.minor(stat.st_dev):02x}"
     cast.eyes.files.names[cast.eyes.files.number(device, stat.st_ino)] = name
+    cast.eyes.files.made.append(name)
     cast.files[name] = fd
     cast.made += 1
     return {"ret": 0}
@@ -210,17 +218,6 @@ def _fill(act: Act, fd: int, k: int, size: int) -> None:
             act.must("pwrite", fd, BUFFER, count, page * PAGE_SIZE, data=bytes([(0x10 * (k + 1) + page) & 0xFF]) * count)
     if act.op.get("kind") == "disk":
         act.must("fsync", fd)
-
-
-def disk_folder() -> str:
-    """A folder on a file system that keeps files on a device."""
-    for folder in (Path.home() / ".cache", TEMPORARY, Path.cwd()):
-        room = ctypes.create_string_buffer(256)
-        if os.access(folder, os.W_OK) and libc().statfs(os.fsencode(folder), room) == 0:
-            kind = int.from_bytes(room.raw[:8], "little")
-            if kind not in _IN_MEMORY:
-                return str(folder)
-    raise HostUnavailable("files of kind disk need a folder on a disk file system; none can be written to here")
 
 
 def _on_file(name: str, *arguments: Callable[[Op], int]) -> Action:
@@ -317,7 +314,36 @@ def _splice_read(act: Act) -> Result:
     return {**_result(answer), "data": run_lengths(answer.data[: max(0, answer.value)])}
 
 
+# ---------------------------------------------------------------- as many mappings as there can be
+
+
+def _fillmaps(act: Act) -> Result:
+    """Far from the window: one mapping, split at every second page until the kernel refuses."""
+    pages, refused = act.op.get("pages", STRIPE_PAGES), None
+    act.call("mmap", STRIPES, pages * PAGE_SIZE, 0, _MAP_MANY, -1, 0)
+    for page in range(1, pages, 2):
+        answer = act.call("mprotect", STRIPES + page * PAGE_SIZE, PAGE_SIZE, 1)
+        if answer.value < 0:
+            refused = errno.errorcode.get(-answer.value, str(-answer.value))
+            break
+    return {"err": refused, "vmas": _mappings(act)}
+
+
+def _trimmaps(act: Act) -> Result:
+    """Let the first n of them become one again."""
+    answer = act.call("mprotect", STRIPES, (act.op.fields["n"] + 1) * PAGE_SIZE, 0)
+    return {"ret": answer.value, "vmas": _mappings(act)}
+
+
+def _mappings(act: Act) -> int:
+    """How many mappings the process has; the vsyscall page is none."""
+    lines = Path(f"/proc/{act.member.pid}/maps").read_text().splitlines()
+    return sum("[vsyscall]" not in line for line in lines)
+
+
 ACTIONS: dict[str, Action] = {
+    "fillmaps": _fillmaps,
+    "trimmaps": _trimmaps,
     "mmap": _mmap,
     "munmap": _ranged("munmap"),
     "mprotect": _ranged("mprotect", lambda act: act.prot),

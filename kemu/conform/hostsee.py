@@ -24,6 +24,7 @@ WINDOW_BELOW, WINDOW_ABOVE = 1024, 256
 """Pages around the window's base in which a VMA is looked at."""
 
 _HEADER = re.compile(r"^([0-9a-f]+)-([0-9a-f]+) (\S{4}) ([0-9a-f]+) (\S+) (\d+)\s*(.*)$")
+_OURS = re.compile(r"/kemu-\d+-\d+-(\d+) \(deleted\)$")
 _NUMBERS = frozenset({
     "Rss", "Pss", "Pss_Dirty", "Shared_Clean", "Shared_Dirty", "Private_Clean", "Private_Dirty", "Referenced", "Anonymous",
     "KSM", "LazyFree", "AnonHugePages", "ShmemPmdMapped", "Swap", "SwapPss", "Locked",
@@ -60,10 +61,12 @@ class HostPage:
 
 @attrs.define
 class HostFiles:
-    """What the files of the host are called: (device, inode) -> a number, and the name that the program gave it."""
+    """What the files of the host are called: (device, inode) -> a number, and the name that the program gave it.  ``made``: the
+    program's files in order; some file systems show another device in smaps than stat does, there the path tells."""
 
     numbers: dict[tuple[str, int], int] = attrs.Factory(dict)
     names: dict[int, str] = attrs.Factory(dict)
+    made: list[str] = attrs.Factory(list)
     shared: int = 0
 
     def number(self, device: str, inode: int) -> int:
@@ -76,7 +79,9 @@ class HostFiles:
             return path if path.startswith("[") else "anon"
         number = self.number(device, inode)
         if number not in self.names:
-            self.names[number] = f"shm{self.shared}" if path.startswith("/dev/zero") else path
+            ours = _OURS.search(path)
+            known = self.made[int(ours[1])] if ours and int(ours[1]) < len(self.made) else path
+            self.names[number] = f"shm{self.shared}" if path.startswith("/dev/zero") else known
             self.shared += path.startswith("/dev/zero")
         return self.names[number]
 

@@ -1,13 +1,18 @@
 """Judging recorded programs: each is run in kemu and compared with what the real kernel did, on as many processes as wanted.
 
-    paths -> programs -> judge (one after the other, or spread over processes) -> verdicts, in the order of the programs
+    paths -> programs -> judge (one after the other, or spread over processes) -> verdicts
+
+Verdicts come in the order of the programs.
 """
 
 from __future__ import annotations
 
 import multiprocessing
+import signal
+import threading
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -15,6 +20,7 @@ from typing import Any
 
 import attrs
 
+from kemu.conform.bounded import SECONDS, TimeUp, bounded
 from kemu.conform.compare import Difference, differences
 from kemu.conform.program import Program, load_programs, recordings
 from kemu.conform.replay import replay
@@ -25,12 +31,14 @@ CHUNK = 8
 
 @attrs.frozen
 class Verdict:
-    """What became of a program with so many ``operations``: where kemu differs (all places or the first one)."""
+    """What became of a program with so many ``operations``: where kemu differs (all places or the first one).  ``stopped``: it
+    took too long, and nothing is known."""
 
     name: str
     source: str
     operations: int
     differences: tuple[Difference, ...]
+    stopped: bool = False
 
 
 def programs_below(paths: Iterable[str]) -> list[Program]:
@@ -38,22 +46,46 @@ def programs_below(paths: Iterable[str]) -> list[Program]:
     return [program for path in paths for file in recordings(Path(path)) for program in load_programs(file)]
 
 
-def judge(program: Program, most: int | None = 1) -> Verdict:
-    """Run ``program`` and compare; at most ``most`` differences, None for all."""
-    run = replay(program)
+def judge(program: Program, most: int | None = 1, seconds: float = SECONDS) -> Verdict:
+    """Run ``program`` for so long at most, and compare; at most ``most`` differences, None for all."""
+    try:
+        with bounded(seconds):
+            run = replay(program)
+    except TimeUp:
+        return Verdict(program.name, program.source, len(program.ops), (), stopped=True)
     found = tuple(islice(differences(program, run.steps), most))
     return Verdict(program.name, program.source, len(program.ops), found)
 
 
-def judge_all(programs: list[Program], jobs: int = 1, most: int | None = 1) -> Iterator[Verdict]:
+def judge_all(
+    programs: list[Program], jobs: int = 1, most: int | None = 1, seconds: float = SECONDS
+) -> Iterator[Verdict]:
     """The verdicts in order, made by ``jobs`` processes."""
-    one = partial(judge, most=most)
+    one = partial(judge, most=most, seconds=seconds)
     if jobs <= 1 or len(programs) < 2:
         yield from map(one, programs)
         return
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(jobs, mp_context=context) as pool:
-        yield from pool.map(one, programs, chunksize=CHUNK)
+        try:
+            with _deaf_to_interrupts():
+                verdicts = pool.map(one, programs, chunksize=CHUNK)
+            yield from verdicts
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+@contextmanager
+def _deaf_to_interrupts() -> Iterator[None]:
+    """Processes that are started within the block never hear Ctrl-C: it is for the one that asked."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def emitted(program: Program) -> dict[str, Any]:

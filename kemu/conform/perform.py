@@ -18,9 +18,10 @@ from kemu.conform import words
 from kemu.conform.cast import MEMORY, Cast, Process, mm_of
 from kemu.conform.program import Op
 from kemu.conform.words import PAGE_SIZE
-from kemu.kernel.filemap import fill_page_cache
+from kemu.kernel.filemap import disk_super_ops, fill_page_cache, unlink_inode
 from kemu.kernel.files import create_file
 from kemu.kernel.mman import CLONE_VM
+from kemu.kernel.shmem import shmem_ops
 from kemu.kernel.signal import SIGCHLD, SIGSEGV
 from kemu.kernel.system import system
 from kemu.userland.script import Outcome
@@ -336,7 +337,8 @@ def _splice_read(act: Act) -> Result:
 
 
 def _file(act: Act) -> Result:
-    """Make a file whose pages are filled with bytes of their own, and leave it open.  A disk file is clean: it was synced."""
+    """Make a file whose pages are filled with bytes of their own, and leave it open, without a name.  A disk file is clean: it
+    was synced."""
     op, cast = act.op, act.cast
     name, kind, mode = op.fields["id"], op.get("kind", "memfd"), op.get("mode", "rw")
     size = op.get("bytes", op.get("pages", 0) * PAGE_SIZE)
@@ -351,7 +353,14 @@ def _file(act: Act) -> Result:
     node.i_size = size
     if mode != "rw":
         system.files.put(f"/{name}", node)
-        fd = cast.must(act.process, "open", f"/{name}", words.OPEN_MODE[mode])
+        again = cast.must(act.process, "open", f"/{name}", words.OPEN_MODE[mode])
+        cast.must(act.process, "close", fd)
+        fd = again
+    if kind != "memfd":
+        node.s_op, node.noreserve = (disk_super_ops, False) if kind == "disk" else (shmem_ops, True)
+        unlink_inode(node)
+    if system.files.get(f"/{name}") is not None:
+        system.files.put(f"/{name}", None)
     cast.files[name] = fd
     cast.names.known[node.i_ino] = name
     return {"ret": 0}

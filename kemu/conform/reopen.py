@@ -1,7 +1,7 @@
 """A recorded program as an experiment: its operations on a machine with a journal, one command of the timeline each.
 
-So a difference from Linux can be looked at: `back` leads into the kernel functions of the operation that made it.  The text of such a
-command is the operation behind a `#`, for no command of the shell does quite what the recorder's worker does.
+So a difference from Linux can be looked at: `back` leads into the kernel functions of the operation that made it.  The text
+of such a command is the operation behind a `#`, for no command of the shell does quite what the recorder's worker does.
 """
 
 from __future__ import annotations

@@ -44,6 +44,7 @@ class Replay:
         self.last: Mapping[str, Observation] = {}
 
     def run(self) -> Run:
+        """Perform all of them."""
         return Run(tuple(map(self.step, self.program.ops)))
 
     def step(self, op: Op) -> Step:

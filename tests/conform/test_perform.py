@@ -4,7 +4,6 @@ import json
 
 import pytest
 
-from kemu.conform.__main__ import main
 from kemu.conform.cast import MEMORY_PAGES, Cast
 from kemu.conform.compare import first_difference
 from kemu.conform.fields import OPERATIONS
@@ -109,40 +108,6 @@ def test_a_file_has_bytes_of_its_own():
 def test_run_lengths():
     assert run_lengths(b"") == []
     assert run_lengths(b"aab") == [[97, 2], [98, 1]]
-
-
-# ---------------------------------------------------------------- the command
-
-
-def write_recording(path, name, faults=None):
-    """The recording ``name`` as a file of its own; with ``faults`` as the fault counts of step 1."""
-    recorded = scenarios()[name]
-    data = {"name": name, "ops": [dict(op.fields) for op in recorded.ops], "steps": json.loads(json.dumps(recorded.steps))}
-    if faults is not None:
-        data["steps"][1]["res"]["flt"] = faults
-    path.write_text(json.dumps(data))
-
-
-def test_programs_that_agree_give_exit_status_0(tmp_path, capsys):
-    write_recording(tmp_path / "a.json", "fork_child_writes")
-    write_recording(tmp_path / "b.json", "dontneed_anon")
-    assert main([str(tmp_path)]) == 0
-    out = capsys.readouterr().out
-    assert "2 programs" in out
-    assert "2 agree, 0 differ" in out
-
-
-def test_a_difference_gives_exit_status_3_and_is_shown(tmp_path, capsys):
-    write_recording(tmp_path / "a.json", "fork_child_writes", faults=[7, 0])
-    assert main([str(tmp_path / "a.json")]) == 3
-    assert "fork_child_writes: step 1 " in capsys.readouterr().out
-
-
-def test_a_bad_recording_gives_exit_status_2(tmp_path, capsys):
-    (tmp_path / "a.json").write_text("{}")
-    assert main([str(tmp_path)]) == 2
-    assert "a.json: field 'name' must be a str; " in capsys.readouterr().err
-    assert main([]) == 2
 
 
 def test_the_recordings_of_the_project_are_complete():
