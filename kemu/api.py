@@ -20,6 +20,7 @@ from kemu import session
 from kemu.commands.result import Result
 from kemu.commands.run import run
 from kemu.errors import UsageError
+from kemu.readings import Reading
 
 
 class Session(session.Session):
@@ -61,3 +62,15 @@ class Session(session.Session):
         with self.looking():
             value = compile_text(expression).evaluate(SessionNames(self))
         return value.pid if isinstance(value, TaskValue) else value
+
+
+def draw(reading: Reading) -> dict[str, Any]:
+    """A reading by MIME type: as the shell draws it, and as data."""
+    from kemu.views.json import to_data
+    from kemu.views.terminal import RENDERERS, render
+
+    text = render(reading) if type(reading) in RENDERERS else repr(reading)
+    return {"text/plain": text, "application/json": to_data(reading)}
+
+
+Reading.drawn = draw

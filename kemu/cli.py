@@ -21,6 +21,7 @@ usage: kemu [OPTIONS]                    the shell; with a pipe as input, run wh
        kemu [OPTIONS] run FILE           run a script; '-' is standard input
        kemu demo                         a minute of fork and copy-on-write, without typing
        kemu doctor                       what this machine offers to kemu
+       kemu conform PATH...              compare with the real kernel (kemu conform --help)
 
   -c COMMANDS       run these; may be given several times
   -i                stay in the shell afterwards
@@ -41,8 +42,11 @@ exit codes: 0 ok, 1 a command failed, 2 usage, 3 a lesson, check or comparison i
             4 a lesson file is invalid, 70 a bug of kemu, 130 Ctrl-C
 """
 
-SUBCOMMANDS = {"doctor": "kemu.shell.doctor", "demo": "kemu.shell.demo"}
+SUBCOMMANDS = {"doctor": "kemu.shell.doctor", "demo": "kemu.shell.demo", "conform": "kemu.shell.conform"}
 """Words that have a `main(options) -> int` of their own, by module."""
+
+OWN_WORDS = frozenset({"conform"})
+"""Those of them that read the words behind them by themselves."""
 
 _FLAGS = {
     "-i": ("interactive", True),
@@ -135,6 +139,8 @@ def parse(words: list[str]) -> Options:
             options.running = True
         elif word in SUBCOMMANDS and not options.subcommand:
             options.subcommand = word
+            if word in OWN_WORDS:
+                options.words, left = left, []
         else:
             raise _unknown(word)
     if options.running and not (options.scripts or options.help):

@@ -15,28 +15,30 @@ The rule that keeps this file honest: it knows no parser, no output and no termi
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from types import CodeType, FunctionType
+from typing import Any
 
 import attrs
 
 from kemu.errors import UsageError
 from kemu.kernel.boot import Kernel
-from kemu.kernel.filemap import load_file
+from kemu.kernel.filemap import load_file, make_memory_file
 from kemu.kernel.sched_types import task_struct as Task
 from kemu.kernel.system import System, system
 from kemu.machine.geometry import GEOMETRIES
 from kemu.trace.barrier import sealed
+from kemu.trace.journal import Journal
 from kemu.userland.script import Outcome, Script
 
-if TYPE_CHECKING:
-    from kemu.trace.journal import Journal
-
-__all__ = ["INIT", "Outcome", "Record", "Session", "Task", "Timeline"]
+__all__ = ["INIT", "Journal", "Outcome", "Record", "Session", "Task", "Timeline"]
 
 INIT = 1
 """The pid that is current until something else is."""
+
+_KNOWLEDGE = ("_names", "_used", "_homes", "_first", "marks", "notes", "values", "last", "cpu", "stops")
+"""What commands change of a session beside the machine."""
 
 
 @attrs.frozen
@@ -63,7 +65,9 @@ class Session:
     """See the module. `mem` in bytes, `geometry` a name of `machine.geometry.GEOMETRIES`.
 
     `tasks` are the tasks of the shown moment by pid; `cpu` is the CPU for the next command, None for the task's own;
-    `values` what `print` showed, `last` the last result of a call or of `print`; `context` how much is shown of a change."""
+    `values` what `print` showed, `last` the last result of a call or of `print`; `context` how much is shown of a change;
+    `granularity` what one `step` is; `stops` and `displays` belong to the commands about stopping; `failures` are the commands
+    that gave an errno or a signal, with their readings; `shown` are the results of all commands."""
 
     def __init__(
         self, *, mem: int = 64 << 20, geometry: str = "x86-64", cpus: int = 2, record: bool = True, lru_batch: bool = False
@@ -84,11 +88,19 @@ class Session:
         self.values: list[Any] = []
         self.last: Any = None
         self.depth = 0
+        self.granularity = "event"
+        self.stops: list[Any] = []
+        self.displays: dict[int, Any] = {}
+        self.failures: list[tuple[Record, Any]] = []
+        self.shown: list[Any] = []
         self.cpu: int | None = None
         self._names: list[tuple[int, str, int]] = []
         self._used: list[tuple[int, int]] = [(0, INIT)]
         self._homes: list[tuple[int, int, int]] = []
         self._first = 0
+        self.verifying = False
+        self.planted = ""
+        """The name of the mutant that makes this kernel a wrong one, or empty."""
 
     # ---------------------------------------------------------------------------------------------- moments
 
@@ -196,6 +208,30 @@ class Session:
         self.journal.catch_up()
         self.timeline.records += [*used, Record(text, first, self.end, self.current_pid)]
 
+    @contextmanager
+    def beside(self, event: int) -> Iterator[Journal]:
+        """A block in which the state is the one after `event` and changes go to a journal of their own, the one that is given;
+        at the end all of it is undone and forgotten, and this moment is shown again."""
+        before, journal = self.now, self.journal
+        self.goto(event)
+        kept = {name: getattr(self, name) for name in _KNOWLEDGE}
+        scratch = Journal()
+        try:
+            self.kernel.journal = scratch
+            self.kernel.activate()
+            self._names = [(0, name, pid) for at, name, pid in self._names if at <= event]
+            self._used = [(0, pid) for at, pid in self._used if at <= event]
+            self._homes = [(0, pid, cpu) for at, pid, cpu in self._homes if at <= event]
+            self._first, self.stops, self.notes, self.marks, self.values = 0, [], [], {}, list(self.values)
+            yield scratch
+        finally:
+            scratch.catch_up()
+            scratch.seek(0)
+            self.kernel.journal = journal
+            for name, value in kept.items():
+                setattr(self, name, value)
+            self.goto(before)
+
     def _refuse_end_of_init(self) -> None:
         """Linux stops for good when init ends; here the command that did it is taken back."""
         init = self.tasks.get(INIT)
@@ -235,6 +271,27 @@ class Session:
             f"{lost} later command{'s' * (lost != 1)}"
         )
 
+    def restart(self) -> None:
+        """Go back to the boot, on a new timeline without commands."""
+        self.goto(0)
+        if self.end:
+            self._branch()
+            self.notes.clear()
+
+    def begin_again(self, line: Timeline, records: list[Record]) -> None:
+        """Make `line` the current timeline, of which only `records`, up to this moment, have happened so far."""
+        line.records = list(records)
+        self.timeline = line
+        self.journal.truncate()
+        self._forget_after(self.now)
+
+    def leave_unfinished(self, records: list[Record]) -> None:
+        """What has happened since `begin_again` becomes a timeline of its own; the one begun again keeps its `records`."""
+        line, done = self.timeline, self.timeline.records
+        line.records = records
+        self.timeline = Timeline(len(self.timelines) + 1, line.number, self.end, done)
+        self.timelines.append(self.timeline)
+
     def _forget_after(self, event: int) -> None:
         """Drop names, uses and marks of moments that no longer exist."""
         self._names = [entry for entry in self._names if entry[0] <= event]
@@ -249,6 +306,12 @@ class Session:
         if current == (records[-1].current if records else INIT):
             return []
         return [Record(f"use @{current}", first, first, current)]
+
+    def plant(self, name: str, bodies: Mapping[FunctionType, CodeType]) -> None:
+        """Let the kernel run `bodies` from now on, which makes it the wrong kernel `name`; none of them: the right one."""
+        self.planted = name
+        self.kernel.bodies = bodies
+        self.kernel.activate()
 
     def state_hash(self) -> str:
         """SHA-256 of the canonical dump of all journalled state, in hex."""
@@ -350,7 +413,8 @@ class Session:
     def settings(self) -> dict[str, int | bool | None]:
         """The settings of the machine at this moment."""
         now = system_of(self.kernel).sysctl
-        return {"aslr": now.randomize_seed, "lru_batch": now.lru_batch, "fault_around": now.fault_around_bytes}
+        machine = {"aslr": now.randomize_seed, "lru_batch": now.lru_batch, "fault_around": now.fault_around_bytes}
+        return machine | {"fail": now.fail_alloc}
 
     def set(self, name: str, value: int | bool | None) -> None:
         """Change a setting; only inside `changing`."""
@@ -359,12 +423,25 @@ class Session:
             now.randomize_seed = value
         elif name == "lru_batch":
             now.lru_batch = bool(value)
+        elif name == "fail":
+            now.fail_alloc = int(value or 0)
         else:
             now.fault_around_bytes = int(value or 0)
 
     def load(self, path: str, data: bytes) -> None:
         """Put a file on disk, its pages cached and clean; only inside `changing`."""
         load_file(path, data)
+
+    def make_file(self, path: str, kind: str, data: bytes, size: int) -> None:
+        """Make a file of `size` bytes that begins with `data`, of kind "disk" or "tmpfs"; only inside `changing`."""
+        if kind == "disk":
+            load_file(path, data).i_size = size
+        else:
+            make_memory_file(path, data, size)
+
+    def files_made(self) -> int:
+        """How many files there are, nameless ones not counted."""
+        return len(system_of(self.kernel).files)
 
     def file_list(self) -> list[tuple[str, str, int, int]]:
         """Path, kind, size in bytes and cached pages of each file, sorted by path."""

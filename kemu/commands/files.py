@@ -1,4 +1,4 @@
-"""Commands about files: bring one in, list them."""
+"""Commands about the files inside kemu: bring one in, make one, list them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kemu.commands import kinds
-from kemu.commands.spec import CHANGE, command, keyword, one
+from kemu.commands.spec import CHANGE, command, flags, keyword, maybe, one
 from kemu.errors import UsageError
 from kemu.readings import FileList, FileRow, Text
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from kemu.session import Session
 
 LARGEST = 256 << 20
-"""Bytes of a file that `load` takes at most."""
+"""Bytes of a file that `load` and `mkfile` take at most."""
 
 
 @command(
     "load",
     arguments=(one("host", kinds.HOST_PATH),),
     options=(keyword("path", kinds.PATH, "as"),),
-    group="doing",
+    group="files",
     effect=CHANGE,
     host=True,
     summary="bring a file of the host into kemu",
@@ -52,8 +52,32 @@ def _content(host: str) -> bytes:
 
 
 @command(
+    "mkfile",
+    arguments=(one("path", kinds.PATH), one("size", kinds.SIZE), maybe("seed", kinds.EXIT_CODE)),
+    options=(flags("kind", ("disk", "tmpfs")), flags("form", ("sparse",))),
+    group="files",
+    effect=CHANGE,
+    summary="make a file inside kemu",
+    more="Page i is filled with the byte 0x10*(k+1)+i, where k counts the files made so far, or is SEED. On disk its pages are "
+    "cached and clean; with tmpfs it is memory. sparse: no page is there yet.",
+    examples=("mkfile /data 2p; ls", "mkfile /x 1p tmpfs; spawn app; mmap app 0x10000 1p rw file /x shared; read app 0x10000"),
+    linux="fallocate(1), dd(1)",
+)
+def mkfile(
+    session: Session, *, path: str, size: int, seed: int | None, kind: tuple[str, ...], form: tuple[str, ...]
+) -> Text:
+    """Make a file with bytes that are easily told apart."""
+    if size > LARGEST:
+        raise UsageError(f"size: {size:#x} bytes are too many for a file", hint=f"at most {LARGEST:#x}")
+    number = session.files_made() if seed is None else seed
+    data = b"" if form else b"".join(bytes([0x10 * (number + 1) + page & 0xFF]) * 4096 for page in range((size + 4095) // 4096))
+    session.make_file(path, kind[-1] if kind else "disk", data[:size], size)
+    return Text((f"{path}: {size} bytes",))
+
+
+@command(
     "ls",
-    group="looking",
+    group="files",
     summary="the files inside kemu",
     examples=("ls", "spawn app; mmap app 1p rw shared; ls"),
     linux="ls(1)",

@@ -50,14 +50,14 @@ def overview() -> list[str]:
     """One screen: all commands by group, and the topics."""
     from textwrap import wrap
 
+    rows = {group: [name for name, entry in table.TABLE.items() if entry.group == group] for group in table.GROUPS}
+    rows["also"] = [f"{alias}={name}" for alias, name in table.ALIASES.items()]
+    rows["topics"] = list(TOPICS)
     lines: list[str] = []
-    for group, title in table.GROUPS.items():
-        words = " ".join(name for name, entry in table.TABLE.items() if entry.group == group)
-        lines += [f"{title}:", *(f"  {line}" for line in wrap(words, 74))]
-    other = " ".join(f"{alias}={name}" for alias, name in table.ALIASES.items())
-    lines += ["other words:", *(f"  {line}" for line in wrap(other, 74))]
-    lines += [f"topics: {' '.join(TOPICS)}", "", "help WORD tells more; several commands on a line are separated by ';'"]
-    return lines
+    for label, words in rows.items():
+        lines += wrap(" ".join([f"{label:_<7}", *words]), 79, subsequent_indent=" " * 8, break_on_hyphens=False)
+    lines = [line.replace("_", " ", line[:7].count("_")) if line[0] != " " else line for line in lines]
+    return [*lines, "", "help WORD tells more; several commands on a line are separated by ';'"]
 
 
 def page(made: Command) -> list[str]:
@@ -116,23 +116,40 @@ def print_(session: Session, expression: Expression) -> Value | Text:
 
 
 _SWITCH = {"on": True, "off": False}
+SETTINGS = ("aslr", "lru_batch", "fault_around", "granularity", "verify", "fail")
+GRANULARITIES = ("event", "function", "command")
 
 
 @command(
     "set",
-    arguments=(one("setting", kinds.WordKind("SETTING", ("aslr", "lru_batch", "fault_around"))), one("value", kinds.ANY)),
+    arguments=(one("setting", kinds.WordKind("SETTING", SETTINGS)), one("value", kinds.ANY), maybe("number", kinds.ANY)),
     group="shell",
     effect=CHANGE,
     summary="change a setting of the machine",
     more="aslr SEED places new programs at random, the same for the same seed, until aslr off. lru_batch on keeps new pages "
     "in the per-CPU batches of the LRU, which hold a reference each, as Linux does. fault_around SIZE is how much of a file "
-    "one fault maps.",
-    examples=("set lru_batch on", "set aslr 7; spawn app"),
+    "one fault maps. granularity event, function or command is how far step and back go. "
+    "verify on checks the invariants after every command. fail alloc N lets the N-th allocation of a frame from now on fail.",
+    examples=(
+        "set lru_batch on",
+        "set aslr 7; spawn app",
+        "spawn app; set granularity function; back 3",
+        "spawn app; set fail alloc 2; fork app",
+    ),
+    session_words=("granularity", "verify"),
     linux="/proc/sys/kernel/randomize_va_space",
 )
-def set_(session: Session, setting: str, value: str) -> Text:
+def set_(session: Session, setting: str, value: str, number: str | None) -> Text:
     """Change one setting; it is part of the machine's state, so going back takes it back."""
     new: int | bool | None
+    if setting == "fail":
+        return _set_fail(session, value, number)
+    if number is not None:
+        raise UsageError(f"set: unexpected '{number[:40]}' behind the value")
+    if setting == "verify":
+        return _set_verify(session, value)
+    if setting == "granularity":
+        return _set_granularity(session, value)
     if setting == "aslr":
         new = None if value == "off" else _plain_number(value, 2**63, "a seed or off")
     elif setting == "lru_batch":
@@ -144,6 +161,28 @@ def set_(session: Session, setting: str, value: str) -> Text:
         new = max(4096, 1 << max(size.bit_length() - 1, 0))
     session.set(setting, new)
     return Text((f"{setting}: {settings(session)[setting]}",))
+
+
+def _set_verify(session: Session, value: str) -> Text:
+    if value not in _SWITCH:
+        raise UsageError(f"verify: expected on or off, got '{value[:40]}'")
+    session.verifying = _SWITCH[value]
+    return Text((f"verify: {value}",))
+
+
+def _set_fail(session: Session, what: str, number: str | None) -> Text:
+    """Fault injection: the N-th allocation fails; 0 or off takes it back."""
+    if what not in ("alloc", "off") or (what == "alloc") != (number is not None):
+        raise UsageError("fail: expected alloc and a number, or off", hint="set fail alloc 3: the third frame is refused")
+    session.set("fail", _plain_number(number or "0", 1 << 31, "a number of allocations"))
+    return Text((f"fail: {settings(session)['fail']}",))
+
+
+def _set_granularity(session: Session, value: str) -> Text:
+    if value not in GRANULARITIES:
+        raise UsageError(f"granularity: expected event, function or command, got '{value[:40]}'")
+    session.granularity = value
+    return Text((f"granularity: {value}",))
 
 
 def _plain_number(text: str, high: int, what: str) -> int:
@@ -160,7 +199,9 @@ def _plain_number(text: str, high: int, what: str) -> int:
 
 def settings(session: Session) -> dict[str, str]:
     """The settings as text."""
-    return {name: _switch_text(value) for name, value in session.settings().items()}
+    machine = {name: _switch_text(value) for name, value in session.settings().items()}
+    mine = {"granularity": session.granularity, "verify": _switch_text(session.verifying)}
+    return machine | mine | {"fail": f"alloc {machine['fail']}" if machine["fail"] != "0" else "off"}
 
 
 def _switch_text(value: int | bool | None) -> str:
@@ -171,7 +212,7 @@ def _switch_text(value: int | bool | None) -> str:
 
 @command(
     "show",
-    arguments=(maybe("setting", kinds.WordKind("SETTING", ("aslr", "lru_batch", "fault_around"))),),
+    arguments=(maybe("setting", kinds.WordKind("SETTING", SETTINGS)),),
     group="shell",
     summary="the settings",
     examples=("show", "show aslr"),

@@ -183,20 +183,23 @@ class WordKind:
         return [(word, self.name) for word in self.words]
 
 
-class SignalKind(WordKind):
-    """A signal: SEGV, SIGSEGV or 11."""
+class NumberedKind(WordKind):
+    """A word that stands for a number, or a number within `bounds` (both included) in its place."""
 
-    def __init__(self) -> None:
-        super().__init__("SIGNAL", uapi.SIGNALS, "a signal such as SEGV, SIGSEGV or 11", fold=True)
+    def __init__(
+        self, name: str, words: Mapping[str, int], what: str, bounds: tuple[int, int], fold: bool = False
+    ) -> None:
+        super().__init__(name, words, what, fold)
+        self.low, self.high = bounds
 
     def fits(self, token: Token, session: Session, known: bool) -> bool:
-        """A name of a signal, or a number."""
+        """A word of the set, or an expression."""
         return super().fits(token, session, known) or is_expression(token)
 
     def convert(self, token: Token, line: Line, session: Session) -> int:
-        """The signal's number, 0..64 (0 only asks whether the target exists)."""
+        """The number."""
         if is_expression(token):
-            return NumberKind(self.name, self.what, 0, 64).convert(token, line, session)
+            return NumberKind(self.name, self.what, self.low, self.high).convert(token, line, session)
         number: int = super().convert(token, line, session)
         return number
 
@@ -454,6 +457,7 @@ class CommandNameKind:
 
 
 _U64 = 2**64 - 1
+_S32 = (-(2**31), 2**31 - 1)
 TASK = TaskKind()
 NAME = NameKind()
 NEW_TASK = NewTaskKind()
@@ -465,7 +469,13 @@ EXIT_CODE = NumberKind("CODE", "a number from 0 to 255", 0, 255)
 FRAME = NumberKind("PFN", "a frame number", 0, 2**40)
 CPU = NumberKind("CPU", "the number of a CPU", 0, 4096)
 PROT = ProtKind()
-SIGNAL = SignalKind()
+SIGNAL = NumberedKind("SIGNAL", uapi.SIGNALS, "a signal such as SEGV, SIGSEGV or 11", (0, 64), fold=True)
+ADVICE = NumberedKind("ADVICE", uapi.MADVISE, "advice such as dontneed, or its number", _S32)
+FILE_ADVICE = NumberedKind("ADVICE", uapi.FADVISE, "advice such as dontneed, or its number", _S32)
+RESOURCE = NumberedKind("RESOURCE", uapi.RLIMITS, "a resource such as as, data, stack, memlock", (0, 2**31 - 1))
+LIMIT = NumberedKind("LIMIT", {"unlimited": uapi.RLIM_INFINITY}, "a number, a size, or unlimited", (0, _U64))
+FD = NumberKind("FD", "the number of an open file", *_S32)
+OFFSET = NumberKind("OFFSET", "a place in a file, in bytes or pages", -(2**63), 2**63 - 1, "write 3p for three pages")
 DATA = DataKind()
 MOMENT = MomentKind()
 EXPR = ExpressionKind()

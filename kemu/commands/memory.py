@@ -21,30 +21,58 @@ _NO_FD = -1
 @command(
     "mmap",
     arguments=(TASK, maybe("addr", kinds.ADDRESS), one("length", kinds.SIZE), one("prot", kinds.PROT)),
-    options=(flags("flags", uapi.MMAP_FLAGS), keyword("file", kinds.FILE_PART)),
-    group="doing",
+    options=(
+        flags("flags", uapi.MMAP_FLAGS),
+        keyword("file", kinds.FILE_PART),
+        keyword("fd", kinds.FD),
+        keyword("offset", kinds.OFFSET),
+    ),
+    group="memory",
     effect=CHANGE,
     summary="map memory or a file",
     more="Private anonymous memory unless shared or file says otherwise. Without an address the kernel looks for a place, "
-    "from the top down; an address is a hint unless fixed. file PATH@1p maps from page 1 of the file on.",
+    "from the top down; an address is a hint unless fixed. file PATH@1p maps from page 1 of the file on; fd 3 offset 1p does "
+    "the same with an open file.",
     examples=("spawn app; mmap app 0x10000 4p rw", "spawn app; mmap app 1M r shared; mmap 4p rw populate"),
     linux="mmap(2)",
 )
 def mmap(
-    session: Session, *, task: Task, addr: int | None, length: int, prot: int, flags: tuple[int, ...], file: FilePart | None
+    session: Session,
+    *,
+    task: Task,
+    addr: int | None,
+    length: int,
+    prot: int,
+    flags: tuple[int, ...],
+    file: FilePart | None,
+    fd: int | None,
+    offset: int | None,
 ) -> Outcome:
     """Map memory."""
+    bits = _bits(flags)
+    if file is not None:
+        return _map_file(session, task, (addr or 0, length, prot, bits), file)
+    if fd is None:
+        bits |= uapi.MAP_ANONYMOUS
+    at = _NO_FD if fd is None else fd
+    return call(session, task, "mmap", addr or 0, length, prot, bits, at, offset or 0, is_address=True)
+
+
+def _bits(flags: tuple[int, ...]) -> int:
+    """MAP_* bits; private unless the flags say otherwise."""
     bits = 0
     for flag in flags:
         bits |= flag
-    if not bits & 0xF:
-        bits |= uapi.MAP_PRIVATE
-    if file is None:
-        return call(session, task, "mmap", addr or 0, length, prot, bits | uapi.MAP_ANONYMOUS, _NO_FD, 0, is_address=True)
+    return bits if bits & 0xF else bits | uapi.MAP_PRIVATE
+
+
+def _map_file(session: Session, task: Task, what: tuple[int, int, int, int], file: FilePart) -> Outcome:
+    """Open the file, map it (`what`: address, length, prot, flags), close it. What the first call that fails gave."""
+    _, _, prot, bits = what
     fd = call(session, task, "open", file.path, writable_mode(bits, prot))
     if fd.errno:
         return fd
-    mapped = call(session, task, "mmap", addr or 0, length, prot, bits, fd.value, file.offset, is_address=True)
+    mapped = call(session, task, "mmap", *what, fd.value, file.offset, is_address=True)
     call(session, task, "close", fd.value)
     return mapped
 
@@ -57,7 +85,7 @@ def writable_mode(bits: int, prot: int) -> int:
 @command(
     "munmap",
     arguments=(TASK, one("addr", kinds.ADDRESS), one("length", kinds.SIZE)),
-    group="doing",
+    group="memory",
     effect=CHANGE,
     summary="take a mapping away",
     examples=(_START + "munmap app 0x11000 1p", _START + "munmap app 0x10000 4p; maps app"),
@@ -71,7 +99,7 @@ def munmap(session: Session, task: Task, addr: int, length: int) -> Outcome:
 @command(
     "mprotect",
     arguments=(TASK, one("addr", kinds.ADDRESS), one("length", kinds.SIZE), one("prot", kinds.PROT)),
-    group="doing",
+    group="memory",
     effect=CHANGE,
     summary="change what may be done with memory",
     examples=(_START + "mprotect app 0x11000 1p r", _START + "mprotect app 0x10000 4p none; maps app"),
@@ -85,7 +113,7 @@ def mprotect(session: Session, task: Task, addr: int, length: int, prot: int) ->
 @command(
     "brk",
     arguments=(TASK, maybe("addr", kinds.ADDRESS, 0)),
-    group="doing",
+    group="memory",
     effect=CHANGE,
     summary="move the end of the heap",
     more="Gives the end of the heap behind the call; without an address it only asks. The raw call never fails: where it "

@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING
 
 from kemu import readings
 from kemu.commands import kinds
-from kemu.commands.spec import FREE, Argument, command, flags, maybe, one
+from kemu.commands.spec import FREE, Argument, command, flags, keyword, maybe, one, rest
+from kemu.commands.standing import moment, search
 from kemu.errors import UsageError
 
 if TYPE_CHECKING:
+    from kemu.commands.expr import Expression
     from kemu.session import Session
 
 RANGE: tuple[Argument, ...] = (maybe("first", kinds.MOMENT), maybe("last", kinds.MOMENT))
@@ -38,7 +40,7 @@ def trace(session: Session, first: int | None, last: int | None, detail: tuple[s
     """The events of the range."""
     from kemu.observe.events import events
 
-    first, last = _range(session, first, last)
+    first, last = range_of(session, first, last)
     with session.traveling():
         return events(session.kernel, first, last, session.name_of, low=bool(detail))
 
@@ -58,7 +60,7 @@ def calls(session: Session, first: int | None, last: int | None, detail: tuple[s
     """The calls of the range."""
     from kemu.observe import calls as tree
 
-    first, last = _range(session, first, last)
+    first, last = range_of(session, first, last)
     with session.traveling():
         return tree.calls(session.kernel, first, last, session.name_of, with_events=bool(detail))
 
@@ -66,23 +68,34 @@ def calls(session: Session, first: int | None, last: int | None, detail: tuple[s
 @command(
     "diff",
     arguments=RANGE,
-    options=(flags("detail", ("all",)),),
+    options=(flags("detail", ("all",)), keyword("timeline", kinds.COUNT)),
     group="time",
     effect=FREE,
     summary="what differs between two moments",
-    more=_RANGE_TEXT + " A value that changed and changed back is not shown.",
-    examples=(_START + "write app 0x10000 7; diff", "mark before; spawn app; diff before"),
+    more=_RANGE_TEXT + " A value that changed and changed back is not shown. timeline N compares the end of timeline N with the "
+    "end of this one, by what processes see: mappings, entries, counts of frames.",
+    examples=(
+        _START + "write app 0x10000 7; diff",
+        "mark before; spawn app; diff before",
+        "spawn app; goto 0; spawn other; diff timeline 1",
+    ),
 )
-def diff(session: Session, first: int | None, last: int | None, detail: tuple[str, ...]) -> readings.Difference:
-    """The net changes of the range."""
+def diff(
+    session: Session, first: int | None, last: int | None, detail: tuple[str, ...], timeline: int | None
+) -> readings.Difference | readings.TimelineDifference:
+    """The net changes of the range, or of another timeline to this one."""
+    if timeline is not None:
+        from kemu.commands.branches import compare
+
+        return compare(session, timeline)
     from kemu.observe.difference import diff as difference
 
-    first, last = _range(session, first, last, longest=None)
+    first, last = range_of(session, first, last, longest=None)
     with session.traveling():
         return difference(session.kernel, first, last, session.name_of, low=bool(detail))
 
 
-def _range(session: Session, first: int | None, last: int | None, longest: int | None = MOST_EVENTS) -> tuple[int, int]:
+def range_of(session: Session, first: int | None, last: int | None, longest: int | None = MOST_EVENTS) -> tuple[int, int]:
     """The two moments, in order. Raises UsageError for one that does not exist, or too many events."""
     if first is None:
         first, last = session.last_command()
@@ -102,7 +115,8 @@ def _range(session: Session, first: int | None, last: int | None, longest: int |
     group="time",
     effect=FREE,
     summary="go to the next event",
-    more="With a number, that many events further. An empty line repeats it.",
+    more="With a number, that many events further. After set granularity function to the next call or return, after set "
+    "granularity command to the end of the command. An empty line repeats it.",
     examples=(_START + "goto 0; step", _START + "goto 0; step 3"),
     linux="stepi of gdb(1)",
 )
@@ -110,28 +124,66 @@ def step(session: Session, count: int) -> readings.Moment:
     """Move towards the newest event."""
     if not session.past:
         raise UsageError(f"step: #{session.now} is the newest event", hint="back goes to the one before")
-    session.goto(min(session.now + count, session.end))
+    session.goto(min(_behind(session, count), session.end))
     return moment(session)
+
+
+def _behind(session: Session, count: int) -> int:
+    """The moment `count` steps behind this one."""
+    from kemu.observe.moves import next_border
+
+    target = session.now
+    if session.granularity == "event":
+        return target + count
+    for _ in range(count):
+        if session.granularity == "function":
+            target = next_border(session.journal, target)
+        else:
+            target = next((record.last for record in session.timeline.records if record.last > target), session.end)
+    return target
+
+
+_BACK_UNTIL = maybe("until", kinds.WordKind("UNTIL", ("until",), "until"))
 
 
 @command(
     "back",
     "reverse-step",
     "rs",
-    arguments=(maybe("count", kinds.COUNT, 1),),
+    arguments=(maybe("count", kinds.COUNT, 1), _BACK_UNTIL, rest("condition", kinds.EXPR, needed=False)),
     group="time",
     effect=FREE,
     summary="go to the event before",
-    more="With a number, that many events back. An empty line repeats it.",
-    examples=(_START + "back", _START + "back 3"),
+    more="With a number, that many events back; with until EXPR to the last moment at which the expression is true. What one "
+    "step is, set granularity says. An empty line repeats it.",
+    examples=(_START + "back", _START + "back 3", _START + "write app 0x10000 7; back until app.rss == 0"),
     linux="reverse-stepi of gdb(1)",
 )
-def back(session: Session, count: int) -> readings.Moment:
+def back(session: Session, count: int, until: str | None, condition: Expression | None) -> readings.Moment:
     """Move towards the boot."""
     if session.now == 0:
         raise UsageError("back: #0 is the boot; nothing lies before it", hint="step goes on")
-    session.goto(max(session.now - count, 0))
+    if (until is None) is not (condition is None):
+        raise UsageError("back: expected a number, or until and a condition", hint="for example: back until app.rss == 0")
+    if condition is not None:
+        return search(session, condition, range(session.now - 1, -1, -1))
+    session.goto(max(_before(session, count), 0))
     return moment(session)
+
+
+def _before(session: Session, count: int) -> int:
+    """The moment `count` steps before this one."""
+    from kemu.observe.moves import border_before
+
+    target = session.now
+    if session.granularity == "event":
+        return target - count
+    for _ in range(count):
+        if session.granularity == "function":
+            target = border_before(session.journal, target)
+        else:
+            target = max((record.first for record in session.timeline.records if record.first < target), default=0)
+    return target
 
 
 @command(
@@ -163,20 +215,3 @@ def mark(session: Session, name: str) -> readings.Moment:
         raise UsageError(f"name: '{name}' has a meaning of its own", hint="choose another name")
     session.mark(name)
     return moment(session)
-
-
-def moment(session: Session) -> readings.Moment:
-    """Where the session stands."""
-    from kemu.observe.events import one_event
-
-    now = session.now
-    inside = session.command_at(now)
-    event = None
-    if now:
-        with session.traveling():
-            event = one_event(session.kernel, now, session.name_of)
-    name = next((name for name, marked in reversed(session.marks.items()) if marked == now), "")
-    return readings.Moment(
-        now=now, end=session.end, timeline=session.timeline.number, mark=name, inside=inside.text if inside else "", event=event
-    )
-

@@ -57,10 +57,12 @@ class Result:
 
 @attrs.frozen
 class Shown:
-    """What a command returns where its reading can be drawn in more than one way; `form` "proc" is the kernel's text."""
+    """What a command returns where its reading can be drawn in more than one way; `form` "proc" is the kernel's text,
+    or where the reading says that something is not satisfied: `status`."""
 
     reading: Any
     form: str = ""
+    status: int = attrs.field(default=OK, kw_only=True)
 
 
 @attrs.frozen

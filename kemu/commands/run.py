@@ -15,13 +15,18 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from kemu.commands import spec, table
-from kemu.commands.result import FAILED, OK, Complaint, Result, Shown
+from kemu.commands.result import FAILED, OK, UNSATISFIED, Complaint, Result, Shown
+from kemu.commands.stops import stop_after
 from kemu.commands.tokens import Line, split
 from kemu.errors import HostUnavailable, UsageError
-from kemu.readings import Outcome, Value
+from kemu.readings import Outcome, Text, Value
 
 if TYPE_CHECKING:
     from kemu.session import Session
+
+
+MOST_SHOWN = 10_000
+"""Results that are kept for `transcript`."""
 
 
 def run(session: Session, text: str, *, keep_going: bool = False) -> list[Result]:
@@ -38,6 +43,9 @@ def each(session: Session, text: str, *, keep_going: bool = False) -> Iterator[R
         return
     for line in lines:
         results = run_line(session, line)
+        if not session.depth:
+            session.shown += results[:MOST_SHOWN]
+            del session.shown[:-MOST_SHOWN]
         yield from results
         if results and not results[-1].ok and not keep_going:
             return
@@ -47,11 +55,27 @@ def run_line(session: Session, line: Line) -> list[Result]:
     """Run one command; several results where it stands for several (a file of commands)."""
     try:
         line = expanded(session, line)
+        if line.tokens[-1].text == PY and len(line.tokens) > 1:
+            return [Result(line.source, python_call(line), first=session.now, last=session.now, now=session.now)]
         return execute(session, line, line.source)
     except UsageError as error:
         return [_failed(session, line.source, _placed(error, line), line.tokens[0].column)]
     except HostUnavailable as error:
         return [_failed(session, line.source, _placed(UsageError(str(error)), line), line.tokens[0].column)]
+
+
+PY = "--py"
+"""Behind any command: show how a program says the same."""
+
+
+def python_call(line: Line) -> Text:
+    """The call of `kemu.Session` that does what the command does."""
+    made = table.find(line.tokens[0].text)
+    if made is None:
+        raise table.unknown(line.tokens[0].text)
+    text = line.source[: -len(PY)].rstrip()
+    method = "reading" if made.effect == spec.LOOK else "run"
+    return Text(("from kemu import Session", "kemu = Session()", f"kemu.{method}({text!r})"))
 
 
 def expanded(session: Session, line: Line) -> Line:
@@ -73,7 +97,7 @@ def execute(session: Session, line: Line, text: str) -> list[Result]:
         error = table.unknown(first_word.text)
         raise UsageError(error.what, text=line.text, column=first_word.column, length=len(first_word.text), hint=error.hint)
     values = arguments(session, made, line)
-    if made.effect == spec.CHANGE:
+    if made.effect == spec.CHANGE and not made.is_about_session(values):
         return [_change(session, made, values, text)]
     if made.effect == spec.LOOK:
         with session.looking():
@@ -112,17 +136,35 @@ def _change(session: Session, made: spec.Command, values: dict[str, Any], text: 
     with session.changing(text):
         first = session.end
         reading = made.function(session, **values)
-    return _result(session, text, reading, first)
+    last = session.now
+    if getattr(reading, "errno", 0) or getattr(reading, "signal", None):
+        session.failures.append((session.timeline.records[-1], reading))
+    if session.stops:
+        stop_after(session, first)
+    result = _result(session, text, reading, first, last)
+    return verified(session, result) if session.verifying else result
 
 
-def _result(session: Session, text: str, reading: Any, first: int) -> Result:
-    form = ""
+def verified(session: Session, result: Result) -> Result:
+    """The result of a changing command with what it broke, for `set verify on`: the first violations as notes, and the status."""
+    from kemu.invariants import check
+
+    found = check(session.kernel, session.name_of, quiescent=session.boundary(session.now))
+    if not found:
+        return result
+    lines = [f"broken: {violation.invariant}: {violation}" for violation in found[:3]]
+    more = [f"and {len(found) - 3} more: verify"] if len(found) > 3 else []
+    return attrs.evolve(result, notes=(*result.notes, *lines, *more), status=UNSATISFIED)
+
+
+def _result(session: Session, text: str, reading: Any, first: int, last: int | None = None) -> Result:
+    form, status = "", OK
     if isinstance(reading, Shown):
-        reading, form = reading.reading, reading.form
+        reading, form, status = reading.reading, reading.form, reading.status
     if isinstance(reading, (Outcome, Value)):
         session.last = reading.value
     now = session.now
-    return Result(text, reading, form, OK, first, now, now, _notes(session))
+    return Result(text, reading, form, status, first, now if last is None else last, now, _notes(session))
 
 
 def _notes(session: Session) -> tuple[str, ...]:

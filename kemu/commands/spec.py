@@ -141,6 +141,11 @@ class Command:
     linux: str
     effect: str
     host: bool
+    session_words: frozenset[str] = frozenset()
+
+    def is_about_session(self, values: Mapping[str, Any]) -> bool:
+        """Does the command, for all that it may change the machine, with these arguments only set what is the session's?"""
+        return not self.session_words.isdisjoint(value for value in values.values() if isinstance(value, str))
 
     @property
     def name(self) -> str:
@@ -172,11 +177,14 @@ def command(
     linux: str = "",
     effect: str = LOOK,
     host: bool = False,
+    session_words: Iterable[str] = (),
 ) -> Callable[[Callable[..., Any]], Command]:
-    """Declare a command; `host`: it touches files of the host."""
+    """Declare a command; `host`: it touches files of the host; `session_words`: see `Command.is_about_session`."""
 
     def declare(function: Callable[..., Any]) -> Command:
-        made = Command(words, function, arguments, options, group, summary, more, examples, linux, effect, host)
+        made = Command(
+            words, function, arguments, options, group, summary, more, examples, linux, effect, host, frozenset(session_words)
+        )
         for word in words:
             REGISTRY[word] = made
         return made

@@ -34,8 +34,14 @@ Every change of the machine is an event with a number; the prompt shows the
 newest one.
 
   step, back          one event forwards or backwards; an empty line repeats
+  next, finish        over the calls of this kernel function, out of it;
+                      reverse-next, reverse-finish the same backwards
   goto 12, goto NAME  any moment; mark NAME gives the present one a name
+  break, watch, catch stop at a function, a change, a fault or signal;
+                      continue and reverse-continue go on to the next stop
   trace, calls, diff  what happened in the last command
+  why, history        who made an entry, a count or a mapping what it is
+  undo, switch        before the last command; over to another timeline
 
 In the past everything can be looked at. A change is possible between two
 commands, and starts a new timeline.

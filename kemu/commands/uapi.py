@@ -1,7 +1,7 @@
 """Numbers of the system-call interface, by the words that the shell uses for them (Linux's names in lower case).
 
-Sources: include/uapi/asm-generic/mman.h and mman-common.h, include/uapi/linux/sched.h, include/uapi/asm-generic/errno*.h,
-arch/x86/include/uapi/asm/signal.h, include/uapi/asm-generic/siginfo.h.
+Sources: include/uapi/asm-generic/mman.h, mman-common.h, resource.h, errno*.h, siginfo.h,
+include/uapi/linux/{sched,falloc,fadvise}.h, arch/x86/include/uapi/asm/signal.h.
 """
 
 from __future__ import annotations
@@ -50,6 +50,29 @@ CLONE_FLAGS = {
 }
 
 WAIT_FLAGS = {"nohang": 1}
+
+MREMAP_FLAGS = {"maymove": 1, "fixed": 2, "dontunmap": 4}
+MSYNC_FLAGS = {"async": 1, "invalidate": 2, "sync": 4}
+MLOCKALL_FLAGS = {"current": 1, "future": 2, "onfault": 4}
+MLOCK2_FLAGS = {"onfault": 1}
+OPEN_FLAGS = {"rdonly": 0, "wronly": 1, "rdwr": 2, "creat": 0o100}
+FALLOCATE_FLAGS = {
+    "keep_size": 1, "punch_hole": 2, "collapse_range": 8, "zero_range": 0x10, "insert_range": 0x20, "unshare_range": 0x40,
+}  # fmt: skip
+
+MADVISE = {
+    "normal": 0, "random": 1, "sequential": 2, "willneed": 3, "dontneed": 4, "free": 8, "remove": 9, "dontfork": 10,
+    "dofork": 11, "mergeable": 12, "unmergeable": 13, "hugepage": 14, "nohugepage": 15, "dontdump": 16, "dodump": 17,
+    "wipeonfork": 18, "keeponfork": 19, "cold": 20, "pageout": 21, "populate_read": 22, "populate_write": 23,
+    "dontneed_locked": 24, "collapse": 25, "hwpoison": 100, "soft_offline": 101, "guard_install": 102, "guard_remove": 103,
+}  # fmt: skip
+FADVISE = {"normal": 0, "random": 1, "sequential": 2, "willneed": 3, "dontneed": 4, "noreuse": 5}
+
+RLIMITS = {
+    "cpu": 0, "fsize": 1, "data": 2, "stack": 3, "core": 4, "rss": 5, "nproc": 6, "nofile": 7, "memlock": 8, "as": 9,
+    "locks": 10, "sigpending": 11, "msgqueue": 12, "nice": 13, "rtprio": 14, "rttime": 15,
+}  # fmt: skip
+RLIM_INFINITY = 2**64 - 1
 
 SIGNALS = {
     "HUP": 1, "INT": 2, "QUIT": 3, "ILL": 4, "TRAP": 5, "ABRT": 6, "BUS": 7, "FPE": 8, "KILL": 9, "USR1": 10, "SEGV": 11,

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from kemu.kernel import lists, sched_types
 from kemu.kernel import mm_types as mt
 from kemu.kernel.fork_row import Row
+from kemu.kernel.swapops import is_guard_pte_marker
 from kemu.kernel.system import system
 from kemu.machine.cpu import Cpu
 from kemu.machine.physmem import Frame
@@ -94,6 +95,11 @@ def value(who: Directory, field: Any, v: Any) -> str:
         return "none"
     if isinstance(v, bool) or not isinstance(v, int):
         return _object(who, v)
+    return number_text(field, v)
+
+
+def number_text(field: Any, v: int) -> str:
+    """A number: by its name, or in the base that suits the field."""
     if field in VALUE_NAMES:
         return VALUE_NAMES[field].get(v, hex(v))
     in_hex = field in HEX_FIELDS or str(field).startswith(HEX_PREFIXES)
@@ -236,7 +242,7 @@ def _table(who: Directory, e: Raw) -> Words:
         return _whole_frame(who, e)
     part = who.parts.get(id(e.obj)) or Part("other", e.obj.name)
     names = KEY_NAMES.get(e.obj.name)
-    key = names[e.field] if names is not None else str(e.field)
+    key = names[e.field] if names is not None and e.field < len(names) else str(e.field)
     return Words(part.kind, part.name, key, value(who, "", e.old), value(who, "", e.new))
 
 
@@ -270,6 +276,8 @@ def word_words(who: Directory, pfn: int, index: int, old: int, new: int) -> Word
 
 def entry_note(level: int, old: int, new: int) -> str:
     """What a change of an entry means: ``W cleared``, ``pfn 0x2 -> 0x4, W set``, ``pfn 0x2 unmapped``."""
+    if is_guard_pte_marker(old) or is_guard_pte_marker(new):
+        return "a guard page" if is_guard_pte_marker(new) else "no guard page any more"
     was, now = (system.geometry.entry_pfn(entry) for entry in (old, new))
     if not old:
         return f"pfn {now:#x} {entry_letters(system.bits, new)}"

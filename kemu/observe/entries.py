@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from kemu.kernel.pgtable import pte_none, pte_protnone, pte_special
+from kemu.kernel.swapops import is_guard_pte_marker
 from kemu.kernel.system import system
 from kemu.machine.mmu import is_leaf
 from kemu.observe.names import entry_bits, entry_letters
@@ -103,10 +104,12 @@ def user_end() -> int:
 
 
 def entry_kind(level: int, entry: int) -> str:
-    """none, table, page, huge, protnone; swap for any other entry that is not present."""
+    """none, table, page, huge, protnone, marker (a guard page); swap for any other entry that is not present."""
     bits = system.bits
     if pte_none(entry):
         return "none"
+    if is_guard_pte_marker(entry):
+        return "marker"
     if not entry & bits.present:
         return "protnone" if pte_protnone(entry) else "swap"
     if is_table(level, entry):
@@ -117,7 +120,7 @@ def entry_kind(level: int, entry: int) -> str:
 def read_entry(level: int, entry_pa: int, entry: int) -> EntryReading:
     """The entry ``entry`` at ``entry_pa`` in a table of ``level``."""
     kind = entry_kind(level, entry)
-    pfn = None if kind in ("none", "swap") else system.geometry.entry_pfn(entry)
+    pfn = None if kind in ("none", "swap", "marker") else system.geometry.entry_pfn(entry)
     return EntryReading(
         level=system.geometry.levels[level].name,
         index=entry_pa % 4096 // 8,
@@ -132,6 +135,8 @@ def read_entry(level: int, entry_pa: int, entry: int) -> EntryReading:
 
 
 def _note(kind: str, entry: int, pfn: int | None) -> str:
+    if kind == "marker":
+        return "guard page"
     if kind in ("page", "protnone") and pfn == system.zero_pfn:
         return "zero page"
     return "special" if kind == "page" and pte_special(entry) else ""

@@ -32,9 +32,12 @@ def events(kernel: Kernel, first: int, last: int, names: Names = None, *, low: b
         return EventList(first, last, shown, len(named) - len(shown))
 
 
-def one_event(kernel: Kernel, number: int, names: Names = None) -> EventReading:
-    """Event ``number``.  ``UsageError`` if there is none."""
-    return events(kernel, number - 1, number, names, low=True).events[0]
+def one_event(kernel: Kernel, number: int, names: Names = None, until: int = 0) -> EventReading:
+    """Event ``number``.  ``UsageError`` if there is none.  What the events up to ``until`` (the end of its command) link
+    together is known by name: the tables of a child that is not born yet."""
+    with travelling(kernel) as journal:
+        check_range(journal, number - 1, number)
+        return _named_events(journal, number - 1, number, names, until)[0]
 
 
 def check_range(journal: Journal, first: int, last: int) -> None:
@@ -52,8 +55,8 @@ def directory_at(journal: Journal, first: int, last: int, names: Names) -> Direc
     return who
 
 
-def _named_events(journal: Journal, first: int, last: int, names: Names) -> list[EventReading]:
-    who = directory_at(journal, first, last, names)
+def _named_events(journal: Journal, first: int, last: int, names: Names, until: int = 0) -> list[EventReading]:
+    who = directory_at(journal, first, max(last, until), names)
     stack = OpenFrames(journal, first)
     named = []
     for number in range(first + 1, last + 1):

@@ -15,6 +15,7 @@ from kemu.kernel.mm_types import address_space, mm_struct, page, vm_area_struct
 from kemu.kernel.rmap import PageAnonExclusive, folio_mapcount, folio_test_anon, page_vma_mapped, vma_address
 from kemu.kernel.sched_types import percpu
 from kemu.kernel.system import system
+from kemu.kernel.vdso import IMAGE_FRAME
 from kemu.machine import mmu
 from kemu.machine.mmu import Rights
 from kemu.machine.tlb import TlbEntry
@@ -130,7 +131,8 @@ def address_spaces() -> list[mm_struct]:
 
 def holders(found: page, state: str, names: Names) -> tuple[Holder, ...]:
     """All who hold a reference to the page, as far as they can be found."""
-    held = [_entry_holder(vma, address, names) for vma, address, mapped in candidates(found) if mapped]
+    mapped_at = [(vma, address) for vma, address, mapped in candidates(found) if mapped] or _vdso_places(found)
+    held = [_entry_holder(vma, address, names) for vma, address in mapped_at]
     mapping = found.mapping
     if isinstance(mapping, address_space) and mapping.i_pages.get(found.index) is found:
         held.append(Holder("page cache", name=_mapping_name(found)))
@@ -150,6 +152,17 @@ def _batches(cpu: percpu) -> tuple[tuple[str, tuple[page, ...]], ...]:
         ("lru_lazyfree", cpu.lru_lazyfree),
         ("mlock", tuple(folio for folio, _ in cpu.mlock_fbatch)),
     )
+
+
+def _vdso_places(found: page) -> list[tuple[vm_area_struct, int]]:
+    """(VMA, address) where a page of the vdso is mapped.  It is no page of a file: no reverse walk finds it."""
+    offset = (found.pfn - system.vdso_pfn - IMAGE_FRAME) * 4096
+    if not found.flags & flags.PG_reserved or found._mapcount < 0:
+        return []
+    spaces = {id(task.mm): task.mm for task in system.tasks.values() if task.mm is not None}
+    vmas = [vma for mm in spaces.values() for vma in mm.mm_mt if vma.vm_name == "[vdso]"]
+    places = [(vma, vma.vm_start + offset) for vma in vmas if 0 <= offset < vma.vm_end - vma.vm_start]
+    return [(vma, address) for vma, address in places if page_vma_mapped(vma.vm_mm, address, found)]
 
 
 def candidates(found: page) -> list[tuple[vm_area_struct, int, bool]]:

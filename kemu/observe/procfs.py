@@ -18,6 +18,7 @@ from kemu.kernel.mm_types import page, vm_area_struct
 from kemu.kernel.pgtable import pte_dirty, pte_pfn, pte_present, pte_special, pte_young
 from kemu.kernel.rmap import folio_mapcount, folio_test_anon
 from kemu.kernel.sched_types import task_struct
+from kemu.kernel.swapops import is_guard_pte_marker
 from kemu.kernel.system import system
 from kemu.observe.entries import Leaf, entry_kind, leaves, user_end
 from kemu.observe.look import looking
@@ -303,6 +304,7 @@ def statm(task: task_struct) -> StatmReading:
 # ---------------------------------------------------------------- pagemap
 
 PM_MMAP_EXCLUSIVE = 1 << 56
+PM_GUARD_REGION = 1 << 58
 PM_FILE = 1 << 61
 PM_SWAP = 1 << 62
 PM_PRESENT = 1 << 63
@@ -341,6 +343,8 @@ def pagemap(kernel: Kernel, task: task_struct, start: int, end: int, names: Name
 
 def _pagemap_page(leaf: Leaf) -> PagemapPage:
     """One page (pte_to_pagemap_entry); an entry that is not present is shown as swapped."""
+    if is_guard_pte_marker(leaf.entry):
+        return PagemapPage(leaf.va, PM_SWAP | PM_GUARD_REGION, "SG")
     if not pte_present(leaf.entry):
         return PagemapPage(leaf.va, PM_SWAP, "S")
     pfn, folio = pte_pfn(leaf.entry), vm_normal_page(leaf.entry)

@@ -5,6 +5,7 @@ It does in ten lines what attrs would do with generated code; with fifty classes
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar, NoReturn, Self, dataclass_transform
 
 Address = int
@@ -19,6 +20,8 @@ class Reading:
 
     _fields: ClassVar[dict[str, str]] = {}
     """Annotation by field, as text."""
+    drawn: ClassVar[Callable[[Any], dict[str, Any]] | None] = None
+    """How a notebook shows a reading, by MIME type; `kemu.api` sets it, since a reading draws nothing itself."""
 
     def __init_subclass__(cls) -> None:
         own = cls.__annotations__
@@ -54,3 +57,9 @@ class Reading:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in self.values().items())})"
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+        """For notebooks: the drawing of the shell as text, and the fields as JSON."""
+        drawn = Reading.drawn
+        found = drawn(self) if drawn is not None else {"text/plain": repr(self)}
+        return {kind: data for kind, data in found.items() if (not include or kind in include) and kind not in (exclude or ())}

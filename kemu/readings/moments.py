@@ -88,7 +88,7 @@ class Change(Reading):
 
 class Moment(Reading):
     """Where the experiment stands: event ``now`` of ``end``; ``mark``: a name of the moment or ""; ``event``: the last one
-    that happened."""
+    that happened; ``stops``: the breakpoints and their like that stopped here; ``shown``: what ``display`` shows."""
 
     now: int
     end: int
@@ -96,6 +96,93 @@ class Moment(Reading):
     mark: str = ""
     inside: str = ""
     event: EventReading | None = None
+    stops: tuple[str, ...] = ()
+    shown: tuple[str, ...] = ()
+
+
+class Why(Reading):
+    """What made a thing what it is: the ``events`` that wrote it, oldest first (``more``: how many older ones are left out);
+    the functions that were open at the newest, outermost first; the command at the root; the rule in one sentence; what
+    would have made it come out otherwise, or ""."""
+
+    thing: str
+    events: tuple[EventReading, ...]
+    more: int
+    calls: tuple[str, ...]
+    command: str
+    rule: str
+    advice: str = ""
+    place: str = ""
+
+
+class History(Reading):
+    """Every change of a thing, oldest first; ``more``: how many older ones are left out."""
+
+    thing: str
+    changes: tuple[HistoryValue, ...]
+    more: int
+
+
+class HistoryValue(Reading):
+    """One change of a value, as text."""
+
+    number: int
+    old: str
+    new: str
+    function: str
+    command: str
+
+
+class Cost(Reading):
+    """What the events ``first`` + 1 to ``last`` cost, and what the same would cost if fork copied at once."""
+
+    first: int
+    last: int
+    rows: tuple[CostRow, ...]
+    shared: int
+    copied: int
+
+
+class CostRow(Reading):
+    """One kind of cost: as it was, and with eager copying."""
+
+    what: str
+    now: int
+    eager: int
+
+
+class SubSteps(Reading):
+    """The entries of the whole-row event ``number``, one by one: its sub-steps ``number``.1, ``number``.2 ..., whose own
+    numbers count from 1."""
+
+    number: int
+    events: tuple[EventReading, ...]
+
+
+class TimelineRow(Reading):
+    """A timeline: it left timeline ``parent`` behind event ``branched`` (0: the first); how many commands it has, and its
+    last one."""
+
+    number: int
+    parent: int
+    branched: int
+    commands: int
+    newest: str
+    current: bool
+
+
+class Timelines(Reading):
+    """All timelines of the experiment."""
+
+    rows: tuple[TimelineRow, ...]
+
+
+class TimelineDifference(Reading):
+    """What differs between the ends of two timelines: ``old`` in timeline ``one``, ``new`` in ``other``."""
+
+    one: int
+    other: int
+    changes: tuple[FieldChange, ...]
 
 
 class Text(Reading):

@@ -133,3 +133,18 @@ class AccessOutcome(Reading):
     killed: bool = False
     blocked: bool = False
     effect: str = ""
+
+
+class DataOutcome(Outcome):
+    """What a call gave that moves bytes into memory: an Outcome, with the ``data`` that came to lie at ``address`` (as much
+    of it as is there to be seen)."""
+
+    address: Address = 0
+    data: bytes = b""
+
+
+class Residency(Outcome):
+    """What mincore gave: an Outcome, with one digit a page from ``start`` on: 1 in memory, 0 not."""
+
+    start: Address = 0
+    vector: str = ""

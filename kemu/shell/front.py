@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from kemu.shell.options import Options
 
 
-def front_end(options: Options) -> int:
-    """Run what the command line asks for; the exit code."""
+def front_end(options: Options, session: Session | None = None) -> int:
+    """Run what the command line asks for, on a new session unless one is given; the exit code."""
     _tame(sys.stdin)
-    session = Session(mem=options.mem, geometry=options.geometry, cpus=options.cpus)
+    session = session or Session(mem=options.mem, geometry=options.geometry, cpus=options.cpus)
     runner = Runner(options, session, make_output(options))
     try:
         _run_all(runner)

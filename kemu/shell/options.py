@@ -4,13 +4,15 @@ from __future__ import annotations
 
 
 class Options:
-    """The command line, read. `commands` of -c; `scripts` files of `run`; `subcommand` a word such as doctor, or empty."""
+    """The command line, read. `commands` of -c; `scripts` files of `run`; `subcommand` a word such as doctor, or empty;
+    `words` what stands behind a subcommand that reads its own."""
 
     def __init__(self) -> None:
         self.commands: list[str] = []
         self.scripts: list[str] = []
         self.running = False
         self.subcommand = ""
+        self.words: list[str] = []
         self.interactive = False
         self.keep_going = False
         self.json = False

@@ -23,7 +23,7 @@ from kemu.shell.prompt import prompt, toolbar
 if TYPE_CHECKING:
     from kemu.shell.plain import Runner
 
-REPEATED = frozenset({"step", "back", "next"})
+REPEATED = frozenset({"step", "back", "next", "reverse-next"})
 """Commands that an empty line repeats: those that only move."""
 
 COLOURS = {

@@ -34,15 +34,16 @@ CHANGES_SHOWN = 24
 
 def event(reading: EventReading, style: Style) -> str:
     """One event in one line, wrapped if it is long."""
-    return "\n".join(_event_lines(reading, 20, style))
+    return "\n".join(event_lines(reading, 20, style))
 
 
-def _event_lines(reading: EventReading, width: int, style: Style) -> list[str]:
+def event_lines(reading: EventReading, width: int, style: Style) -> list[str]:
+    """The lines of one event; ``width``: of the column of functions."""
     head = f"#{reading.number:<5} {reading.function:<{width}} "
-    return _hanging(head, reading.text, style)
+    return hanging(head, reading.text, style)
 
 
-def _hanging(head: str, text: str, style: Style) -> list[str]:
+def hanging(head: str, text: str, style: Style) -> list[str]:
     """``text`` behind ``head``, its further lines below its beginning."""
     room = max(style.width - len(head), 30)
     first, *rest = wrap(text, room, break_long_words=False, break_on_hyphens=False) or [""]
@@ -52,7 +53,7 @@ def _hanging(head: str, text: str, style: Style) -> list[str]:
 def events(reading: EventList, style: Style) -> str:
     """trace: the events of a range."""
     width = max((len(item.function) for item in reading.events), default=0)
-    lines = [line for item in reading.events for line in _event_lines(item, width, style)]
+    lines = [line for item in reading.events for line in event_lines(item, width, style)]
     if reading.hidden:
         lines.append(f"{plural(reading.hidden, 'event')} not shown: lists, locks, statistics, nothing new")
     return "\n".join(lines) or "no event"
@@ -69,7 +70,7 @@ def calls(reading: CallTree, style: Style) -> str:
 def _node(node: CallReading | EventReading, depth: int, style: Style, lines: list[str]) -> None:
     indent = "  " * depth
     if isinstance(node, EventReading):
-        lines.extend(_hanging(f"{f'#{node.number}':>13}  {indent}", node.text, style))
+        lines.extend(hanging(f"{f'#{node.number}':>13}  {indent}", node.text, style))
         return
     head = f"{_range(node):>13}  {indent}{node.function}()"
     if not node.children:
@@ -133,7 +134,7 @@ def _block_lines(block: tuple[FieldChange, ...], width: int, style: Style) -> li
         what = change.what if change is block[0] else ""
         note = f" ({change.note})" if change.note else ""
         text = f"{change.field} {change.old} -> {change.new}{note}".strip()
-        first, *rest = _hanging(f"{what:<{width}} * ", text, style)
+        first, *rest = hanging(f"{what:<{width}} * ", text, style)
         at = max(width, len(what)) + 1
         lines += [first[:at] + style.paint("*", "changed") + first[at + 1 :], *rest]
     return lines
@@ -156,7 +157,7 @@ def moment(reading: Moment, style: Style) -> str:
     where = f"#{r.now}" + (f" of {r.end}, past" if r.now < r.end else "")
     words = [where, f"timeline {r.timeline}" if r.timeline > 1 else "", f"mark {r.mark}" if r.mark else ""]
     line = ", ".join(word for word in words if word) + (f", inside '{r.inside}'" if r.inside else "")
-    return "\n".join([line, event(r.event, style)]) if r.event else line
+    return "\n".join([*r.stops, line, *([event(r.event, style)] if r.event else []), *r.shown])
 
 
 def text(reading: Text, _style: Style) -> str:

@@ -2,7 +2,20 @@
 
 from __future__ import annotations
 
-from kemu.readings import AccessOutcome, Outcome, ProcessList, RegsReading, TaskNode, TaskReading, TaskRow, TaskTree
+from itertools import groupby
+
+from kemu.readings import (
+    AccessOutcome,
+    DataOutcome,
+    Outcome,
+    ProcessList,
+    RegsReading,
+    Residency,
+    TaskNode,
+    TaskReading,
+    TaskRow,
+    TaskTree,
+)
 from kemu.views.style import Style, facts, plural, printable, table
 
 UNLIMITED = (1 << 64) - 1
@@ -118,6 +131,30 @@ def outcome(reading: Outcome, style: Style) -> str:
     return f"{r.call} -> {answer}" + (f": {r.why}" if r.why else "") + faults(r.minor, r.major)
 
 
+def data_outcome(reading: DataOutcome, style: Style) -> str:
+    """The answer, and below it the bytes that came."""
+    if not reading.data:
+        return outcome(reading, style)
+    return f"{outcome(reading, style)}\n  {reading.address:#x}: {_bytes(reading.data)}"
+
+
+def residency(reading: Residency, style: Style) -> str:
+    """mincore: the answer, and below it runs of pages that are in memory or not."""
+    lines = [outcome(reading, style)]
+    at = 0
+    for digit, run in groupby(reading.vector):
+        count = len(list(run))
+        start = reading.start + at * 4096
+        lines.append(f"  {start:#x}  {plural(count, 'page')} {'in memory' if digit == '1' else 'not in memory'}")
+        at += count
+    return "\n".join(lines)
+
+
+def _bytes(data: bytes) -> str:
+    """The first bytes, as digits and as characters."""
+    return f"{data[:32].hex(' ')}{' ...' if len(data) > 32 else ''}  {printable(data[:32])}"
+
+
 def faults(minor: int, major: int, effect: str = "") -> str:
     """``  (1 minor fault; copied: pfn 0x1 -> 0x2)``, or nothing."""
     counts = [plural(n, f"{kind} fault") for n, kind in ((minor, "minor"), (major, "major")) if n]
@@ -136,6 +173,6 @@ def access(reading: AccessOutcome, style: Style) -> str:
         return f"{head}: {style.paint(r.signal, 'error')} ({r.code}){where}{code}{end}" + faults(r.minor, r.major)
     if r.blocked:
         return f"{head}: blocked"
-    shown = f"{r.data[:32].hex(' ')}{' ...' if len(r.data) > 32 else ''}  {printable(r.data[:32])}" if r.data else "ok"
+    shown = _bytes(r.data) if r.data else "ok"
     number = f"  {int.from_bytes(r.data, 'little'):#x}" if len(r.data) in (2, 4, 8) else ""
     return f"{head}: {shown}{number}" + faults(r.minor, r.major, r.effect)

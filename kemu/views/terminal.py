@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from kemu import readings as r
-from kemu.views import memory, moments, spaces, tables, tasks
+from kemu.views import asking, conform, memory, moments, spaces, tables, tasks, trust
 from kemu.views.style import PLAIN, Style
 
 RENDERERS: dict[type[r.Reading], Callable[[Any, Style], str]] = {
@@ -14,35 +14,49 @@ RENDERERS: dict[type[r.Reading], Callable[[Any, Style], str]] = {
     r.AddressSpace: spaces.address_space,
     r.CallTree: moments.calls,
     r.Change: moments.change,
+    r.Conformance: conform.conformance,
+    r.DataOutcome: tasks.data_outcome,
+    r.Cost: asking.cost,
     r.Difference: moments.difference,
+    r.DifferenceRow: conform.difference_row,
     r.EventList: moments.events,
     r.EventReading: moments.event,
     r.FileList: memory.file_list,
     r.FrameReading: memory.frame,
     r.FreeReading: memory.free,
+    r.History: asking.history,
     r.LayoutReading: spaces.layout,
     r.MemoryDump: tables.dump,
     r.MemoryMap: memory.memory_map,
     r.MmReading: spaces.mm,
+    r.MutantList: trust.mutant_list,
+    r.MutantReading: trust.mutant,
     r.Moment: moments.moment,
     r.Outcome: tasks.outcome,
     r.PageTables: tables.page_tables,
     r.Pagemap: spaces.pagemap,
     r.ProcessList: tasks.process_list,
+    r.RealReading: conform.real,
     r.RegsReading: tasks.registers,
+    r.Residency: tasks.residency,
     r.RmapReading: memory.rmap,
     r.Smaps: spaces.smaps,
     r.SmapsRollup: spaces.smaps_rollup,
     r.StatReading: spaces.stat,
     r.StatmReading: spaces.statm,
     r.StatusReading: spaces.status,
+    r.SubSteps: asking.sub_steps,
     r.TaskReading: tasks.task,
     r.TaskTree: tasks.task_tree,
     r.Text: moments.text,
+    r.TimelineDifference: asking.timeline_difference,
+    r.Timelines: asking.timelines,
     r.TlbReading: tables.tlb,
     r.Translation: tables.translation,
     r.Value: moments.value,
+    r.VerifyReading: trust.verify,
     r.VmaDetail: spaces.vma_detail,
+    r.Why: asking.why,
 }
 
 

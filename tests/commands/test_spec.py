@@ -55,16 +55,22 @@ def error(text):
     return caught.value
 
 
+NO_FD = {"fd": None, "offset": None}
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("mmap app 0x10000 4p rw", {"task": 3, "addr": 0x10000, "length": 16384, "prot": 3, "flags": (), "file": None}),
-        ("mmap 4p rw", {"task": None, "addr": None, "length": 16384, "prot": 3, "flags": (), "file": None}),
-        ("mmap 0x10000 4p r-x", {"task": None, "addr": 0x10000, "length": 16384, "prot": 5, "flags": (), "file": None}),
+        ("mmap app 0x10000 4p rw",
+         {"task": 3, "addr": 0x10000, "length": 16384, "prot": 3, "flags": (), "file": None, **NO_FD}),
+        ("mmap 4p rw",
+         {"task": None, "addr": None, "length": 16384, "prot": 3, "flags": (), "file": None, **NO_FD}),
+        ("mmap 0x10000 4p r-x",
+         {"task": None, "addr": 0x10000, "length": 16384, "prot": 5, "flags": (), "file": None, **NO_FD}),
         ("mmap @3 1p none shared populate",
-         {"task": 3, "addr": None, "length": 4096, "prot": 0, "flags": (1, 0x8000), "file": None}),
+         {"task": 3, "addr": None, "length": 4096, "prot": 0, "flags": (1, 0x8000), "file": None, **NO_FD}),
         ("mmap app.2 2p r file /bin/tiny@1p shared",
-         {"task": 4, "addr": None, "length": 8192, "prot": 1, "flags": (1,), "file": ("/bin/tiny", 4096)}),
+         {"task": 4, "addr": None, "length": 8192, "prot": 1, "flags": (1,), "file": ("/bin/tiny", 4096), **NO_FD}),
         ("fork", {"task": None, "name": None}),
         ("fork as child", {"task": None, "name": "child"}),
         ("fork app as child", {"task": 3, "name": "child"}),

@@ -3,7 +3,8 @@
     python -m tests.shell.random_lines SEED COUNT | kemu run --keep-going -
 
 A line is *valid* when it follows the grammar; the machine may still refuse it. `run` and `load` read files that do not
-exist or are small; `quit` is left out, for it would end the run.
+exist or are small; `quit` is left out, for it would end the run, and `real`, for
+it asks the host's kernel.
 """
 
 from __future__ import annotations
@@ -15,10 +16,12 @@ from kemu.commands import kinds, table
 from kemu.commands.kinds import NumberKind, WordKind
 from kemu.commands.spec import Argument, Command
 
-LEFT_OUT = {"quit"}
+LEFT_OUT = {"quit", "real", "save", "transcript"}
 WEIGHTS = {
     **dict.fromkeys(["mmap", "munmap", "mprotect", "brk", "read", "write", "fetch", "fork", "use"], 9),
-    **dict.fromkeys(["vfork", "wait", "exit", "kill", "goto", "back", "step", "run", "load", "setcpu", "on"], 1),
+    **dict.fromkeys(
+        ["vfork", "wait", "exit", "kill", "goto", "back", "step", "run", "load", "setcpu", "on", "conform", "setrlimit"], 1
+    ),
 }
 """How often a command is drawn; 3 for the others. Those that end or stop tasks are rare, or nobody would be left."""
 NAMES = [*["app", "kid", "a"] * 6, "b", "worker", "init", "kthreadd", "app.2"]
@@ -99,6 +102,9 @@ _SAMPLES = {
     "FILE": ["/bin/a", "'/x y'", "/bin/a@1p", "./rel/a"],
     "HOSTFILE": ["/nonexistent", "./missing", "/dev/null", "."],
     "ARGS": TEXTS,
+    "FUNCTION": ["do_wp_page", "copy_mm", "exc_page_fault", "nosuch"],
+    "WHERE": ["do_wp_page", "pte", "_refcount", "nosuch"],
+    "FIELD": ["_refcount", "vm_flags", "total_vm", "state", "nosuch"],
     "WORD": ["fork", "mmap", "copy", "sizes", "zzz"],
 }
 

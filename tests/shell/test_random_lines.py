@@ -21,7 +21,7 @@ from tests.shell.random_lines import damaged, lines, valid
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_random_lines_run_without_a_traceback(seed):
+def test_random_lines_run_without_a_traceback(seed, tmp_path):
     text = "spawn app\nmmap app 0x10000 4p rw\n" + "\n".join(lines(seed, 400)) + "\nps\n"
     done = subprocess.run(
         [sys.executable, "-m", "kemu", "run", "--keep-going", "-"],
@@ -29,6 +29,7 @@ def test_random_lines_run_without_a_traceback(seed):
         capture_output=True,
         timeout=300,
         check=False,
+        cwd=tmp_path,
         env={**os.environ, "PYTHONUTF8": "1"},
     )
     errors = done.stderr.decode("utf-8", "replace")

@@ -1,0 +1,246 @@
+"""Commands that ask why: why, history, source."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from kemu import readings
+from kemu.commands import kinds
+from kemu.commands.spec import FREE, command, maybe, one
+from kemu.commands.suggest import did_you_mean
+from kemu.commands.timekinds import FUNCTION
+from kemu.errors import UsageError
+
+if TYPE_CHECKING:
+    from kemu.observe.why import Thing
+    from kemu.session import Session, Task
+
+THINGS = ("pte", "frame", "vma", "mm", "task", "tlb")
+MOST_WHY, MOST_HISTORY = 6, 200
+"""Events that an answer shows."""
+Written = tuple[int, Any, Any]
+"""An event that changed the thing, with the old and the new value."""
+PATIENCE = 100_000
+"""How many events before the newest one `why` looks for older ones; `history` looks through all."""
+BEGINNINGS = (None, 0, -1)
+"""An event that found this in the thing began its life; what was before is another story, which `history` tells."""
+
+_START = "spawn app; mmap app 0x10000 1p rw; write app 0x10000 7; fork app as kid; write kid 0x10000 8; "
+_FIELD = maybe("field", kinds.TextKind("FIELD", "a field of the structure (of tlb the number of a CPU)"))
+_ARGUMENTS = (maybe("task", kinds.TASK), maybe("at", kinds.NUMBER), _FIELD)
+_THING_TEXT = (
+    "pte TASK ADDRESS is the last entry on the way to the address; frame PFN [FIELD] a field of struct page (else "
+    "_refcount); vma TASK ADDRESS [FIELD] the mapping there, or that there is none; mm TASK FIELD a number of the address "
+    "space, such as MM_ANONPAGES or total_vm; task TASK [FIELD] (else state); tlb ADDRESS what CPU 0 remembers, tlb "
+    "ADDRESS 1 what CPU 1 does."
+)
+
+
+@command(
+    "why",
+    arguments=(one("what", kinds.WordKind("THING", (*THINGS, "signal", "errno", "last"))), *_ARGUMENTS),
+    group="ask",
+    effect=FREE,
+    summary="why something is as it is: the events, the function, the command, the rule",
+    more=_THING_TEXT + " signal and errno tell about the newest of those: the check that decided, and what would have made "
+    "the call succeed; last about the last command.",
+    examples=(_START + "why pte app 0x10000", _START + "why frame pfn(app,0x10000)", _START + "read app 0; why signal"),
+)
+def why(session: Session, what: str, task: Task, at: int | None, field: str | None) -> readings.Reading:
+    """The chain of events behind a thing, or the check behind a failure."""
+    if what in ("signal", "errno", "last"):
+        from kemu.commands.failures import why_failed
+
+        return why_failed(session, what)
+    thing = _thing(session, what, task, at, field or "")
+    return why_thing(session, what, thing)
+
+
+def why_thing(session: Session, what: str, thing: Thing) -> readings.Why:
+    """The answer about a thing."""
+    from kemu.observe.moves import open_names
+
+    found = _chain(session, thing)
+    if not found and thing.birth is not None:
+        return why_thing(session, what, thing.birth).replace(thing=f"{thing.text}: as it was made with")
+    if not found:
+        return readings.Why(thing.text, (), 0, (), "", "no event has written it: it is as it was at the boot")
+    shown = found[:MOST_WHY]
+    events = tuple(event_of(session, what, thing, change) for change in reversed(shown))
+    number, old, new = shown[0]
+    record = session.command_of(number)
+    return readings.Why(
+        thing=thing.text,
+        events=events,
+        more=len(found) - len(shown),
+        calls=open_names(session.journal, number),
+        command=record.text if record else "",
+        rule=_rule(events[-1], old, new),
+    )
+
+
+def _chain(session: Session, thing: Thing) -> list[Written]:
+    """The events of the answer, newest first: back to where the thing's present life began. What one command took away and
+    made anew goes on with what was before."""
+    found: list[Written] = []
+    began = None
+    for change in written(session, thing, PATIENCE):
+        if began is not None and session.command_of(change[0]) != began:
+            break
+        found.append(change)
+        if len(found) > MOST_WHY:
+            break
+        began = session.command_of(change[0]) if change[1] in BEGINNINGS else None
+    return found
+
+
+def written(session: Session, thing: Thing, patience: int | None = None) -> Iterator[Written]:
+    """(event, old, new) of the events up to this moment that changed the thing, newest first."""
+    from kemu.observe.why import writers
+
+    for number, before, after in writers(session.journal, thing, session.now, patience):
+        old, new = before, after
+        if thing.value is not None:
+            with session.traveling():
+                session.goto(number - 1)
+                old = thing.value()
+                session.goto(number)
+                new = thing.value()
+        if old is not new:
+            yield number, old, new
+
+
+def event_of(session: Session, kind: str, thing: Thing, change: Written) -> readings.EventReading:
+    """The event in words: of a number what it did to just this thing, of anything else as `trace` has it."""
+    from kemu.observe.events import one_event
+
+    number, old, new = change
+    if type(old) is int and type(new) is int and not thing.text.endswith(" flags"):
+        return _of_number(session, kind, thing, change)
+    record = session.command_of(number)
+    with session.traveling():
+        event = one_event(session.kernel, number, session.name_of, record.last if record else number)
+    return event.replace(what=thing.text, field="", old=_text(old), new=_text(new)) if event.kind == "row" else event
+
+
+def _of_number(session: Session, kind: str, thing: Thing, change: Written) -> readings.EventReading:
+    """The event without asking whose other objects are: quick, wherever in the past it lies."""
+    from kemu.observe.describe import entry_note
+    from kemu.observe.moves import function_of
+
+    number, old, new = change
+    what, field = (thing.text, "") if thing.level >= 0 else tuple(thing.text.rsplit(" ", 1))
+    texts = (_text(old), _text(new)) if thing.level >= 0 else (_plain(field, old), _plain(field, new))
+    note = entry_note(thing.level, old, new) if thing.level >= 0 else ""
+    name, path = function_of(session.journal, number)
+    return readings.EventReading(number, kind, what, field, *texts, note, name, path)
+
+
+def _plain(field: str, value: int) -> str:
+    """A number in the base that suits the field."""
+    from kemu.observe.describe import number_text
+
+    return number_text(field, value)
+
+
+def _text(value: Any) -> str:
+    return hex(value) if isinstance(value, int) else str(value)
+
+
+def _rule(event: readings.EventReading, old: Any, new: Any) -> str:
+    """The sentence of the table, or at least the function's own first line."""
+    from kemu.observe.moves import functions
+    from kemu.observe.rules import rule_for
+
+    how = "gone" if not new else "made" if not old else "changed"
+    field = event.what.split()[0] if event.kind == "pte" else event.field
+    found = rule_for(event.kind, field, event.function, how)
+    if found or not event.function:
+        return found
+    doc = next((function.doc for function in functions() if function.name == event.function), "")
+    return f"{event.function}: {' '.join(doc.split(chr(10) * 2)[0].split())}"
+
+
+def _thing(session: Session, what: str, task: Task, at: int | None, field: str) -> Thing:
+    """What the words mean. Raises UsageError for a thing that is not there."""
+    from kemu.observe import why as things
+
+    session.kernel.activate()
+    name = session.name_of(task.pid)
+    if field and what in things.CLASSES:
+        _check_field(what, field)
+    if what in ("mm", "task"):
+        if what == "mm":
+            return things.counter(task, field or "total_vm", name)
+        return things.of_task(task, field or "state", name)
+    if at is None:
+        word = "PFN" if what == "frame" else "ADDRESS"
+        raise UsageError(f"why {what}: {word} is missing", hint=f"for example: why {what} 0x10000")
+    if what == "frame":
+        return things.frame(at, field or "_refcount")
+    if what == "vma":
+        return things.mapping(task, at, field, name)
+    return things.entry(task, at, name) if what == "pte" else things.tlb_entry(_cpu(session, field), at)
+
+
+def _check_field(what: str, field: str) -> None:
+    from kemu.observe.why import CLASSES, known_fields
+
+    known = known_fields(what)
+    if field not in known:
+        raise UsageError(f"field: {CLASSES[what].__name__} has no '{field[:40]}'", hint=did_you_mean(field, known))
+
+
+def _cpu(session: Session, text: str) -> int:
+    if not text:
+        return 0
+    if not (text.isascii() and text.isdigit() and int(text) < session.cpus):
+        raise UsageError(f"cpu: there is no CPU {text[:20]}", hint=f"the machine has the CPUs 0 to {session.cpus - 1}")
+    return int(text)
+
+
+@command(
+    "history",
+    arguments=(one("what", kinds.WordKind("THING", THINGS)), *_ARGUMENTS),
+    group="ask",
+    effect=FREE,
+    summary="every value that something had, and who changed it",
+    more=_THING_TEXT,
+    examples=(_START + "history frame pfn(app,0x10000)", _START + "history pte kid 0x10000"),
+)
+def history(session: Session, what: str, task: Task, at: int | None, field: str | None) -> readings.History:
+    """All changes of a thing up to this moment."""
+    thing = _thing(session, what, task, at, field or "")
+    found = list(written(session, thing))
+    values = []
+    for change in reversed(found[:MOST_HISTORY]):
+        number = change[0]
+        event = event_of(session, what, thing, change)
+        record = session.command_of(number)
+        values.append(readings.HistoryValue(number, event.old, event.new, event.function, record.text if record else ""))
+    return readings.History(thing.text, tuple(values), max(len(found) - MOST_HISTORY, 0))
+
+
+@command(
+    "source",
+    arguments=(one("function", FUNCTION),),
+    group="ask",
+    summary="where a kernel function is in kemu and in Linux, and what it does",
+    examples=("source do_wp_page", "source copy_present_ptes"),
+)
+def source(_session: Session, function: str) -> readings.Text:
+    """File and line, the file in Linux, and the function's own account."""
+    from kemu.observe.moves import functions
+
+    found = [known for known in functions() if known.name == function.removesuffix("()")]
+    if not found:
+        raise UsageError(
+            f"function: no kernel function '{function[:40]}'", hint=did_you_mean(function, [known.name for known in functions()])
+        )
+    lines: list[str] = []
+    for known in found:
+        where = "done by the CPU itself" if known.path == "(hardware)" else f"Linux: {known.path}"
+        account = [line.strip() for line in known.doc.strip().split("\n")]
+        lines += [f"{known.name}()", f"  kemu:  {known.module.replace('.', '/')}.py:{known.line}", f"  {where}", "", *account]
+    return readings.Text(tuple(lines))

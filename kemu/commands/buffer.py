@@ -1,0 +1,60 @@
+"""Where a task keeps the bytes that a system call takes or gives, if its user names no place: on its stack.
+
+A C program has `char buffer[8]` there. The page is the task's own memory, so that filling it can fault, as in Linux.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kemu.errors import UsageError
+
+if TYPE_CHECKING:
+    from kemu.session import Session, Task
+
+PAGE = 4096
+MOST_BYTES = 1 << 24
+"""Bytes that one call moves."""
+MOST_SHOWN = 1 << 16
+"""Bytes of an answer that are kept in its reading."""
+
+
+def buffer_of(task: Task, size: int) -> int:
+    """The address of a buffer of `size` bytes below the strings on the stack, at the start of a page."""
+    check_size(size)
+    if task.mm is None:
+        return 0
+    return (task.mm.start_stack - max(size, 1)) // PAGE * PAGE
+
+
+def filled_buffer(session: Session, task: Task, data: bytes) -> int:
+    """A buffer in which the task itself has stored `data`. Raises UsageError where it cannot."""
+    address = buffer_of(task, len(data))
+    stored = session.script.store(task, address, data, cpu=session.cpu_for(task))
+    if stored.signal is not None:
+        raise UsageError(
+            f"{session.name_of(task.pid)} cannot store {len(data)} bytes on its stack", hint="the command is taken back"
+        )
+    return address
+
+
+def seen(session: Session, task: Task, address: int, size: int) -> bytes:
+    """The bytes that lie there now, as far as they are mapped; looked at, not touched."""
+    from kemu.observe.translation import dump
+
+    size = min(size, MOST_SHOWN, 2**64 - address)
+    if task.mm is None or size <= 0:
+        return b""
+    found = dump(session.kernel, task, address, size, session.name_of)
+    data = b""
+    for _, part in found.chunks:
+        if part is None:
+            break
+        data += part
+    return data
+
+
+def check_size(size: int) -> None:
+    """Raise UsageError for more than one call may move."""
+    if size > MOST_BYTES:
+        raise UsageError(f"size: {size:#x} bytes are too many for one call", hint=f"at most {MOST_BYTES:#x}")

@@ -1,0 +1,37 @@
+"""What copy-on-write saved: the cost of a command or a range, beside the same with eager copying."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kemu import readings
+from kemu.commands.moments import RANGE, range_of
+from kemu.commands.spec import FREE, command
+
+if TYPE_CHECKING:
+    from kemu.session import Session
+
+
+_START = "spawn app; mmap app 0x10000 2p rw; write app 0x10000 7; write app 0x11000 7; "
+
+
+@command(
+    "cost",
+    arguments=RANGE,
+    group="ask",
+    effect=FREE,
+    summary="what a command or a range cost, beside the same with eager copying",
+    more="Counts faults, frames, page tables, bytes copied, TLB flushes and entries written. The second column is what it "
+    "would be if fork copied every anonymous page at once. Without a range it is about the last command.",
+    examples=(
+        _START + "mark before; fork app as kid; write kid 0x10000 8; cost before",
+        _START + "cost",
+    ),
+)
+def cost(session: Session, first: int | None, last: int | None) -> readings.Cost:
+    """The cost of the range."""
+    from kemu.observe.cost import cost as count
+
+    first, last = range_of(session, first, last)
+    with session.traveling():
+        return count(session.kernel, first, last, session.name_of)

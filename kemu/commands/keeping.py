@@ -1,0 +1,154 @@
+"""Commands that keep an experiment: save and restore its commands, and write down what was shown.
+
+    # kemu experiment
+    # machine mem=67108864 geometry=x86-64 cpus=2
+    spawn app
+    mmap app 0x10000 1p rw
+    goto 231; mark before; goto end
+    # state 5b1c...
+
+A saved experiment is a script: `kemu run FILE` runs it too. The same commands give the same state, and the hash at the
+end says that they did.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kemu.commands import kinds
+from kemu.commands.branches import quiet
+from kemu.commands.spec import FREE, command, maybe, one
+from kemu.errors import UsageError
+from kemu.readings import Reading, Text
+
+if TYPE_CHECKING:
+    from kemu.session import Session
+
+HEAD, MACHINE, STATE = "# kemu experiment", "# machine ", "# state "
+
+
+@command(
+    "save",
+    arguments=(one("path", kinds.HOST_PATH),),
+    group="shell",
+    effect=FREE,
+    host=True,
+    summary="write the commands of this timeline to a file",
+    more="restore runs them again, to the same state; so does kemu run FILE. The text can be read and edited.",
+    examples=("help save", "spawn app; save '/no/such/folder/x.kemu' # fails: there is no such folder"),
+)
+def save(session: Session, path: str) -> Text:
+    """The commands, the marks and the state's hash."""
+    before = session.now
+    session.goto(session.end)
+    lines = experiment(session)
+    session.goto(before)
+    _write(path, "\n".join(lines) + "\n", "save")
+    count = len(session.timeline.records)
+    return Text((f"{path}: {count} command{'s' * (count != 1)}",))
+
+
+def experiment(session: Session) -> list[str]:
+    """The lines of the file; the session stands at the end."""
+    records = session.timeline.records
+    lines = [HEAD, MACHINE + machine(session), *(record.text for record in records)]
+    current = records[-1].current if records else 1
+    if session.current_pid != current:
+        lines.append(f"use @{session.current_pid}")
+    marks = [f"goto {event}; mark {name}" for name, event in session.marks.items()]
+    lines += [*marks, "goto end"] if marks else []
+    return [*lines, STATE + session.state_hash()]
+
+
+def machine(session: Session) -> str:
+    """What the machine is made with."""
+    kernel = session.kernel.globals
+    return f"mem={kernel['phys'].size} geometry={kernel['geometry'].name} cpus={session.cpus}"
+
+
+@command(
+    "restore",
+    arguments=(one("path", kinds.HOST_PATH),),
+    group="shell",
+    effect=FREE,
+    host=True,
+    summary="run a saved experiment again, from the boot",
+    more="It becomes a timeline of its own. The state at its end is compared with the saved one.",
+    examples=("help restore", "restore 'missing.kemu' # fails: there is no such file"),
+)
+def restore(session: Session, path: str) -> Text:
+    """The saved commands, on a new timeline."""
+    lines = _read(path)
+    wanted = next((line[len(STATE) :] for line in lines if line.startswith(STATE)), "")
+    made_for = next((line[len(MACHINE) :] for line in lines if line.startswith(MACHINE)), machine(session))
+    if made_for != machine(session):
+        raise UsageError(f"restore: {path} needs another machine: {made_for}", hint=f"this one is {machine(session)}")
+    session.restart()
+    with quiet(session):
+        for number, line in enumerate(lines, 1):
+            _again(session, line, f"{path}:{number}")
+    if wanted and session.state_hash() != wanted:
+        raise UsageError(f"restore: {path} came to another state", hint="was it edited, or made by another version of kemu?")
+    same = "the state is the saved one" if wanted else "no state is noted in it"
+    return Text((f"{path}: #{session.end}, {same}",))
+
+
+def _again(session: Session, line: str, where: str) -> None:
+    from kemu.commands.run import run
+
+    failed = next((result.error for result in run(session, line) if result.error), None)
+    if failed is not None:
+        raise UsageError(f"{where}: {failed.what}", hint=failed.hint)
+
+
+@command(
+    "transcript",
+    arguments=(maybe("path", kinds.HOST_PATH),),
+    group="shell",
+    effect=FREE,
+    host=True,
+    summary="all commands so far with what they showed",
+    more="With a file it is written there.",
+    examples=("spawn app; transcript", "spawn app; ps; transcript"),
+)
+def transcript(session: Session, path: str | None) -> Text:
+    """What was typed and what came back."""
+    lines = [line for result in session.shown for line in _lines(result)]
+    if path is None:
+        return Text(tuple(lines) or ("nothing has been run yet",))
+    _write(path, "\n".join(lines) + "\n", "transcript")
+    return Text((f"{path}: {len(session.shown)} commands",))
+
+
+def _lines(result: Any) -> list[str]:
+    """A command and what it showed, notes and errors too."""
+    from kemu.views.procfs import render as render_proc
+    from kemu.views.terminal import render
+
+    lines = [f"> {result.command}"]
+    if isinstance(result.reading, Reading):
+        text = render_proc(result.reading) if result.form == "proc" else render(result.reading)
+        lines += text.rstrip("\n").split("\n") if text else []
+    if result.error is not None:
+        lines.append(f"error: {result.error.what}")
+    return [*lines, *result.notes]
+
+
+def _write(path: str, text: str, command: str) -> None:
+    """Replace the file as a whole, or leave it alone; what is there and no file (a device, a pipe) is refused."""
+    target, part = Path(path), Path(f"{path}.part")
+    try:
+        if target.exists() and not target.is_file():
+            raise UsageError(f"{command}: '{path}' is no file", hint="name a file that may be replaced")
+        part.write_text(text, encoding="utf-8", errors="surrogateescape")
+        part.replace(target)
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{command}: cannot write '{path}': {getattr(error, 'strerror', None) or error}") from error
+
+
+def _read(path: str) -> list[str]:
+    try:
+        return Path(path).read_text(encoding="utf-8", errors="surrogateescape").split("\n")
+    except (OSError, ValueError) as error:
+        raise UsageError(f"restore: cannot read '{path}': {getattr(error, 'strerror', None) or error}") from error

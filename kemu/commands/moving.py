@@ -1,0 +1,205 @@
+"""Commands that move by functions, stops and conditions, in both directions: next, finish, continue, until, undo."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kemu import readings
+from kemu.commands import kinds
+from kemu.commands.expr import Expression
+from kemu.commands.spec import FREE, command, maybe, rest
+from kemu.commands.standing import moment, search
+from kemu.commands.timekinds import FUNCTION
+from kemu.errors import UsageError
+
+if TYPE_CHECKING:
+    from kemu.session import Session
+
+_START = "spawn app; mmap app 0x10000 1p rw; write app 0x10000 7; fork app as kid; mark before; write kid 0x10000 8; "
+_COUNT = maybe("count", kinds.COUNT, 1)
+_FUNCTION = maybe("function", FUNCTION)
+
+
+@command(
+    "next",
+    "n",
+    arguments=(_COUNT,),
+    group="time",
+    effect=FREE,
+    summary="go to the next event of this kernel function, over the calls it makes",
+    more="Between two commands it goes over the next call as a whole. An empty line repeats it.",
+    examples=(_START + "goto before; next; next", _START + "goto before; step 20; next 2"),
+    linux="next of gdb(1)",
+)
+def next_(session: Session, count: int) -> readings.Moment:
+    """Forwards over calls."""
+    from kemu.observe.moves import after_next
+
+    _need_future(session, "next")
+    for _ in range(count):
+        if session.past:
+            session.goto(after_next(session.journal, session.now))
+    return moment(session)
+
+
+@command(
+    "reverse-next",
+    "rn",
+    arguments=(_COUNT,),
+    group="time",
+    effect=FREE,
+    summary="go back to the event before in this kernel function, over calls",
+    examples=(_START + "reverse-next", _START + "back 9; reverse-next 2"),
+    linux="reverse-next of gdb(1)",
+)
+def reverse_next(session: Session, count: int) -> readings.Moment:
+    """Backwards over calls."""
+    from kemu.observe.moves import before_next
+
+    _need_past(session, "reverse-next")
+    for _ in range(count):
+        if session.now:
+            session.goto(before_next(session.journal, session.now))
+    return moment(session)
+
+
+@command(
+    "finish",
+    "fin",
+    arguments=(_FUNCTION,),
+    group="time",
+    effect=FREE,
+    summary="go to where this kernel function returns",
+    more="With the name of a function that is open here, to where that one returns.",
+    examples=(_START + "goto before; step 20; finish", _START + "goto before; step 20; finish do_wp_page"),
+    linux="finish of gdb(1)",
+)
+def finish(session: Session, function: str | None) -> readings.Moment:
+    """Out of the function, forwards."""
+    from kemu.observe.moves import after_finish
+
+    return _leave(session, after_finish(session.journal, session.now, _fid(session, function)))
+
+
+@command(
+    "reverse-finish",
+    "rfin",
+    arguments=(_FUNCTION,),
+    group="time",
+    effect=FREE,
+    summary="go back to where this kernel function was called",
+    more="With the name of a function that is open here, to where that one was called.",
+    examples=(_START + "goto before; step 20; reverse-finish", _START + "back 6; reverse-finish exc_page_fault"),
+    linux="reverse-finish of gdb(1)",
+)
+def reverse_finish(session: Session, function: str | None) -> readings.Moment:
+    """Out of the function, backwards."""
+    from kemu.observe.moves import before_finish
+
+    return _leave(session, before_finish(session.journal, session.now, _fid(session, function)))
+
+
+def _leave(session: Session, target: int | None) -> readings.Moment:
+    if target is None:
+        raise UsageError(f"finish: no kernel function is open at #{session.now}", hint="step or next goes on")
+    session.goto(target)
+    return moment(session)
+
+
+def _fid(session: Session, name: str | None) -> int | None:
+    """The open function of that name. Raises UsageError if it is not open here."""
+    from kemu.observe.moves import named, place
+
+    if name is None:
+        return None
+    stack = place(session.journal, session.now).stack
+    for fid in reversed(stack):
+        if named(fid).name == name.removesuffix("()"):
+            return fid
+    here = " in ".join(named(fid).name for fid in reversed(stack))
+    raise UsageError(f"function: {name[:40]} is not open at #{session.now}", hint=f"open are {here}" if here else "none is open")
+
+
+@command(
+    "continue",
+    "c",
+    group="time",
+    effect=FREE,
+    summary="go on to the next stop, or to the newest event",
+    more="break, watch and catch say where to stop.",
+    examples=(_START + "break do_wp_page; goto before; continue", _START + "goto 0; continue"),
+    linux="continue of gdb(1)",
+)
+def continue_(session: Session) -> readings.Moment:
+    """Forwards to the next stop."""
+    from kemu.commands.stops import find, stop_at
+
+    _need_future(session, "continue")
+    found = find(session, session.now, session.end)
+    if found:
+        return moment(session, stop_at(session, found))
+    session.goto(session.end)
+    return moment(session)
+
+
+@command(
+    "reverse-continue",
+    "rc",
+    group="time",
+    effect=FREE,
+    summary="go back to the stop before, or to the start",
+    examples=(_START + "break do_wp_page; reverse-continue", _START + "watch pfn(kid, 0x10000); reverse-continue"),
+    linux="reverse-continue of gdb(1)",
+)
+def reverse_continue(session: Session) -> readings.Moment:
+    """Backwards to the stop before."""
+    from kemu.commands.stops import find, stop_at
+
+    _need_past(session, "reverse-continue")
+    found = find(session, 0, session.now - 1, backwards=True)
+    if found:
+        return moment(session, stop_at(session, found))
+    session.goto(0)
+    return moment(session)
+
+
+@command(
+    "until",
+    arguments=(rest("condition", kinds.EXPR),),
+    group="time",
+    effect=FREE,
+    summary="go on until an expression is true",
+    more="back until EXPR does the same backwards.",
+    examples=(_START + "goto before; until refcount(pfn(app, 0x10000)) == 1", _START + "goto 0; until tasks() > 3"),
+)
+def until(session: Session, condition: Expression) -> readings.Moment:
+    """Forwards to the first moment at which the condition holds."""
+    _need_future(session, "until")
+    return search(session, condition, range(session.now + 1, session.end + 1))
+
+
+@command(
+    "undo",
+    group="time",
+    effect=FREE,
+    summary="go back to before the last command that changed the machine",
+    more="The command stays in the future: continue goes there again; another change starts a new timeline.",
+    examples=("spawn app; mmap app 0x10000 1p rw; undo", _START + "undo; write app 0x10000 9; timelines"),
+)
+def undo(session: Session) -> readings.Moment:
+    """To the boundary before the newest command that happened before this moment."""
+    for record in reversed(session.timeline.records):
+        if record.first < session.now and record.last > record.first:
+            session.goto(record.first)
+            return moment(session)
+    raise UsageError("undo: nothing has been changed before this moment", hint="#0 is the boot")
+
+
+def _need_future(session: Session, word: str) -> None:
+    if not session.past:
+        raise UsageError(f"{word}: #{session.now} is the newest event", hint="back and reverse-continue go back")
+
+
+def _need_past(session: Session, word: str) -> None:
+    if session.now == 0:
+        raise UsageError(f"{word}: #0 is the boot; nothing lies before it", hint="step goes on")

@@ -1,0 +1,61 @@
+"""Look into a whole-row event: the entries that fork copied, one by one.
+
+A table of many entries is one event of the journal. Here the fork runs once more beside the journal with rows switched
+off (`rehearse.py`), so the loop of `copy_pte_range` does the same entry by entry; what it does is shown as the sub-steps
+N.1, N.2 ... of event N. They have no numbers of their own: nothing can be branched from them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kemu import readings
+from kemu.commands import kinds
+from kemu.commands.rehearse import perform, rehearsal
+from kemu.commands.spec import FREE, command, maybe
+from kemu.errors import KernelBug, UsageError
+
+if TYPE_CHECKING:
+    from kemu.session import Session
+
+_START = "spawn app; mmap app 0x200000 80p rw populate; fork app as kid; "
+
+
+@command(
+    "expand",
+    arguments=(maybe("event", kinds.MOMENT),),
+    group="time",
+    effect=FREE,
+    summary="the entries of a table that fork copied as one event, one by one",
+    more="Without an event the one at this moment, else the newest before it.",
+    examples=(_START + "expand", _START + "break row; rc; expand"),
+)
+def expand(session: Session, event: int | None) -> readings.SubSteps:
+    """The sub-steps of a row."""
+    from kemu.observe.events import events
+    from kemu.observe.rows import loops, without_rows
+
+    number = _row_event(session, session.now if event is None else event, exact=event is not None)
+    record = session.command_of(number)
+    if record is None:
+        raise KernelBug(f"the row #{number} belongs to no command")
+    index = len(loops(session.journal, record.first, number))
+    with rehearsal(session, record) as scratch:
+        with without_rows():
+            perform(session, record)
+        scratch.catch_up()
+        first, last = loops(scratch, 0, len(scratch))[index - 1]
+        found = [event for event in events(session.kernel, 0, last, session.name_of).events if event.number > first]
+    return readings.SubSteps(number, tuple(event.replace(number=i) for i, event in enumerate(found, 1)))
+
+
+def _row_event(session: Session, upto: int, *, exact: bool) -> int:
+    """The number of the row event. Raises UsageError if there is none."""
+    from kemu.observe.rows import is_row
+
+    for number in range(upto, 0, -1):
+        if is_row(session.journal, number):
+            return number
+        if exact:
+            break
+    raise UsageError(f"expand: #{upto} copies no table as a whole", hint="trace shows such events as 'pte table of ...'")

@@ -1,0 +1,227 @@
+"""Commands that say where to stop: break, tbreak, watch, catch, display, info, enable, disable, delete."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kemu.commands import kinds, stops
+from kemu.commands.expr import Expression
+from kemu.commands.spec import FREE, command, keyword, many, maybe, one, rest
+from kemu.commands.stops import Stop, text_of
+from kemu.commands.suggest import did_you_mean
+from kemu.commands.timekinds import WHERE
+from kemu.errors import UsageError
+from kemu.readings import Text
+
+if TYPE_CHECKING:
+    from kemu.session import Session
+
+_START = "spawn app; mmap app 0x10000 1p rw; write app 0x10000 7; fork app as kid; "
+_WHERE = one("where", WHERE)
+_CONDITION = (maybe("if_", kinds.WordKind("IF", ("if",), "if")), rest("condition", kinds.EXPR, needed=False))
+_WHERE_TEXT = (
+    "WHERE is a kernel function, a kind of event (" + " ".join(stops.EVENT_KINDS) + ") or a field such as _refcount. "
+    "A command always runs to its end; then the moment shown is the first event that matches, and continue goes on."
+)
+
+
+@command(
+    "break",
+    "b",
+    arguments=(_WHERE, *_CONDITION),
+    group="stops",
+    effect=FREE,
+    summary="stop where a kernel function or an event is reached",
+    more=_WHERE_TEXT,
+    examples=(_START + "break do_wp_page; write kid 0x10000 8", _START + "break pte if kid.minor > 0; reverse-continue"),
+    linux="break of gdb(1)",
+)
+def break_(session: Session, where: str, if_: str | None, condition: Expression | None) -> Text:
+    """A new breakpoint."""
+    return _break(session, where, if_, condition)
+
+
+@command(
+    "tbreak",
+    "tb",
+    arguments=(_WHERE, *_CONDITION),
+    group="stops",
+    effect=FREE,
+    summary="as break, but only once",
+    more=_WHERE_TEXT,
+    examples=(_START + "tbreak wp_page_copy; write kid 0x10000 8", _START + "tbreak vma; reverse-continue"),
+    linux="tbreak of gdb(1)",
+)
+def tbreak(session: Session, where: str, if_: str | None, condition: Expression | None) -> Text:
+    """A new breakpoint that its first hit removes."""
+    return _break(session, where, if_, condition, temporary=True)
+
+
+def _break(
+    session: Session, where: str, if_: str | None, condition: Expression | None, *, temporary: bool = False
+) -> Text:
+    if condition is not None and if_ is None:
+        raise UsageError("break: 'if' is missing before the condition", hint=f"break {where} if {text_of(condition)}")
+    if if_ is not None and condition is None:
+        raise UsageError("break: the condition behind 'if' is missing", hint="for example: if app.rss > 3")
+    fids, event = _where(where)
+    text = where + (f" if {text_of(condition)}" if condition else "")
+    return _add(session, Stop(0, "break", text, fids, event, condition=condition, temporary=temporary))
+
+
+def _where(where: str) -> tuple[frozenset[int], str]:
+    """The functions, or the kind or field, that the word means."""
+    from kemu.observe.moves import event_fields, fids_named, functions
+
+    if where in stops.EVENT_KINDS:
+        return frozenset(), where
+    fids = fids_named(where)
+    if fids or where in event_fields():
+        return fids, "" if fids else where
+    known = [*(function.name for function in functions()), *stops.EVENT_KINDS, *event_fields()]
+    raise UsageError(f"where: no function, kind of event or field is called '{where[:40]}'", hint=did_you_mean(where, known))
+
+
+def _add(session: Session, stop: Stop) -> Text:
+    stop.number = max((other.number for other in session.stops), default=0) + 1
+    session.stops.append(stop)
+    once = " (once)" if stop.temporary else ""
+    return Text((f"{stop.kind} {stop.number}: {stop.text}{once}",))
+
+
+@command(
+    "watch",
+    arguments=(rest("expression", kinds.EXPR),),
+    group="stops",
+    effect=FREE,
+    summary="stop when an expression changes its value",
+    more="Says old and new value and which kernel function changed it. display only shows.",
+    examples=(_START + "watch pfn(kid, 0x10000); write kid 0x10000 8", _START + "watch app.rss; reverse-continue"),
+    linux="watch of gdb(1)",
+)
+def watch(session: Session, expression: Expression) -> Text:
+    """A new watchpoint."""
+    return _add(session, Stop(0, "watch", text_of(expression), watched=expression))
+
+
+@command(
+    "catch",
+    arguments=(one("what", kinds.WordKind("WHAT", tuple(stops.CATCHES))),),
+    group="stops",
+    effect=FREE,
+    summary="stop at a fault, a signal, a system call or out of memory",
+    examples=(_START + "catch fault; write kid 0x10000 8", _START + "catch signal; read app 0"),
+    linux="catch of gdb(1)",
+)
+def catch(session: Session, what: str) -> Text:
+    """A new catchpoint."""
+    from kemu.observe.moves import fids_named
+
+    functions = frozenset[int]().union(*(fids_named(name) for name in stops.CATCHES[what]))
+    return _add(session, Stop(0, "catch", what, functions))
+
+
+@command(
+    "display",
+    arguments=(rest("expression", kinds.EXPR, needed=False),),
+    group="stops",
+    effect=FREE,
+    summary="show an expression after each move",
+    more="Without an expression shows all of them now; delete display removes them.",
+    examples=(_START + "display app.rss; back; back", _START + "display refcount(pfn(app, 0x10000)); display"),
+    linux="display of gdb(1)",
+)
+def display(session: Session, expression: Expression | None) -> Text:
+    """A new expression to show, or all of them."""
+    if expression is not None:
+        session.displays[max(session.displays, default=0) + 1] = expression
+    return Text(stops.displays(session) or ("nothing is displayed; display EXPR",))
+
+
+@command(
+    "info",
+    arguments=(one("what", kinds.WordKind("WHAT", ("breakpoints", "display"))),),
+    group="stops",
+    effect=FREE,
+    summary="list the breakpoints and their like, with their hits",
+    examples=("break do_wp_page; watch init.rss; info breakpoints", "display init.rss; info display"),
+    linux="info of gdb(1)",
+)
+def info(session: Session, what: str) -> Text:
+    """All stops, or all displays."""
+    if what == "display":
+        return Text(stops.displays(session) or ("nothing is displayed; display EXPR",))
+    lines = [_line(stop) for stop in session.stops]
+    return Text(tuple(lines) or ("no breakpoints; see break, watch, catch",))
+
+
+def _line(stop: Stop) -> str:
+    words = [f"{stop.hits} hit{'s' * (stop.hits != 1)}", "" if stop.enabled else "disabled", "once" if stop.temporary else ""]
+    return f"{stop.number:<3} {stop.kind:<6} {stop.text}  ({', '.join(word for word in words if word)})"
+
+
+_NUMBERS = many("numbers", kinds.COUNT)
+
+
+@command(
+    "enable",
+    arguments=(_NUMBERS,),
+    group="stops",
+    effect=FREE,
+    summary="let breakpoints stop again",
+    more="Without numbers all.",
+    examples=("break do_wp_page; disable 1; enable 1", "catch fault; disable; enable; info breakpoints"),
+)
+def enable(session: Session, numbers: tuple[int, ...]) -> Text:
+    """Switch on."""
+    return _switch(session, numbers, enabled=True)
+
+
+@command(
+    "disable",
+    arguments=(_NUMBERS,),
+    group="stops",
+    effect=FREE,
+    summary="keep breakpoints, but do not stop at them",
+    more="Without numbers all.",
+    examples=("break do_wp_page; disable 1", "catch fault; disable; info breakpoints"),
+)
+def disable(session: Session, numbers: tuple[int, ...]) -> Text:
+    """Switch off."""
+    return _switch(session, numbers, enabled=False)
+
+
+def _switch(session: Session, numbers: tuple[int, ...], *, enabled: bool) -> Text:
+    chosen = _chosen(session, numbers)
+    for stop in chosen:
+        stop.enabled = enabled
+    return Text(tuple(_line(stop) for stop in chosen) or ("no breakpoints",))
+
+
+@command(
+    "delete",
+    arguments=(_NUMBERS,),
+    options=(keyword("display", kinds.COUNT),),
+    group="stops",
+    effect=FREE,
+    summary="remove breakpoints or displays",
+    more="Without numbers all breakpoints; display N removes one display.",
+    examples=("break do_wp_page; delete 1; info breakpoints", "display init.rss; delete display 1; info display"),
+)
+def delete(session: Session, numbers: tuple[int, ...], display: int | None) -> Text:
+    """Remove."""
+    if display is not None:
+        if session.displays.pop(display, None) is None:
+            raise UsageError(f"display: there is no {display}", hint="info display lists them")
+        return Text((f"display {display} is gone",))
+    gone = _chosen(session, numbers)
+    session.stops = [stop for stop in session.stops if stop not in gone]
+    return Text(tuple(f"{stop.kind} {stop.number} is gone" for stop in gone) or ("no breakpoints",))
+
+
+def _chosen(session: Session, numbers: tuple[int, ...]) -> list[Stop]:
+    known = {stop.number: stop for stop in session.stops}
+    for number in numbers:
+        if number not in known:
+            raise UsageError(f"numbers: there is no breakpoint {number}", hint="info breakpoints lists them")
+    return [known[number] for number in numbers] if numbers else list(known.values())

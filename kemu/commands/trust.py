@@ -1,0 +1,123 @@
+"""Is the kernel right? verify checks the invariants; mutant makes the kernel a wrong one, for somebody to find."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kemu.commands import kinds
+from kemu.commands.result import OK, UNSATISFIED, Shown
+from kemu.commands.spec import FREE, command, flags, maybe, one
+from kemu.errors import UsageError
+from kemu.readings import MutantList, MutantReading, MutantRow, Text, VerifyReading, ViolationReading
+
+if TYPE_CHECKING:
+    from kemu.invariants import Violation
+    from kemu.races.mutants import Mutant
+    from kemu.session import Session
+
+
+@command(
+    "verify",
+    options=(flags("along", {"--every-event": True, "every-event": True}),),
+    group="trust",
+    effect=FREE,
+    summary="check the invariants of the kernel",
+    more="Everything is counted twice: references against holders, entries against mappings, TLBs against tables. With "
+    "every-event looks behind each event up to this moment and names the first that broke something; conditions that hold "
+    "only between two commands are checked there. See docs/invariants.md. set verify on checks after every command.",
+    examples=("spawn app; verify", "spawn app; mmap app 0x10000 1p rw; write app 0x10000 1; verify every-event"),
+)
+def verify(session: Session, along: tuple[bool, ...]) -> Shown:
+    """What does not hold; the exit code is then 3."""
+    reading = verify_along(session) if along else verify_now(session)
+    return Shown(reading, status=UNSATISFIED if reading.violations else OK)
+
+
+def verify_now(session: Session) -> VerifyReading:
+    """The invariants at this moment; inside a command only those that hold always."""
+    from kemu.invariants import ALWAYS, INVARIANTS, check
+
+    quiet = session.boundary(session.now)
+    found = check(session.kernel, session.name_of, quiescent=quiet)
+    checked = sum(quiet or invariant.when == ALWAYS for invariant in INVARIANTS.values())
+    return VerifyReading(session.now, 0, checked, "", readings(found))
+
+
+def verify_along(session: Session) -> VerifyReading:
+    """The first event up to this moment that broke an invariant."""
+    from kemu.invariants import INVARIANTS, first_broken
+    from kemu.observe.events import one_event
+
+    now = session.now
+    quiet = {0, now} | {record.last for record in session.timeline.records}
+    broken = first_broken(session.kernel, 0, now, {event for event in quiet if session.boundary(event)}, session.name_of)
+    if broken is None:
+        return VerifyReading(now, now + 1, len(INVARIANTS), "", ())
+    function = one_event(session.kernel, broken.event, session.name_of).function if broken.event else ""
+    return VerifyReading(broken.event, now + 1, len(INVARIANTS), function, readings(broken.violations))
+
+
+def readings(found: list[Violation] | tuple[Violation, ...]) -> tuple[ViolationReading, ...]:
+    """The violations as data."""
+    from kemu.invariants import INVARIANTS
+
+    return tuple(ViolationReading(v.invariant, INVARIANTS[v.invariant].reason, v.place, v.has, v.wants) for v in found)
+
+
+@command(
+    "mutant",
+    arguments=(one("what", kinds.WordKind("WHAT", ("list", "plant", "reveal", "remove"))), maybe("name", kinds.ANY)),
+    group="trust",
+    effect=FREE,
+    summary="make the kernel a wrong one, for somebody to find",
+    more="mutant list names the wrong kernels, mutant plant NAME makes this kernel one of them, mutant plant NUMBER one that "
+    "is not named; mutant reveal tells which, mutant remove makes the kernel right again. What it did meanwhile stays. "
+    "verify, and looking, find it.",
+    examples=("mutant list", "mutant plant 3; mutant reveal", "mutant plant munmap_skips_tlb_flush; mutant remove"),
+)
+def mutant(session: Session, what: str, name: str | None) -> MutantList | MutantReading | Text:
+    """List, plant, reveal or remove."""
+    if what == "plant":
+        return plant(session, name)
+    if name is not None:
+        raise UsageError(f"mutant: unexpected '{name[:40]}' behind {what}")
+    if what == "list":
+        return listing(session)
+    planted = session.planted
+    if not planted:
+        raise UsageError("mutant: none is planted", hint="mutant plant NAME, or a number for one that you do not know")
+    if what == "remove":
+        session.plant("", {})
+        return Text(("the kernel is right again",))
+    return revealed(planted)
+
+
+def listing(session: Session) -> MutantList:
+    """All wrong kernels."""
+    from kemu.races.mutants import MUTANTS
+
+    return MutantList(tuple(row(found) for found in MUTANTS.values()), int(bool(session.planted)))
+
+
+def plant(session: Session, name: str | None) -> Text:
+    """Make the kernel a wrong one from the next command on."""
+    from kemu.races.mutants import bodies, find
+
+    if name is None:
+        raise UsageError("mutant: plant which one?", hint="mutant list names them; a number picks one for you to find")
+    found = find(name)
+    session.plant(found.name, bodies(found))
+    return Text((f"planted: {'a wrong kernel' if name != found.name else found.name}; mutant reveal tells what it is",))
+
+
+def row(found: Mutant) -> MutantRow:
+    """The mutant as data."""
+    return MutantRow(found.name, found.place, found.story, found.caught)
+
+
+def revealed(name: str) -> MutantReading:
+    """What is wrong, with the text before and after."""
+    from kemu.races.mutants import MUTANTS
+
+    found = MUTANTS[name]
+    return MutantReading(row(found), found.old, found.new)

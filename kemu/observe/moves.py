@@ -1,0 +1,214 @@
+"""Where the next move ends: over a call, out of a function, to the border of a call.
+
+    depth  3           .-- 13 14 --.        15 happens in the caller, 13 and 14 in what it calls
+           2   11 12 --'           `-- 15
+                  ^ next: 14             ^ next: 16, or out into the caller of this function
+
+A moment lies between two events, and with it between the marks of calls that end and calls that begin there. The function
+*at* a moment is the innermost one that is open both before and after it; `next` and `reverse-next` stay in it, `finish` and
+`reverse-finish` leave it. So each move and its reverse are mirror images.
+
+The rule that keeps this file honest: it reads marks, never the log, and moves nothing.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import NamedTuple
+
+import attrs
+
+from kemu.observe.events import first_mark, open_before
+from kemu.trace.barrier import STRUCTS
+from kemu.trace.frames import FUNCTIONS, Function
+from kemu.trace.journal import SLOTS, Journal
+
+
+class Place(NamedTuple):
+    """A moment among the marks: the functions that are open (fids, outermost first), and the index in ``journal.marks`` of
+    the first mark behind the point where just these are open."""
+
+    stack: tuple[int, ...]
+    mark: int
+
+    @property
+    def depth(self) -> int:
+        """How many functions are open."""
+        return len(self.stack)
+
+
+def place(journal: Journal, now: int) -> Place:
+    """The function at the moment `now`: of the marks that stand there, the point where the fewest calls are open."""
+    marks = journal.marks
+    index = first_mark(journal, now)
+    stack = open_before(journal, index)
+    best = Place(tuple(stack), index)
+    while index < len(marks) and marks[index] == now * SLOTS:
+        if marks[index + 1] >= 0:
+            stack.append(marks[index + 1])
+        elif stack:
+            stack.pop()
+        index += 2
+        if len(stack) < best.depth:
+            best = Place(tuple(stack), index)
+    return best
+
+
+def after_next(journal: Journal, now: int) -> int:
+    """Where `next` ends: the next event of this function, or the end of the call that comes before it."""
+    marks = journal.marks
+    here = place(journal, now)
+    base = depth = here.depth
+    for i in range(here.mark, len(marks), 2):
+        at = marks[i] // SLOTS
+        if at > now and depth == base:
+            return now + 1
+        depth += 1 if marks[i + 1] >= 0 else -1
+        base = min(base, depth)
+        if at > now and depth == base:
+            return at
+    return min(now + 1, len(journal))
+
+
+def before_next(journal: Journal, now: int) -> int:
+    """Where `reverse-next` ends: before the last event of this function, or before the call that came behind it."""
+    marks = journal.marks
+    here = place(journal, now)
+    base = depth = here.depth
+    for i in range(here.mark - 2, -1, -2):
+        at = marks[i] // SLOTS
+        if at < now and depth == base:
+            return now - 1
+        depth += -1 if marks[i + 1] >= 0 else 1
+        base = min(base, depth)
+        if at < now and depth == base:
+            return at
+    return max(now - 1, 0)
+
+
+def after_finish(journal: Journal, now: int, fid: int | None = None) -> int | None:
+    """The moment at which the function at `now` returns, or the innermost open call of function `fid`; None if none is open."""
+    here = place(journal, now)
+    target = _call_depth(here, fid)
+    if target is None:
+        return None
+    marks, depth = journal.marks, here.depth
+    for i in range(here.mark, len(marks), 2):
+        depth += 1 if marks[i + 1] >= 0 else -1
+        if depth < target:
+            return marks[i] // SLOTS
+    return len(journal)
+
+
+def before_finish(journal: Journal, now: int, fid: int | None = None) -> int | None:
+    """The moment at which the function at `now` was called; None if none is open."""
+    here = place(journal, now)
+    target = _call_depth(here, fid)
+    if target is None:
+        return None
+    marks, depth = journal.marks, here.depth
+    for i in range(here.mark - 2, -1, -2):
+        depth += -1 if marks[i + 1] >= 0 else 1
+        if depth < target:
+            return marks[i] // SLOTS
+    return 0
+
+
+def _call_depth(here: Place, fid: int | None) -> int | None:
+    """The depth of the call that is to be left."""
+    if fid is None:
+        return here.depth or None
+    return next((depth for depth in range(here.depth, 0, -1) if here.stack[depth - 1] == fid), None)
+
+
+def next_border(journal: Journal, now: int) -> int:
+    """The next moment at which a call begins or ends."""
+    marks = journal.marks
+    index = first_mark(journal, now + 1)
+    return marks[index] // SLOTS if index < len(marks) else len(journal)
+
+
+def border_before(journal: Journal, now: int) -> int:
+    """The last moment before `now` at which a call begins or ends."""
+    index = first_mark(journal, now)
+    return journal.marks[index - 2] // SLOTS if index else 0
+
+
+def fids_named(name: str) -> frozenset[int]:
+    """The functions of that name (some have a namesake in another file)."""
+    return frozenset(function.fid for function in FUNCTIONS if function.name == name)
+
+
+@cache
+def event_fields() -> frozenset[str]:
+    """The fields of all structures: what an event can be about."""
+    return frozenset(field.name for cls in STRUCTS for field in attrs.fields(cls))
+
+
+def entries(journal: Journal, fids: frozenset[int], first: int, last: int) -> list[tuple[int, int]]:
+    """(moment, fid) of each call of one of `fids` that begins at a moment from `first` to before `last`, in order."""
+    marks = journal.marks
+    begin, end = first_mark(journal, first), first_mark(journal, last)
+    return [(marks[i] // SLOTS, marks[i + 1]) for i in range(begin, end, 2) if marks[i + 1] in fids]
+
+
+def open_names(journal: Journal, number: int) -> tuple[str, ...]:
+    """The functions that were open when the event happened, outermost first."""
+    marks = journal.marks
+    index = first_mark(journal, number - 1)
+    stack = open_before(journal, index)
+    while index < len(marks) and marks[index] == (number - 1) * SLOTS:
+        if marks[index + 1] >= 0:
+            stack.append(marks[index + 1])
+        elif stack:
+            stack.pop()
+        index += 2
+    return tuple(FUNCTIONS[fid].name for fid in stack)
+
+
+def function_of(journal: Journal, number: int) -> tuple[str, str]:
+    """Name and path of the function in which the event happened; empty texts for user code."""
+    marks = journal.marks
+    index, closed = first_mark(journal, number - 1), 0
+    while index < len(marks) and marks[index] == (number - 1) * SLOTS:
+        index += 2
+    for i in range(index - 2, -1, -2):
+        if marks[i + 1] < 0:
+            closed += 1
+        elif closed:
+            closed -= 1
+        else:
+            return FUNCTIONS[marks[i + 1]].name, FUNCTIONS[marks[i + 1]].path
+    return "", ""
+
+
+def named(fid: int) -> Function:
+    """The function with that number."""
+    return FUNCTIONS[fid]
+
+
+def functions() -> list[Function]:
+    """All functions that leave frames."""
+    return FUNCTIONS
+
+
+def touches_field(journal: Journal, field: str, first: int, last: int) -> bool:
+    """Is there an event about a field of that name in (first, last]?"""
+    return field in journal.log[first * SLOTS + 1 : last * SLOTS : SLOTS]
+
+
+def system_call(journal: Journal, first: int, last: int) -> tuple[int, int] | None:
+    """(moment, fid) of the first function that the command with the events (first, last] entered by a system call."""
+    marks, depth = journal.marks, 0
+    for i in range(place(journal, first).mark, len(marks), 2):
+        at, fid = marks[i] // SLOTS, marks[i + 1]
+        if at >= last:
+            break
+        if fid >= 0 and not depth and FUNCTIONS[fid].name not in NO_SYSTEM_CALL:
+            return at, fid
+        depth += 1 if fid >= 0 else -1
+    return None
+
+
+NO_SYSTEM_CALL = frozenset({"context_switch", "exc_page_fault", "page_walk", "get_signal", "wake_up_process", "do_exit"})
+"""Functions that are entered from outside of the kernel, or by its own loop, without a system call."""

@@ -1,0 +1,59 @@
+"""Invariants and wrong kernels for the terminal."""
+
+from __future__ import annotations
+
+from textwrap import wrap
+
+from kemu.readings import MutantList, MutantReading, VerifyReading, ViolationReading
+from kemu.views.style import Style, plural
+
+SHOWN = 20
+"""Violations that are shown; the rest is counted."""
+
+
+def verify(reading: VerifyReading, style: Style) -> str:
+    """verify: that all is well, or each condition that does not hold with both values."""
+    r = reading
+    where = f"at each of {plural(r.events, 'event')}" if r.events else f"at #{r.event}"
+    if not r.violations:
+        return f"{plural(r.checked, 'invariant')} hold {where}"
+    head = f"first broken by #{r.event}" + (f" in {r.function}" if r.function else "") if r.events else f"broken at #{r.event}"
+    lines = [f"{head}: {plural(len(r.violations), 'violation')}"]
+    named = ""
+    for violation in r.violations[:SHOWN]:
+        if violation.invariant != named:
+            named = violation.invariant
+            lines += [f"{style.paint(named, 'name')}", *indented(violation.reason, style)]
+        lines += _violation(violation, style)
+    if len(r.violations) > SHOWN:
+        lines.append(f"and {len(r.violations) - SHOWN} more")
+    return "\n".join(lines)
+
+
+def indented(text: str, style: Style) -> list[str]:
+    """The text, two columns in."""
+    return wrap(text, style.width, initial_indent="  ", subsequent_indent="  ")
+
+
+def _violation(violation: ViolationReading, style: Style) -> list[str]:
+    text = f"{violation.place}: {violation.has}, but {violation.wants}"
+    return wrap(text, style.width, initial_indent="    ", subsequent_indent="      ", break_on_hyphens=False)
+
+
+def mutant_list(reading: MutantList, style: Style) -> str:
+    """Mutant list: name and story of every wrong kernel."""
+    lines: list[str] = []
+    for mutant in reading.mutants:
+        lines.append(style.paint(mutant.name, "name"))
+        lines += wrap(mutant.story, style.width, initial_indent="    ", subsequent_indent="    ")
+    planted = "one is planted: find it" if reading.planted else "none is planted"
+    return "\n".join([*lines, f"{plural(len(reading.mutants), 'wrong kernel')}; {planted}"])
+
+
+def mutant(reading: MutantReading, style: Style) -> str:
+    """Mutant reveal: what is wrong, where, and who would notice."""
+    m = reading.mutant
+    lines = [f"{style.paint(m.name, 'name')} in {m.place}", *indented(m.story, style)]
+    lines += [f"- {line}" for line in reading.old.rstrip("\n").split("\n")]
+    lines += [f"+ {line}" for line in reading.new.rstrip("\n").split("\n") if line]
+    return "\n".join([*lines, f"noticed by: {m.caught}"])

@@ -1,0 +1,173 @@
+"""why, history, source and cost: what they name is what the journal holds."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+
+from kemu.api import Session
+from kemu.observe import why as things
+from kemu.observe.rules import RULES
+from kemu.trace.frames import FUNCTIONS
+
+STORY = (
+    "spawn app; mmap app 0x10000 3p rw; write app 0x10000 7; read app 0x11000; write app 0x12000 7; fork app as kid; "
+    "write kid 0x10000 8; write app 0x10000 9; write kid 0x11000 1; mprotect app 0x12000 1p r; munmap kid 0x12000 1p; "
+    "mmap app 0x200000 70p rw populate; fork app as third; write third 0x200000 1"
+)
+
+
+@pytest.fixture(scope="module")
+def story():
+    made = Session()
+    made.run(STORY)
+    return made
+
+
+@pytest.fixture
+def session(story):
+    story.goto(story.end)
+    return story
+
+
+def chain(session, thing):
+    return [number for number, _, _ in things.writers(session.journal, thing, session.now)]
+
+
+def entry(session, name, address):
+    return things.entry(session.find(name), address, name)
+
+
+@pytest.mark.parametrize(
+    ("expression", "make"),
+    [
+        ("pte(app, 0x10000)", lambda s: entry(s, "app", 0x10000)),
+        ("pte(kid, 0x10000)", lambda s: entry(s, "kid", 0x10000)),
+        ("pte(kid, 0x11000)", lambda s: entry(s, "kid", 0x11000)),
+        ("pte(app, 0x12000)", lambda s: entry(s, "app", 0x12000)),
+        ("pte(third, 0x200000)", lambda s: entry(s, "third", 0x200000)),
+        ("refcount(0x112)", lambda _: things.frame(0x112, "_refcount")),
+        ("mapcount(0x112)", lambda _: things.frame(0x112, "_mapcount")),
+        ("kid.total_vm", lambda s: things.counter(s.find("kid"), "total_vm", "kid")),
+        ("app.minor", lambda s: things.of_task(s.find("app"), "min_flt", "app")),
+    ],
+)
+def test_why_names_just_the_events_that_wrote_the_thing(session, expression, make):
+    """Each event of the chain changes the value, and between them it stays; a value that is not there yet counts as 0."""
+    from kemu.commands.expr import compile_text
+    from kemu.commands.stops import value_at
+
+    numbers = set(chain(session, make(session)))
+    assert numbers
+    compiled = compile_text(expression)
+    missing = ("not there", None)
+    with session.traveling():
+        old = value_at(session, compiled, 0)
+        for number in range(1, session.end + 1):
+            new = value_at(session, compiled, number)
+            if number in numbers:
+                assert new != old or new in missing, number
+            elif old not in missing and new not in missing:
+                assert new == old, number
+            old = new
+
+
+def test_why_of_an_entry_tells_the_rule_and_the_command(session):
+    reading = session.reading("why pte app 0x12000")
+    assert reading.command == "mprotect app 0x12000 1p r"
+    assert reading.calls[-1] == "change_pte_range"
+    first = Session()
+    first.run("spawn app; mmap app 0x10000 1p rw; write app 0x10000 7; fork app as kid")
+    reading = first.reading("why pte app 0x10000")
+    assert reading.rule == "write-protected by fork: both sides must trap, so that the first writer copies"
+    assert reading.command == "fork app as kid"
+    assert [event.function for event in reading.events] == ["do_anonymous_page", "__copy_present_ptes"]
+
+
+def test_why_looks_into_a_row(session):
+    reading = session.reading("why pte app 0x201000")
+    assert reading.command == "fork app as third"
+    assert reading.events[-1].note == "W cleared"
+
+
+def test_why_of_what_was_made_with_its_object_tells_of_the_birth(session):
+    assert session.reading("why vma third 0x200000 vm_flags").calls[-1] == "dup_mmap"
+    assert session.reading("why task third tgid").command == "fork app as third"
+
+
+def test_why_of_a_mapping_that_is_gone(session):
+    assert session.reading("why vma kid 0x12000").command == "munmap kid 0x12000 1p"
+
+
+def test_why_of_a_tlb_entry(session):
+    reading = session.reading("why tlb 0x200000")
+    assert reading.calls[-1] == "page_walk"
+    assert reading.command == "write third 0x200000 1"
+
+
+@pytest.mark.parametrize(
+    ("line", "place", "word"),
+    [
+        ("read app 0", "bad_area_nosemaphore", "no mapping"),
+        ("write app 0x10000 1", "bad_area_access_error", "does not allow"),
+    ],
+)
+def test_why_signal_tells_the_check_and_the_way_out(line, place, word):
+    session = Session()
+    session.run(f"spawn app; mmap app 0x10000 1p r; signal app SEGV handle; {line}")
+    reading = session.reading("why signal")
+    assert reading.place == place
+    assert word in reading.rule
+    assert reading.advice
+    assert session.reading("why last") == reading
+
+
+@pytest.mark.parametrize(
+    ("line", "function"),
+    [("munmap app 0x10001 1p", "do_vmi_munmap"), ("mmap app 0x10000 0p r", "do_mmap"), ("wait app", "do_wait")],
+)
+def test_why_errno_finds_the_function_that_decided_and_changes_nothing(line, function):
+    session = Session()
+    session.run(f"spawn app; {line}")
+    before = (session.state_hash(), session.end, session.now)
+    reading = session.reading("why errno")
+    assert function in reading.rule
+    assert reading.advice
+    assert (session.state_hash(), session.end, session.now) == before
+
+
+def test_history_has_every_value(session):
+    values = session.reading("history frame 0x112 _mapcount").changes
+    assert values[0].old == "-1"
+    for one, other in pairwise(values):
+        assert one.new == other.old
+
+
+def test_source_names_both_places(session):
+    lines = session.reading("source do_wp_page").lines
+    assert any("kemu/kernel/fault_wp.py:" in line for line in lines)
+    assert "  Linux: mm/memory.c" in lines
+
+
+def test_rules_name_functions_of_the_kernel():
+    known = {function.name for function in FUNCTIONS}
+    assert not {rule.function for rule in RULES if rule.function} - known
+
+
+def test_the_cost_of_fork_and_one_write():
+    session = Session()
+    session.run("spawn app; mmap app 0x10000 3p rw; write app 0x10000 7; write app 0x11000 7; write app 0x12000 7; mark before")
+    session.run("fork app as kid; write kid 0x10000 8")
+    reading = session.reading("cost before")
+    rows = {row.what: (row.now, row.eager) for row in reading.rows}
+    assert (reading.shared, reading.copied) == (3, 1)
+    assert rows["frames allocated"][1] - rows["frames allocated"][0] == 2
+    assert rows["bytes copied"] == (4096, 3 * 4096)
+    assert rows["faults"] == (1, 0)
+
+
+def test_the_cost_of_a_row_is_that_of_its_entries():
+    session = Session()
+    session.run("spawn app; mmap app 0x200000 80p rw populate; mark before; fork app as kid")
+    assert session.reading("cost before").shared == 80
