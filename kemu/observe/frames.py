@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from kemu.errors import UsageError
 from kemu.kernel import flags, sched_types
 from kemu.kernel import mm_types as mt
+from kemu.kernel.gup import GUP_PIN_COUNTING_BIAS
 from kemu.kernel.mm_types import address_space, mm_struct, page, vm_area_struct
 from kemu.kernel.rmap import PageAnonExclusive, folio_mapcount, folio_test_anon, page_vma_mapped, vma_address
 from kemu.kernel.sched_types import percpu
@@ -139,9 +140,32 @@ def holders(found: page, state: str, names: Names) -> tuple[Holder, ...]:
     for cpu in system.cpus:
         counts = ((name, batch.count(found)) for name, batch in _batches(cpu))
         held += [Holder(f"{name} batch", count, cpu=cpu.id) for name, count in counts if count]
+    held += _pins(found) + _pipes(found)
     if state in ("table", "kernel") and found._refcount:
         held.append(Holder("the page tables" if state == "table" else "the kernel"))
     return tuple(held)
+
+
+def _pins(found: page) -> list[Holder]:
+    """The registered buffers in which the page is pinned, with the references that a pin takes."""
+    return [
+        Holder("pin", GUP_PIN_COUNTING_BIAS, pid, task.comm, address)
+        for pid, task in sorted(system.tasks.items())
+        for address, pinned in task.io_buffers
+        if pinned is found
+    ]
+
+
+def _pipes(found: page) -> list[Holder]:
+    """The pipes in which the page lies, each of them once."""
+    pipes = {
+        file.f_inode.i_ino: file.f_inode
+        for task in system.tasks.values()
+        if task.files is not None
+        for file in task.files.fd.values()
+    }
+    counts = ((number, sum(held is found for held, _, _ in pipes[number].pipe_bufs)) for number in sorted(pipes))
+    return [Holder("pipe", count, name=f"pipe {number}") for number, count in counts if count]
 
 
 def _batches(cpu: percpu) -> tuple[tuple[str, tuple[page, ...]], ...]:

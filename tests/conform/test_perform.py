@@ -111,4 +111,4 @@ def test_run_lengths():
 
 
 def test_the_recordings_of_the_project_are_complete():
-    assert sorted(path.name for path in DATA.iterdir()) == ["random.jsonl.gz", "scenarios.jsonl.gz"]
+    assert sorted(path.name for path in DATA.iterdir()) == ["found.jsonl", "random.jsonl.gz", "scenarios.jsonl.gz"]
