@@ -45,8 +45,11 @@ class HostRun:
 
 def run_on_host(program: Program, slot: int = 0, seconds: float = SECONDS) -> HostRun:
     """Run ``program`` on the host's kernel.  ``slot``: which of the allowed CPUs is the program's CPU 0."""
-    with HostCast(program, slot, seconds) as cast:
-        return _HostReplay(program, cast).run()
+    try:
+        with HostCast(program, slot, seconds) as cast:
+            return _HostReplay(program, cast).run()
+    except Ended as error:
+        raise HostUnavailable(f"the worker cannot begin on this host: {error}") from None
 
 
 class _HostReplay:

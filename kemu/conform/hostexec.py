@@ -10,7 +10,6 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
-import resource
 import signal
 import struct
 import time
@@ -66,8 +65,12 @@ class Outcome:
 
 def execute_on_host(path: str, argv: list[str]) -> Outcome:
     """execve(``path``, ``argv``) on the host, without address-space randomisation and with an 8 MiB stack limit."""
+    import resource  # not on every system
+
     with Crew() as crew:
         member = crew.members["A"]
+        if crew.randomised:
+            raise HostUnavailable("this host does not let address-space randomisation be switched off (usual in a container)")
         _, hard = resource.prlimit(member.pid, resource.RLIMIT_STACK)
         if hard not in (-1, resource.RLIM_INFINITY) and hard < STACK_LIMIT:
             raise HostUnavailable(f"this host allows only {hard >> 10} kB of stack; 8 MiB are needed")

@@ -37,6 +37,7 @@ from kemu.errors import HostUnavailable
 
 BUFFER = hostasm.MEMORY + hostasm.DATA
 _CLONE_VM, _SIGCHLD = 0x100, 17
+_UNREGISTER_BUFFERS = 1
 _MAP_MANY = 0x2 | 0x20 | 0x100000
 """Private, anonymous, fixed_noreplace."""
 
@@ -190,7 +191,7 @@ def _file(act: Act) -> Result:
         path = f"{SHARED_MEMORY if kind == 'tmpfs' else disk_folder()}/kemu-{os.getpid()}-{act.member.pid}-{cast.made}"
         fd = act.must("open", BUFFER, _O_RDWR | _O_CREAT | _O_EXCL | _O_CLOEXEC, 0o600, data=path.encode() + b"\0").value
     try:
-        _fill(act, fd, op.get("k", cast.made), op.get("bytes", op.get("pages", 0) * PAGE_SIZE))
+        _fill(act, fd, op.get("k", len(cast.eyes.files.names)), op.get("bytes", op.get("pages", 0) * PAGE_SIZE))
         if mode != "rw":
             again = f"/proc/self/fd/{fd}\0".encode()
             other = act.must("open", BUFFER, words.OPEN_MODE[mode] | _O_CLOEXEC, 0, data=again).value
@@ -298,6 +299,7 @@ def _unpin(act: Act) -> Result:
     if name not in act.cast.extra:
         return {"err": "EINVAL"}
     (ring,) = act.cast.extra.pop(name)
+    act.call("io_uring_register", ring, _UNREGISTER_BUFFERS, 0, 0)  # close alone gives the pages back only some time later
     return _result(act.call("close", ring), faults=False)
 
 

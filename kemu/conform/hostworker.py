@@ -13,7 +13,6 @@ import ctypes
 import mmap
 import os
 import platform
-import resource
 import select
 import signal
 import socket
@@ -118,6 +117,7 @@ class Crew:
         allowed = sorted(self._affinity)
         self.cpus = allowed[slot % len(allowed) :] + allowed[: slot % len(allowed)]
         self._reaper = ctypes.c_int(0)
+        self.randomised = False
 
     def __enter__(self) -> Self:
         os.sched_setaffinity(0, self.cpus[:1])
@@ -140,10 +140,12 @@ class Crew:
         pairs = [socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET) for _ in PROCESSES]
         self._ours = [ours for ours, _ in pairs]
         try:
-            pid = _spawn([theirs.fileno() for _, theirs in pairs])
+            pid, self.randomised = _spawn([theirs.fileno() for _, theirs in pairs])
         finally:
             for _, theirs in pairs:
                 theirs.close()
+        import resource  # not on every system
+
         first = self._join(Member("A", pid, os.pidfd_open(pid), self._ours[0], "A"))
         resource.prlimit(pid, resource.RLIMIT_CORE, (0, 0))
         self._bind(first, signal.SIGKILL)
@@ -331,15 +333,16 @@ def _image() -> str:
     return f"/proc/self/fd/{fd}"
 
 
-def _spawn(sockets: list[int]) -> int:
-    """Start the worker with these sockets as SOCKET, SOCKET + 1 ...; its pid."""
+def _spawn(sockets: list[int]) -> tuple[int, bool]:
+    """Start the worker with these sockets as SOCKET, SOCKET + 1 ...; its pid, and whether its address space is randomised (some
+    containers do not let that be switched off)."""
     null = os.open(os.devnull, os.O_RDWR)
     actions = [(os.POSIX_SPAWN_DUP2, null, fd) for fd in range(3)]
     actions += [(os.POSIX_SPAWN_DUP2, fd, SOCKET + number) for number, fd in enumerate(sockets)]
     usual = libc().personality(_PERSONALITY_ASK)
-    libc().personality(usual | _ADDR_NO_RANDOMIZE)
+    randomised = libc().personality(usual | _ADDR_NO_RANDOMIZE) < 0
     try:
-        return os.posix_spawn(_image(), ["kemu-worker"], {}, file_actions=actions)
+        return os.posix_spawn(_image(), ["kemu-worker"], {}, file_actions=actions), randomised
     except OSError as error:
         raise HostUnavailable(f"this host does not let kemu start its worker: {error.strerror}") from None
     finally:

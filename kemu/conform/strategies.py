@@ -223,6 +223,7 @@ class _World:
     born: int = 1
     files: list[str] = attrs.Factory(list)
     mapped: list[tuple[int, int]] = attrs.Factory(list)
+    closed: int = 0
     pipes: int = 0
     pins: int = 0
     ops: list[dict[str, Any]] = attrs.Factory(list)
@@ -272,11 +273,18 @@ def _settle_mremap(world: _World, op: dict[str, Any]) -> bool:
 
 
 def _settle_file(world: _World, op: dict[str, Any]) -> bool:
-    if len(world.files) == MOST_FILES or "A" not in world.alive:
+    if len(world.files) + world.closed == MOST_FILES or "A" not in world.alive:
         return False
     op["p"] = "A"
-    op["id"] = f"f{len(world.files)}"
+    op["id"] = f"f{len(world.files) + world.closed}"
     world.files.append(op["id"])
+    return True
+
+
+def _settle_close(world: _World, op: dict[str, Any]) -> bool:
+    """A closed file is not named again: its descriptor may by then be another file's."""
+    world.files.remove(op["file"])
+    world.closed += 1
     return True
 
 
@@ -340,6 +348,7 @@ _SPECIAL: dict[str, Callable[[_World, dict[str, Any]], bool]] = {
     "mmap": _settle_mmap,
     "mremap": _settle_mremap,
     "file": _settle_file,
+    "close": _settle_close,
     "fork": _settle_birth,
     "clonevm": _settle_birth,
     "exit": _settle_exit,
