@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 
-from tests.bench import startup
+from tests.bench import replay, startup
 from tests.bench.linux import RealKernel
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -25,8 +25,8 @@ LINUX, PLAIN, RECORDED = "linux", "unrecorded", "recorded"
 
 @dataclass
 class Measured:
-    """The medians: ``steps[pages][who][what]`` and ``startup[name]``; ``how`` the real kernel was asked; ``repeat`` runs;
-    ``load`` of the computer before and after, itself included."""
+    """The medians: ``steps[pages][who][what]`` and ``startup[name]``; ``replay`` of recorded programs, once; ``how`` the real
+    kernel was asked; ``repeat`` runs; ``load`` of the computer before and after, itself included."""
 
     sizes: list
     repeat: int
@@ -34,6 +34,7 @@ class Measured:
     load: tuple = (0.0, 0.0)
     steps: dict = field(default_factory=dict)
     startup: dict = field(default_factory=dict)
+    replay: dict = field(default_factory=dict)
 
     def value(self, pages, who, what):
         """One median, or None if it was not measured."""
@@ -51,6 +52,8 @@ def measure_all(sizes, repeat, progress):
     measured = Measured(list(sizes), repeat, real.how)
     progress("start-up\n")
     measured.startup = medians_of([startup.measure() for _ in range(repeat)])
+    progress("replay\n")
+    measured.replay = replay.measure(0 if repeat > 1 else 8)
     try:
         for pages in sizes:
             progress(f"{pages} pages ")

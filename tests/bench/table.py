@@ -42,6 +42,7 @@ def rows(measured):
     found += [per_entry(measured, pages, "exit", None) for pages in measured.sizes]
     found += [growth(measured, what) for what in ("fault", "cow", "fork", "exit")]
     found += [*memory(measured, measured.sizes[-1]), *journal(measured, usual), *seek(measured, usual)]
+    found += replay(measured)
     return [*found, start_up(measured, "help", "`kemu --help`", 5), start_up(measured, "ps", "`kemu -c ps`", 15)]
 
 
@@ -112,6 +113,17 @@ def seek(measured, pages):
         ("step_back", "one event back"),
     ):
         yield Row(said, f"{measured.value(pages, RECORDED, what):.3g} ms")
+
+
+def replay(measured):
+    done = measured.replay
+    rate = done["operations"] / done["seconds"]
+    yield Row(
+        f"replay of {done['programs']} recorded programs, {done['operations']} operations, two processes",
+        f"{done['seconds']:.1f} s, {rate:.0f} operations a second",
+        bar="the whole set under 60 s",
+        kept=done["seconds"] < 60,
+    )
 
 
 def start_up(measured, name, title, bar):

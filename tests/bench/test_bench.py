@@ -21,6 +21,7 @@ ROWS = (
     "journal, demand-zero write fault",
     "jump to a random event",
     "one event back",
+    "replay of 8 recorded programs",
     "`kemu --help`",
     "`kemu -c ps`",
 )
