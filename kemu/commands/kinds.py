@@ -411,7 +411,7 @@ class ExpressionKind:
 
     def complete(self, session: Session) -> Iterable[Candidate]:
         """Functions and tasks."""
-        from kemu.commands.names import FUNCTIONS
+        from kemu.commands.questions import FUNCTIONS
 
         return [(name + "(", function.summary) for name, function in FUNCTIONS.items()]
 

@@ -14,7 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from kemu.commands.expr import TaskValue, Value, describe
+from kemu.commands.expr import TaskValue, Value
+from kemu.commands.questions import ANY_NUMBER, FUNCTIONS
+from kemu.commands.questions import function as _function
+from kemu.commands.questions import number_of as _number
+from kemu.commands.questions import task_of as _task
 from kemu.commands.suggest import did_you_mean
 from kemu.errors import UsageError
 
@@ -24,33 +28,6 @@ if TYPE_CHECKING:
 
 MARKS = {"heap": "start_brk", "stack": "start_stack", "text": "start_code", "data": "start_data"}
 """Marks of an address space, by the field of mm_struct that holds them."""
-
-
-@attrs.frozen
-class Function:
-    """A function of the expression language: what it is called with, in words, and how many arguments it takes."""
-
-    body: Callable[..., Value]
-    signature: str
-    summary: str
-    least: int
-    most: int
-
-
-FUNCTIONS: dict[str, Function] = {}
-_ANY_NUMBER = 99
-
-
-def _function(signature: str, summary: str, *, most: int = 0) -> Callable[[Callable[..., Value]], Callable[..., Value]]:
-    """Declare a function by its signature as the user sees it, such as `pfn(TASK, ADDR)`."""
-    name, _, parameters = signature.rstrip(")").partition("(")
-    least = len([part for part in parameters.split(",") if part.strip(" .")])
-
-    def declare(body: Callable[..., Value]) -> Callable[..., Value]:
-        FUNCTIONS[name] = Function(body, signature, summary, least, most or least)
-        return body
-
-    return declare
 
 
 class SessionNames:
@@ -152,22 +129,6 @@ def _rss(task: Task) -> int:
 # ---------------------------------------------------------------- functions
 
 
-def _task(session: Session, value: Value) -> Task:
-    if isinstance(value, TaskValue):
-        return session.tasks[value.pid]
-    if isinstance(value, str):
-        return session.find(value)
-    if isinstance(value, int) and not isinstance(value, bool):
-        return session.find(f"@{value}")
-    raise UsageError(f"expression: {describe(value)} is no task", hint="write its name or its pid")
-
-
-def _number(value: Value, what: str) -> int:
-    if isinstance(value, int) and 0 <= value < 2**64:
-        return int(value)
-    raise UsageError(f"expression: {describe(value)} is no {what}", hint="nothing is mapped there?" if value is None else "")
-
-
 @_function("pfn(TASK, ADDR)", "the frame that the address leads to; none where nothing is mapped")
 def _pfn(session: Session, task: Value, address: Value) -> Value:
     from kemu.observe.translation import walk
@@ -206,7 +167,7 @@ def _mapcount(session: Session, pfn: Value) -> Value:
     return frame(session.kernel, _number(pfn, "frame"), session.name_of).mapcount
 
 
-@_function("data_frames(TASK, ...)", "different frames that the tasks map together, without the zero page", most=_ANY_NUMBER)
+@_function("data_frames(TASK, ...)", "different frames that the tasks map together, without the zero page", most=ANY_NUMBER)
 def _data_frames(session: Session, *tasks: Value) -> Value:
     return len(set().union(*(_frames(session, task) for task in tasks)))
 

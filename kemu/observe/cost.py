@@ -49,6 +49,12 @@ def cost(kernel: Kernel, first: int, last: int, names: Names = None) -> Cost:
     return Cost(first, last, rows, shared, later)
 
 
+def calls_made(kernel: Kernel, first: int, last: int) -> dict[str, int]:
+    """How often each kernel function was entered during the events ``first`` + 1 to ``last``."""
+    with travelling(kernel) as journal:
+        return _calls(journal, first, last)
+
+
 def _entries_written(kernel: Kernel, first: int, last: int, names: Names) -> tuple[int, int]:
     """Entries of page tables that were stored, those in rows one by one; and how many of them only took W from the parent."""
     written = [event for event in events(kernel, first, last, names, low=True).events if event.kind == "pte" and not event.field]

@@ -1,0 +1,287 @@
+"""Functions of the expression language: how one is declared, and those that ask about ranges, tables, families and the past.
+
+    @function("mapped(TASK, ADDR, SIZE)", "pages of the range that a mapping promises")
+    def _mapped(session, task, address, size): ...
+
+A question changes nothing. Where something is missing it answers none; a wrong argument is a UsageError without a place,
+which the expression that asked gives its place. Those about one address and one frame stand in `names`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from kemu.commands.expr import TaskValue, Value, describe
+from kemu.errors import UsageError
+
+if TYPE_CHECKING:
+    from kemu.readings import EntryReading, TableReading, VmaReading
+    from kemu.session import Session, Task
+
+
+@attrs.frozen
+class Function:
+    """A function of the expression language: what it is called with, in words, and how many arguments it takes."""
+
+    body: Callable[..., Value]
+    signature: str
+    summary: str
+    least: int
+    most: int
+
+
+FUNCTIONS: dict[str, Function] = {}
+ANY_NUMBER = 99
+"""As many arguments as somebody will write."""
+
+
+def function(signature: str, summary: str, *, most: int = 0) -> Callable[[Callable[..., Value]], Callable[..., Value]]:
+    """Declare a function by its signature as the user sees it, such as `pfn(TASK, ADDR)`."""
+    name, _, parameters = signature.rstrip(")").partition("(")
+    least = len([part for part in parameters.split(",") if part.strip(" .")])
+
+    def declare(body: Callable[..., Value]) -> Callable[..., Value]:
+        FUNCTIONS[name] = Function(body, signature, summary, least, most or least)
+        return body
+
+    return declare
+
+
+def task_of(session: Session, value: Value) -> Task:
+    """The task that an argument means: a name, a text or a pid."""
+    if isinstance(value, TaskValue):
+        return session.tasks[value.pid]
+    if isinstance(value, str):
+        return session.find(value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return session.find(f"@{value}")
+    raise UsageError(f"expression: {describe(value)} is no task", hint="write its name or its pid")
+
+
+def number_of(value: Value, what: str) -> int:
+    """An argument that must be a number; `what` it is, for the error."""
+    if isinstance(value, int) and 0 <= value < 2**64:
+        return int(value)
+    raise UsageError(f"expression: {describe(value)} is no {what}", hint="nothing is mapped there?" if value is None else "")
+
+
+# ---------------------------------------------------------------- a range of addresses
+
+PAGE = 4096
+
+
+@function("mapped(TASK, ADDR, SIZE)", "pages of the range that a mapping promises")
+def _mapped(session: Session, task: Value, address: Value, size: Value) -> Value:
+    first, end = _range(address, size)
+    overlaps = (min(end, vma.end) - max(first, vma.start) for vma in _vmas(session, task))
+    return sum(max(0, overlap) for overlap in overlaps) // PAGE
+
+
+@function("present(TASK, ADDR, SIZE)", "pages of the range that have a present entry, the zero page included")
+def _present(session: Session, task: Value, address: Value, size: Value) -> Value:
+    return sum(1 for _ in _leaves(session, task, *_range(address, size)))
+
+
+@function("zero_pages(TASK, ADDR, SIZE)", "entries of the range that lead to the zero page")
+def _zero_pages(session: Session, task: Value, address: Value, size: Value) -> Value:
+    return sum("zero" in entry.note for _, entry in _leaves(session, task, *_range(address, size)))
+
+
+@function("frames_in(ADDR, SIZE, TASK, ...)", "different frames that they map in the range, not the zero page", most=ANY_NUMBER)
+def _frames_in(session: Session, address: Value, size: Value, *tasks: Value) -> Value:
+    first, end = _range(address, size)
+    return len({pfn for task in tasks for pfn, entry in _leaves(session, task, first, end) if "zero" not in entry.note})
+
+
+@function("vma_pages(TASK, ADDR)", "pages of the mapping in which the address lies; 0 if there is none")
+def _vma_pages(session: Session, task: Value, address: Value) -> Value:
+    found = _vma_at(session, task, number_of(address, "address"))
+    return found.pages if found else 0
+
+
+@function("rights(TASK, ADDR)", "what its mapping allows, as in maps: 'rw-p'; none if there is none")
+def _rights(session: Session, task: Value, address: Value) -> Value:
+    found = _vma_at(session, task, number_of(address, "address"))
+    return found.perm if found else None
+
+
+@function("file_page(TASK, ADDR)", "the page of the file that the address shows; none without a file")
+def _file_page(session: Session, task: Value, address: Value) -> Value:
+    at = number_of(address, "address")
+    found = _vma_at(session, task, at)
+    return (found.offset + at - found.start) // PAGE if found and found.inode else None
+
+
+def _range(address: Value, size: Value) -> tuple[int, int]:
+    """(first page, end) of a range."""
+    first = number_of(address, "address") & -PAGE
+    return first, first + number_of(size, "size")
+
+
+def _vmas(session: Session, task: Value) -> tuple[VmaReading, ...]:
+    from kemu.observe.space import address_space
+
+    return address_space(task_of(session, task), session.name_of).vmas
+
+
+def _vma_at(session: Session, task: Value, address: int) -> VmaReading | None:
+    return next((vma for vma in _vmas(session, task) if vma.start <= address < vma.end), None)
+
+
+def _leaves(session: Session, task: Value, first: int, end: int) -> Iterator[tuple[int, EntryReading]]:
+    """(frame, the first entry of its run) of the present pages of the range."""
+    for table in _all_tables(session, task):
+        for run in table.runs:
+            if run.table is None and run.entry is not None and run.entry.pfn is not None:
+                yield from _in_run(run, first, end)
+
+
+def _in_run(run: Any, first: int, end: int) -> Iterator[tuple[int, EntryReading]]:
+    step = (run.end - run.start) // run.count
+    for i in range(run.count):
+        if first <= run.start + i * step < end:
+            yield run.entry.pfn + i, run.entry
+
+
+# ---------------------------------------------------------------- page tables and TLBs
+
+
+@function("tables(TASK, LEVEL)", "its page tables of one level: 'pgd', 'pud', 'pmd', 'pte'")
+def _tables(session: Session, task: Value, level: Value) -> Value:
+    return sum(table.level == level for table in _all_tables(session, task))
+
+
+@function("entry(TASK, ADDR, LEVEL)", "the entry of that level on the way to the address; none if the walk ends before")
+def _entry(session: Session, task: Value, address: Value, level: Value) -> Value:
+    found = _step(session, task, address, level)
+    return found.value if found else None
+
+
+@function("table(TASK, ADDR, LEVEL)", "the frame of the table of that level on the way to the address; none without it")
+def _table(session: Session, task: Value, address: Value, level: Value) -> Value:
+    found = _step(session, task, address, level)
+    return found.entry_address // PAGE if found else None
+
+
+@function("in_tlb(CPU, TASK, ADDR)", "the frame that the TLB of a CPU holds for the address; none if it holds nothing")
+def _in_tlb(session: Session, cpu: Value, task: Value, address: Value) -> Value:
+    from kemu.observe.translation import walk
+
+    found = walk(session.kernel, task_of(session, task), number_of(address, "address"), session.name_of)
+    return next((row.pfn for row in found.tlb if row.cpu == cpu), None)
+
+
+def _step(session: Session, task: Value, address: Value, level: Value) -> EntryReading | None:
+    from kemu.observe.translation import walk
+
+    found = walk(session.kernel, task_of(session, task), number_of(address, "address"), session.name_of)
+    return next((step for step in found.steps if step.level == level), None)
+
+
+def _all_tables(session: Session, task: Value) -> Iterator[TableReading]:
+    from kemu.observe.translation import page_tables
+
+    owner = task_of(session, task)
+    if owner.mm is None:
+        return
+    waiting = [page_tables(session.kernel, owner, session.name_of).root]
+    while waiting:
+        table = waiting.pop()
+        if table is not None:
+            yield table
+            waiting += [run.table for run in table.runs]
+
+
+# ---------------------------------------------------------------- families and address spaces
+
+
+@function("children(TASK)", "its children, zombies included")
+def _children(session: Session, task: Value) -> Value:
+    from kemu.observe.tasks import task as read_task
+
+    return len(read_task(session.kernel, task_of(session, task), session.name_of).children)
+
+
+@function("zombies()", "tasks that have ended and were not waited for")
+def _zombies(session: Session) -> Value:
+    return sum(bool(task.exit_state) for task in session.tasks.values())
+
+
+@function("pss(TASK)", "its share of the memory that it maps, in kB, as smaps_rollup counts")
+def _pss(session: Session, task: Value) -> Value:
+    from kemu.observe.procfs import smaps_rollup
+
+    return smaps_rollup(session.kernel, task_of(session, task), session.name_of).counts.pss // 1024
+
+
+@function("on_cpu(CPU, FIELD)", "a number of the address space that a CPU has loaded, such as 'mm_users'; none without one")
+def _on_cpu(session: Session, cpu: Value, field: Value) -> Value:
+    from kemu.session import system_of
+
+    cpus = system_of(session.kernel).cpus
+    which = number_of(cpu, "CPU")
+    space = cpus[which].loaded_mm if which < len(cpus) else None
+    number = getattr(space, str(field), None) if space is not None else None
+    return number if type(number) is int else None
+
+
+@function("cached(FILE, PAGE)", "the frame that holds a page of the file in the page cache; none if it is not there")
+def _cached(session: Session, path: Value, index: Value) -> Value:
+    from kemu.session import system_of
+
+    node = system_of(session.kernel).files.get(str(path))
+    found = node.i_mapping.i_pages.get(number_of(index, "page")) if node is not None else None
+    return getattr(found, "pfn", None)
+
+
+@function("free_frames()", "frames that are free")
+def _free_frames(session: Session) -> Value:
+    from kemu.observe.frames import free
+
+    return free(session.kernel).free
+
+
+# ---------------------------------------------------------------- what happened
+
+
+@function("event()", "the number of the present event")
+def _event(session: Session) -> Value:
+    return session.now
+
+
+@function("called(FUNCTION, EVENT)", "how often a kernel function was entered since that event")
+def _called(session: Session, name: Value, since: Value) -> Value:
+    from kemu.observe.cost import calls_made
+
+    return calls_made(session.kernel, number_of(since, "event"), session.now).get(str(name), 0)
+
+
+@function("signal_code()", "si_code of the newest signal that an access brought, such as 'SEGV_MAPERR'; none without one")
+def _signal_code(session: Session) -> Value:
+    found = _newest_failure(session, "code")
+    return str(found) if found else None
+
+
+@function("signal_addr()", "si_addr of the newest signal that an access brought; none without one")
+def _signal_addr(session: Session) -> Value:
+    found = _newest_failure(session, "fault_address")
+    return int(found) if found is not None else None
+
+
+@function("errno()", "the newest errno that a system call gave, such as 'EFAULT'; none without one")
+def _errno(session: Session) -> Value:
+    from kemu.commands.uapi import errno_name
+
+    found = _newest_failure(session, "errno")
+    return errno_name(found) if found else None
+
+
+def _newest_failure(session: Session, field: str) -> Any:
+    """A field of the newest outcome that failed in this way, up to the present moment; None if there is none."""
+    for record, outcome in reversed(session.failures):
+        if record.last <= session.now and hasattr(outcome, field):
+            return getattr(outcome, field)
+    return None
