@@ -205,6 +205,18 @@ def _children(session: Session, task: Value) -> Value:
     return len(read_task(session.kernel, task_of(session, task), session.name_of).children)
 
 
+@function("descendants(TASK)", "its children, their children and so on, zombies included")
+def _descendants(session: Session, task: Value) -> Value:
+    waiting, found = [task_of(session, task).pid], 0
+    while waiting:
+        above = waiting.pop()
+        parents = ((pid, other.real_parent) for pid, other in session.tasks.items() if pid != above)
+        below = [pid for pid, parent in parents if parent is not None and parent.pid == above]
+        waiting += below
+        found += len(below)
+    return found
+
+
 @function("zombies()", "tasks that have ended and were not waited for")
 def _zombies(session: Session) -> Value:
     return sum(bool(task.exit_state) for task in session.tasks.values())
@@ -235,6 +247,16 @@ def _cached(session: Session, path: Value, index: Value) -> Value:
     node = system_of(session.kernel).files.get(str(path))
     found = node.i_mapping.i_pages.get(number_of(index, "page")) if node is not None else None
     return getattr(found, "pfn", None)
+
+
+@function("used(KIND)", "frames in use of one kind, as free shows: 'anon', 'file', 'shmem', 'table', 'kernel'")
+def _used(session: Session, kind: Value) -> Value:
+    from kemu.observe.frames import free
+
+    known = dict(free(session.kernel).used)
+    if kind not in known:
+        raise UsageError(f"expression: no frames are called {describe(kind)}", hint=f"known are {', '.join(known)}")
+    return known[str(kind)]
 
 
 @function("free_frames()", "frames that are free")

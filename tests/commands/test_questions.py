@@ -59,6 +59,9 @@ KNOWN = [
     ("in_tlb(0, kid, 0x12000) == pfn(kid, 0x12000)", True),
     ("in_tlb(1, kid, 0x12000)", None),
     ("children(app)", 1),
+    ("descendants(init)", 2),
+    ("descendants(kid)", 0),
+    ("used('anon')", 3),
     ("zombies()", 0),
     ("pss(kid)", 6),
     ("on_cpu(0, 'mm_users')", 1),
@@ -99,7 +102,9 @@ def test_the_newest_signal_and_errno_are_told_until_one_goes_back_before_them():
     assert value(session, "errno()") is None
 
 
-@pytest.mark.parametrize("text", ["mapped(app, none, 1p)", "children('nobody')", "called('f')", "present(app, 0, 'x')"])
+@pytest.mark.parametrize(
+    "text", ["mapped(app, none, 1p)", "children('nobody')", "used('gold')", "called('f')", "present(app, 0, 'x')"]
+)
 def test_a_wrong_argument_is_a_usage_error(scene, text):
     with pytest.raises(UsageError):
         value(scene, text)
