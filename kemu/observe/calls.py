@@ -34,7 +34,8 @@ def calls(
     with travelling(kernel) as journal:
         check_range(journal, first, last)
         begin, end = marks if marks is not None else (_begin(journal, first), _end(journal, last))
-        cut = [word for fid in open_before(journal, begin) for word in (first * SLOTS, fid)] + journal.marks[begin:end]
+        cut = [word for fid in open_before(journal, begin) for word in (first * SLOTS, fid)]
+        cut += journal.marks[begin:end]
         return CallTree(first, last, tuple(_merge(call_tree(cut), named, first, last)))
 
 

@@ -40,17 +40,21 @@ _listeners: list[Callable[[bool], None]] = []
 class Tape:
     """Where records go at the moment: the lists of the active journal, or nowhere."""
 
-    __slots__ = ("extend", "log", "marks", "recording")
+    __slots__ = ("extend", "log", "mark", "recording")
 
     def __init__(self) -> None:
         self.log: list[Any] = []
-        self.marks: list[int] = []
         self.recording = False
         self.extend: Callable[[tuple[Any, ...]], None] = _discard
+        self.mark: Callable[[int], None] = _no_mark
 
 
 def _discard(record: tuple[Any, ...]) -> None:
     """Drop a record: nothing is being recorded."""
+
+
+def _no_mark(word: int) -> None:
+    """Drop a mark."""
 
 
 def _refuse(record: tuple[Any, ...]) -> None:
@@ -144,9 +148,9 @@ def record(journal: Journal | None) -> None:
     if on != tape.recording:
         _switch(on)
     if journal is None:
-        tape.log, tape.marks, tape.extend = [], [], _discard
+        tape.log, tape.extend, tape.mark = [], _discard, _no_mark
     else:
-        tape.log, tape.marks, tape.extend = journal.log, journal.marks, journal.log.extend
+        tape.log, tape.extend, tape.mark = journal.log, journal.log.extend, journal.marks.append
 
 
 def _switch(on: bool) -> None:
@@ -170,13 +174,13 @@ def _relax_collector() -> None:
 def sealed() -> Iterator[None]:
     """Within the block any write raises ``KernelBug`` and no call is marked.  Without recording there is no barrier to
     close; the block then only has its effect on RAM and tables."""
-    kept_extend, kept_marks, kept_log = tape.extend, tape.marks, tape.log
-    tape.extend, tape.marks, tape.log = _refuse, [], []
+    kept_extend, kept_mark, kept_log = tape.extend, tape.mark, tape.log
+    tape.extend, tape.mark, tape.log = _refuse, _no_mark, []
     _barrier_in_tables(True)
     try:
         yield
     finally:
-        tape.extend, tape.marks, tape.log = kept_extend, kept_marks, kept_log
+        tape.extend, tape.mark, tape.log = kept_extend, kept_mark, kept_log
         _barrier_in_tables(tape.recording)
 
 

@@ -10,7 +10,7 @@ around it; switching recording swaps them, so names that other modules have impo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import CodeType, FunctionType
 from typing import Any, TypeVar, cast
 
@@ -112,11 +112,13 @@ def _template(positional: int, keywords: tuple[str, ...]) -> CodeType:
     arguments = ", ".join(names + [f"{k}={k}" for k in keywords])
     source = (
         f"def marked({signature}):\n"
-        f"    _tape.marks.extend((len(_tape.log), {_FID}))\n"
+        f"    _tape.mark(len(_tape.log))\n"
+        f"    _tape.mark({_FID})\n"
         f"    try:\n"
         f"        return _as_written({arguments})\n"
         f"    finally:\n"
-        f"        _tape.marks.extend((len(_tape.log), {~_FID}))\n"
+        f"        _tape.mark(len(_tape.log))\n"
+        f"        _tape.mark({~_FID})\n"
     )
     made: dict[str, Any] = {}
     exec(compile(source, __file__, "exec"), made)
@@ -192,7 +194,7 @@ class Call:
     depth: int
 
 
-def call_tree(marks: list[int], first_mark: int = 0, last_mark: int | None = None) -> list[Call]:
+def call_tree(marks: Sequence[int], first_mark: int = 0, last_mark: int | None = None) -> list[Call]:
     """The calls in ``marks[first_mark:last_mark]`` as trees in order; what is still open at the end is cut there."""
     roots: list[Call] = []
     open_calls: list[Call] = []
@@ -210,7 +212,7 @@ def call_tree(marks: list[int], first_mark: int = 0, last_mark: int | None = Non
     return roots
 
 
-def open_frames(marks: list[int], first_mark: int, number: int) -> list[Function]:
+def open_frames(marks: Sequence[int], first_mark: int, number: int) -> list[Function]:
     """The functions that were open when event ``number`` happened, outermost first.
 
     ``first_mark`` is an index into ``marks`` at which nothing was open, the start of a command."""

@@ -12,6 +12,7 @@ The rule that keeps this file honest: nothing here looks at what an object *is*.
 
 from __future__ import annotations
 
+from array import array
 from typing import Any, Protocol
 
 
@@ -37,7 +38,7 @@ class Journal:
 
     def __init__(self) -> None:
         self.log: list[Any] = []
-        self.marks: list[int] = []
+        self.marks = array("q")  # a list would need three times the memory
         self.cursor = 0
 
     def __len__(self) -> int:
