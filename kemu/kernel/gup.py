@@ -52,10 +52,12 @@ from kemu.kernel.page_alloc import folio_get, folio_put, folio_put_refs, folio_r
 from kemu.kernel.pgtable import (
     pte_dirty,
     pte_offset_map,
+    pte_offset_map_lock,
     pte_pfn,
     pte_present,
     pte_protnone,
     pte_special,
+    pte_unmap_unlock,
     pte_write,
     ptep_get,
 )
@@ -139,7 +141,17 @@ def can_follow_write_pte(pte: int, page: folio | None, vma: vm_area_struct, gup_
 def follow_page_pte(vma: vm_area_struct, address: int, gup_flags: int) -> folio | int:
     """The page that is mapped at ``address``, held as asked; 0 if the access that is wanted would fault; -EMLINK if the page must
     be unshared first."""
-    entry = mapped_entry(vma.vm_mm, address)
+    pmd = _pmd_of(vma.vm_mm, address)
+    ptep = pte_offset_map_lock(vma.vm_mm, pmd, address) if pmd else 0
+    if not ptep:
+        return 0
+    found = _follow_entry(vma, address, ptep_get(ptep), gup_flags)
+    pte_unmap_unlock(ptep)
+    return found
+
+
+def _follow_entry(vma: vm_area_struct, address: int, entry: int, gup_flags: int) -> folio | int:
+    """The rest of ``follow_page_pte``: the table is locked, so that the page cannot go before it is held."""
     if not pte_present(entry) or (pte_protnone(entry) and vma.vm_flags & VM_ACCESS_FLAGS):
         return 0
     page = vm_normal_page(vma, address, entry)
@@ -156,11 +168,15 @@ def follow_page_pte(vma: vm_area_struct, address: int, gup_flags: int) -> folio 
     return found
 
 
+def _pmd_of(mm: mm_struct, address: int) -> int:
+    """Where the entry lies that leads to the table for ``address``, 0 if there is no table."""
+    return next((pmd for pmd, _, _ in pmds_in(mm, address & PAGE_MASK, (address & PAGE_MASK) + PAGE_SIZE)), 0)
+
+
 def mapped_entry(mm: mm_struct, address: int) -> int:
     """The entry for ``address``, 0 if its table does not exist."""
-    for pmd, _, _ in pmds_in(mm, address & PAGE_MASK, (address & PAGE_MASK) + PAGE_SIZE):
-        return ptep_get(pte_offset_map(pmd, address))
-    return 0
+    pmd = _pmd_of(mm, address)
+    return ptep_get(pte_offset_map(pmd, address)) if pmd else 0
 
 
 @linux("mm/gup.c")

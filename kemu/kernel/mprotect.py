@@ -44,7 +44,7 @@ from kemu.kernel.mman import (
     PROT_WRITE,
 )
 from kemu.kernel.mmap import calc_vm_prot_bits
-from kemu.kernel.mmap_lock import mmap_write_lock, mmap_write_unlock
+from kemu.kernel.mmap_lock import mmap_write_lock, mmap_write_unlock, vma_start_write
 from kemu.kernel.pgtable import (
     pte_dirty,
     pte_mkwrite,
@@ -138,6 +138,7 @@ def mprotect_fixup(tlb: mmu_gather, vma: vm_area_struct, start: int, end: int, n
     if isinstance(changed, int):
         vm_unacct_memory(charged)
         return changed
+    vma_start_write(changed)
     changed.vm_flags = newflags | changed.vm_flags & VM_IGNORE_MERGE
     vma_set_page_prot(changed)
     change_protection(tlb, changed, start, end, vma_wants_manual_pte_write_upgrade(changed))

@@ -10,7 +10,7 @@ from __future__ import annotations
 from kemu.kernel.flags import VM_ACCOUNT, VM_LOCKED, VM_SEALED
 from kemu.kernel.mm_types import PAGE_ALIGN, PAGE_MASK, U64, mm_struct, vm_area_struct, vma_pages
 from kemu.kernel.mman import EINVAL, ENOMEM, EPERM
-from kemu.kernel.mmap_lock import mmap_write_lock, mmap_write_unlock
+from kemu.kernel.mmap_lock import mmap_write_lock, mmap_write_unlock, vma_start_write
 from kemu.kernel.system import current_mm, system
 from kemu.kernel.uaccess import task_size_max
 from kemu.kernel.util import update_hiwater, vm_stat_account, vm_unacct_memory
@@ -53,6 +53,7 @@ def vms_gather_munmap_vmas(vms: vma_munmap_struct) -> int:
             error = __split_vma(vma, end, False)
             if error:
                 return error
+        vma_start_write(vma)
         vms.vmas.append(vma)
         _count_unmapped(vms, vma)
     return 0

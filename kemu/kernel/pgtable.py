@@ -174,6 +174,7 @@ def _table_entry(pfn: int, mm: mm_struct) -> int:
 
 def ptep_get(ptep: int) -> int:
     """The entry at ``ptep``."""
+    step()
     return system.phys.load(ptep)
 
 
@@ -355,12 +356,18 @@ def __pte_alloc(mm: mm_struct, pmd: int) -> int:
 
 
 def _populate(mm: mm_struct, entry_pa: int, accounted: int) -> int:
+    """Make a table and link it, unless another CPU was faster.  Looking and linking are one step, as they are in Linux under the
+    lock of the table above."""
     table = pte_alloc_one(mm)
     if table is None:
         return -1
+    step()
+    if not entry_none(entry_pa):
+        pte_free(table)
+        return 0
     if accounted:
         mm.pgtables_bytes += accounted
-    set_pte(entry_pa, _table_entry(table.pfn, mm))
+    system.phys.store(entry_pa, _table_entry(table.pfn, mm))
     return 0
 
 

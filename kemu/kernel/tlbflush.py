@@ -15,6 +15,7 @@ from kemu.kernel.mm_types import PAGE_SHIFT, mm_struct, vm_area_struct
 from kemu.kernel.sched_types import percpu
 from kemu.kernel.system import system
 from kemu.trace.frames import linux
+from kemu.trace.steps import step
 
 TLB_NR_DYN_ASIDS = 6
 TLB_FLUSH_ALL = (1 << 64) - 1
@@ -81,9 +82,12 @@ def flush_tlb_mm_range(mm: mm_struct, start: int, end: int, *, freed_tables: boo
     """Make every CPU that uses ``mm`` forget [start, end); ``end`` TLB_FLUSH_ALL forgets all of it."""
     if end != TLB_FLUSH_ALL and (end - start) >> PAGE_SHIFT > tlb_single_page_flush_ceiling:
         start, end = 0, TLB_FLUSH_ALL
+    step()
     mm.tlb_gen += 1
     for number in sorted(mm.mm_cpumask):
         cpu = system.cpus[number]
+        if cpu is not system.cpu:
+            step()
         if cpu is system.cpu or not cpu.is_lazy or freed_tables:
             flush_tlb_func(cpu, mm, start, end)
 

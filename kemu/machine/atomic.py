@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kemu.errors import KernelBug
-from kemu.trace.steps import step
+from kemu.trace.steps import is_removed, step, step_until
 
 INT_MIN, INT_MAX = -0x80000000, 0x7FFFFFFF
 REFCOUNT_SATURATED = -0x40000000
@@ -96,21 +95,44 @@ def atomic_inc_not_zero(obj: Any, field: str) -> bool:
     return True
 
 
+# ---------------------------------------------------------------- refcount_t
+
+
+def refcount_warn_saturate(obj: Any, field: str, what: str) -> None:
+    """A misuse: say so as Linux does (once a kind), and saturate, so that the object leaks instead of being freed too early."""
+    setattr(obj, field, REFCOUNT_SATURATED)
+    message = f"refcount_t: {what}"
+    if message not in warnings:
+        warnings.append(message)
+
+
+warnings: list[str] = []
+"""What refcount_t has complained about, each kind once (WARN_ONCE); whoever reads it empties it."""
+
+ADD_UAF, ADD_OVF = "addition on 0; use-after-free.", "saturated; leaking memory."
+SUB_UAF, DEC_LEAK = "underflow; use-after-free.", "decrement hit 0; leaking memory."
+
+
 def refcount_inc(obj: Any, field: str) -> None:
-    """Add 1; on 0 ("addition on 0; use-after-free") or on overflow the count saturates."""
+    """Add 1; on 0 ("addition on 0; use-after-free") or on overflow ("saturated; leaking memory") the count saturates."""
     step()
     old = getattr(obj, field)
-    bad = old <= 0 or old + 1 > INT_MAX
-    setattr(obj, field, REFCOUNT_SATURATED if bad else old + 1)
+    if old <= 0 or old + 1 > INT_MAX:
+        refcount_warn_saturate(obj, field, ADD_OVF if old else ADD_UAF)
+    else:
+        setattr(obj, field, old + 1)
 
 
 def refcount_inc_not_zero(obj: Any, field: str) -> bool:
-    """Add 1 unless the count is 0; True if it was not 0."""
+    """Add 1 unless the count is 0; True if it was not 0.  On overflow the count saturates."""
     step()
     old = getattr(obj, field)
     if old == 0:
         return False
-    setattr(obj, field, REFCOUNT_SATURATED if old < 0 or old + 1 > INT_MAX else old + 1)
+    if old < 0 or old + 1 > INT_MAX:
+        refcount_warn_saturate(obj, field, ADD_OVF)
+    else:
+        setattr(obj, field, old + 1)
     return True
 
 
@@ -119,21 +141,41 @@ def refcount_dec_and_test(obj: Any, field: str) -> bool:
     step()
     old = getattr(obj, field)
     if old <= 0:
-        setattr(obj, field, REFCOUNT_SATURATED)
+        refcount_warn_saturate(obj, field, SUB_UAF)
         return False
     setattr(obj, field, old - 1)
     return bool(old == 1)
 
 
-def spin_lock(obj: Any, field: str) -> None:
-    """Take the lock; alone on the machine a lock that is held will never be released."""
+def refcount_dec(obj: Any, field: str) -> None:
+    """Subtract 1 from a count that is not the last ("decrement hit 0; leaking memory" if it is: nobody would free it)."""
     step()
-    if getattr(obj, field):
-        raise KernelBug(f"deadlock: {field} of {obj} is held")
+    old = getattr(obj, field)
+    if old <= 1:
+        refcount_warn_saturate(obj, field, DEC_LEAK)
+    else:
+        setattr(obj, field, old - 1)
+
+
+# ---------------------------------------------------------------- locks
+
+
+def is_free(obj: Any, field: str) -> bool:
+    """True if nobody holds the lock."""
+    return not getattr(obj, field)
+
+
+def spin_lock(obj: Any, field: str) -> None:
+    """Take the lock, as soon as it is free; alone on the machine a lock that is held will never be released."""
+    if is_removed(field):
+        return
+    step_until(is_free, obj, field)
     setattr(obj, field, 1)
 
 
 def spin_unlock(obj: Any, field: str) -> None:
     """Release the lock."""
+    if is_removed(field):
+        return
     step()
     setattr(obj, field, 0)

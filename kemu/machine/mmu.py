@@ -23,6 +23,7 @@ from kemu.machine.geometry import EntryBits, Geometry, Level
 from kemu.machine.physmem import PhysMem
 from kemu.machine.tlb import TlbEntry
 from kemu.trace.frames import hardware
+from kemu.trace.steps import step
 
 READ, WRITE, FETCH = 0, 1, 2
 """Kinds of access."""
@@ -258,6 +259,7 @@ elsewhere, or a kernel access was fixed up)."""
 def access(cpu: Cpu, va: int, kind: int, user: bool, trap: Trap) -> int | PageFault | GeneralProtection:
     """Perform one access within a page: the physical address, or the exception value with which it was given up."""
     for _ in range(MAX_RETRIES):
+        step()
         got = translate(cpu, va, kind, user)
         if isinstance(got, int) or not trap(cpu, got, user):
             return got

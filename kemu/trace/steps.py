@@ -1,19 +1,42 @@
 """The micro-step hook: where another CPU could run in between.
 
-``step()`` stands inside every atomic operation and page-table access.  It does nothing until an explorer is attached;
-then it is the place where the explorer may hand the baton to another CPU.
+``step()`` stands inside every atomic operation, lock operation and page-table access.  It does nothing until an explorer is
+attached; then it is the place where the explorer may hand the baton to another CPU.  A lock that is held is a place where a
+CPU must wait: alone on the machine it would wait for ever, under an explorer another CPU runs until the lock is free.
+
+    atomic_inc     step(); change the value
+    spin_lock      step_until(free, page, "ptl"); mark it held
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any, Protocol
+
+from kemu.errors import KernelBug
+
+Ready = Callable[[Any, str], bool]
+"""May the CPU go on?  Asked with the object and the name of the lock."""
+
+
+class Explorer(Protocol):
+    """What is asked at every micro-step."""
+
+    def on_step(self) -> None:
+        """The executing CPU is about to take a step: another one may go first."""
+
+    def on_wait(self, ready: Ready, obj: Any, lock: str) -> None:
+        """The executing CPU can take its step only once ``ready(obj, lock)``; returns when that is so and it is its turn."""
+
+    def is_removed(self, lock: str) -> bool:
+        """True if the executing CPU is to run without the lock of this name."""
 
 
 class _Attached:
     """The explorer that is asked at every micro-step, if there is one."""
 
-    on_step: Callable[[], None] | None = None
+    explorer: Explorer | None = None
 
 
 _attached = _Attached()
@@ -21,16 +44,29 @@ _attached = _Attached()
 
 def step() -> None:
     """One micro-step of the executing CPU lies here."""
-    if _attached.on_step is not None:
-        _attached.on_step()
+    if _attached.explorer is not None:
+        _attached.explorer.on_step()
+
+
+def step_until(ready: Ready, obj: Any, lock: str) -> None:
+    """One micro-step that the CPU can take only once ``ready(obj, lock)``.  ``KernelBug`` where nobody could make it so."""
+    if _attached.explorer is not None:
+        _attached.explorer.on_wait(ready, obj, lock)
+    elif not ready(obj, lock):
+        raise KernelBug(f"deadlock: {lock} of {obj} is held")
+
+
+def is_removed(lock: str) -> bool:
+    """True if an explorer lets the executing CPU run without the lock of this name."""
+    return _attached.explorer is not None and _attached.explorer.is_removed(lock)
 
 
 @contextmanager
-def explorer(on_step: Callable[[], None]) -> Iterator[None]:
-    """Within the block ``on_step()`` is called at every micro-step."""
-    kept = _attached.on_step
-    _attached.on_step = on_step
+def explorer(attached: Explorer) -> Iterator[None]:
+    """Within the block ``attached`` is asked at every micro-step."""
+    kept = _attached.explorer
+    _attached.explorer = attached
     try:
         yield
     finally:
-        _attached.on_step = kept
+        _attached.explorer = kept

@@ -19,11 +19,13 @@ from kemu.machine.atomic import (
     atomic_inc_not_zero,
     atomic_read,
     atomic_set,
+    refcount_dec,
     refcount_dec_and_test,
     refcount_inc,
     refcount_inc_not_zero,
     spin_lock,
     spin_unlock,
+    warnings,
 )
 from kemu.trace.barrier import struct
 from kemu.trace.steps import explorer
@@ -190,9 +192,82 @@ def test_a_lock_that_is_held_cannot_be_taken_again():
 )
 def test_each_operation_is_one_micro_step_and_changes_nothing_before_it(operation):
     obj = Counted(0)
-    seen = []
-    with explorer(lambda: seen.append(obj.count)):
+    watcher = Watcher(obj)
+    with explorer(watcher):
         operation(obj)
-    assert seen == [0]
+    assert watcher.seen == [0]
     operation(Counted(0))
-    assert seen == [0]
+    assert watcher.seen == [0]
+
+
+class Watcher:
+    """An explorer that lets one CPU run alone, and notes what the count is at each step."""
+
+    def __init__(self, obj, removed=()):
+        self.obj, self.removed, self.seen, self.waits = obj, removed, [], []
+
+    def on_step(self):
+        self.seen.append(self.obj.count)
+
+    def on_wait(self, ready, obj, lock):
+        self.waits.append((lock, ready(obj, lock)))
+        self.on_step()
+
+    def is_removed(self, lock):
+        return lock in self.removed
+
+
+def test_an_explorer_is_asked_before_a_lock_is_taken_and_told_whether_it_is_free():
+    obj = Counted()
+    watcher = Watcher(obj)
+    with explorer(watcher):
+        spin_lock(obj, "count")
+        spin_lock(obj, "count")
+    assert watcher.waits == [("count", True), ("count", False)]
+
+
+def test_a_lock_that_is_removed_is_neither_taken_nor_released():
+    obj = Counted()
+    with explorer(Watcher(obj, removed=("count",))):
+        spin_lock(obj, "count")
+        assert obj.count == 0
+        spin_lock(obj, "count")
+        spin_unlock(obj, "count")
+    spin_lock(obj, "count")
+    with explorer(Watcher(obj, removed=("count",))):
+        spin_unlock(obj, "count")
+    assert obj.count == 1
+
+
+@pytest.mark.parametrize(
+    ("start", "operation", "complaint"),
+    [
+        (0, refcount_inc, "refcount_t: addition on 0; use-after-free."),
+        (INT_MAX, refcount_inc, "refcount_t: saturated; leaking memory."),
+        (-1, refcount_inc, "refcount_t: saturated; leaking memory."),
+        (INT_MAX, refcount_inc_not_zero, "refcount_t: saturated; leaking memory."),
+        (0, refcount_dec_and_test, "refcount_t: underflow; use-after-free."),
+        (REFCOUNT_SATURATED, refcount_dec_and_test, "refcount_t: underflow; use-after-free."),
+        (1, refcount_dec, "refcount_t: decrement hit 0; leaking memory."),
+        (0, refcount_dec, "refcount_t: decrement hit 0; leaking memory."),
+    ],
+)
+def test_refcount_t_complains_in_linuxs_words_and_once_a_kind(start, operation, complaint):
+    warnings.clear()
+    for _ in range(2):
+        obj = Counted(start)
+        operation(obj, "count")
+        assert obj.count == REFCOUNT_SATURATED
+    assert warnings == [complaint]
+    warnings.clear()
+
+
+@pytest.mark.parametrize(
+    ("start", "operation", "after"),
+    [(1, refcount_inc, 2), (0, refcount_inc_not_zero, 0), (2, refcount_dec_and_test, 1), (2, refcount_dec, 1)],
+)
+def test_a_right_use_of_refcount_t_is_silent(start, operation, after):
+    warnings.clear()
+    obj = Counted(start)
+    operation(obj, "count")
+    assert (obj.count, warnings) == (after, [])
