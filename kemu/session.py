@@ -14,7 +14,7 @@ The rule that keeps this file honest: it knows no parser, no output and no termi
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from types import CodeType, FunctionType
@@ -155,7 +155,10 @@ class Session:
 
     def command_of(self, event: int) -> Record | None:
         """The command that caused `event`."""
-        return next((record for record in self.timeline.records if record.first < event <= record.last), None)
+        records = self.timeline.records
+        index = bisect_left(records, event, key=lambda record: record.last)
+        found = records[index] if index < len(records) else None
+        return found if found and found.first < event else None
 
     def last_command(self) -> tuple[int, int]:
         """The events (first, last] of the newest command that has some, as far as they have happened at this moment."""
@@ -414,7 +417,7 @@ class Session:
         """The settings of the machine at this moment."""
         now = system_of(self.kernel).sysctl
         machine = {"aslr": now.randomize_seed, "lru_batch": now.lru_batch, "fault_around": now.fault_around_bytes}
-        return machine | {"fail": now.fail_alloc}
+        return machine | {"fail": now.fail_alloc, "fail_slab": now.fail_slab}
 
     def set(self, name: str, value: int | bool | None) -> None:
         """Change a setting; only inside `changing`."""
@@ -425,6 +428,8 @@ class Session:
             now.lru_batch = bool(value)
         elif name == "fail":
             now.fail_alloc = int(value or 0)
+        elif name == "fail_slab":
+            now.fail_slab = int(value or 0)
         else:
             now.fault_around_bytes = int(value or 0)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from kemu import readings
@@ -67,7 +66,8 @@ def why_thing(session: Session, what: str, thing: Thing) -> readings.Why:
     if not found:
         return readings.Why(thing.text, (), 0, (), "", "no event has written it: it is as it was at the boot")
     shown = found[:MOST_WHY]
-    events = tuple(event_of(session, what, thing, change) for change in reversed(shown))
+    with session.traveling():
+        events = tuple(event_of(session, what, thing, change) for change in shown)[::-1]
     number, old, new = shown[0]
     record = session.command_of(number)
     return readings.Why(
@@ -83,9 +83,11 @@ def why_thing(session: Session, what: str, thing: Thing) -> readings.Why:
 def _chain(session: Session, thing: Thing) -> list[Written]:
     """The events of the answer, newest first: back to where the thing's present life began. What one command took away and
     made anew goes on with what was before."""
+    from kemu.observe.why import writers
+
     found: list[Written] = []
     began = None
-    for change in written(session, thing, PATIENCE):
+    for change in writers(session.journal, thing, session.now, PATIENCE):
         if began is not None and session.command_of(change[0]) != began:
             break
         found.append(change)
@@ -95,32 +97,19 @@ def _chain(session: Session, thing: Thing) -> list[Written]:
     return found
 
 
-def written(session: Session, thing: Thing, patience: int | None = None) -> Iterator[Written]:
-    """(event, old, new) of the events up to this moment that changed the thing, newest first."""
-    from kemu.observe.why import writers
-
-    for number, before, after in writers(session.journal, thing, session.now, patience):
-        old, new = before, after
-        if thing.value is not None:
-            with session.traveling():
-                session.goto(number - 1)
-                old = thing.value()
-                session.goto(number)
-                new = thing.value()
-        if old is not new:
-            yield number, old, new
-
-
 def event_of(session: Session, kind: str, thing: Thing, change: Written) -> readings.EventReading:
-    """The event in words: of a number what it did to just this thing, of anything else as `trace` has it."""
-    from kemu.observe.events import one_event
+    """The event in words: of a number what it did to just this thing, of anything else as `trace` has it. The moment shown
+    is another one behind it."""
+    from kemu.observe.events import event_from_here, one_event
 
     number, old, new = change
     if type(old) is int and type(new) is int and not thing.text.endswith(" flags"):
         return _of_number(session, kind, thing, change)
+    if kind in ("task", "mm"):
+        return event_from_here(session.kernel, number, session.name_of)
     record = session.command_of(number)
-    with session.traveling():
-        event = one_event(session.kernel, number, session.name_of, record.last if record else number)
+    session.goto(number - 1)
+    event = one_event(session.kernel, number, session.name_of, record.last if record else number)
     return event.replace(what=thing.text, field="", old=_text(old), new=_text(new)) if event.kind == "row" else event
 
 
@@ -211,15 +200,18 @@ def _cpu(session: Session, text: str) -> int:
 )
 def history(session: Session, what: str, task: Task, at: int | None, field: str | None) -> readings.History:
     """All changes of a thing up to this moment."""
+    from kemu.observe.why import writers
+
     thing = _thing(session, what, task, at, field or "")
-    found = list(written(session, thing))
+    found = list(writers(session.journal, thing, session.now))
     values = []
-    for change in reversed(found[:MOST_HISTORY]):
-        number = change[0]
-        event = event_of(session, what, thing, change)
-        record = session.command_of(number)
-        values.append(readings.HistoryValue(number, event.old, event.new, event.function, record.text if record else ""))
-    return readings.History(thing.text, tuple(values), max(len(found) - MOST_HISTORY, 0))
+    with session.traveling():
+        for change in found[:MOST_HISTORY]:
+            number = change[0]
+            event = event_of(session, what, thing, change)
+            record = session.command_of(number)
+            values.append(readings.HistoryValue(number, event.old, event.new, event.function, record.text if record else ""))
+    return readings.History(thing.text, tuple(values[::-1]), max(len(found) - MOST_HISTORY, 0))
 
 
 @command(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from typing import TYPE_CHECKING
 
-from kemu.observe.events import check_range, events, first_mark, open_before
+from kemu.observe.events import check_range, events, first_mark
 from kemu.observe.look import travelling
 from kemu.observe.names import Names
 from kemu.readings import CallReading, CallTree, EventReading
@@ -34,7 +34,7 @@ def calls(
     with travelling(kernel) as journal:
         check_range(journal, first, last)
         begin, end = marks if marks is not None else (_begin(journal, first), _end(journal, last))
-        cut = [word for fid in open_before(journal, begin) for word in (first * SLOTS, fid)]
+        cut = [word for fid in journal.open_before(begin) for word in (first * SLOTS, fid)]
         cut += journal.marks[begin:end]
         return CallTree(first, last, tuple(_merge(call_tree(cut), named, first, last)))
 
@@ -56,7 +56,7 @@ def _end(journal: Journal, last: int) -> int:
     """Behind the last mark that belongs to the events up to ``last``: what closes the calls, nothing that opens a new one."""
     marks = journal.marks
     index = first_mark(journal, last)
-    depth = len(open_before(journal, index))
+    depth = len(journal.open_before(index))
     while index < len(marks) and marks[index] == last * SLOTS and depth > 0:
         depth += 1 if marks[index + 1] >= 0 else -1
         index += 2

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from kemu.errors import UsageError
 from kemu.observe.describe import LOW, Raw, Words, describe
-from kemu.observe.look import travelling
+from kemu.observe.look import looking, travelling
 from kemu.observe.names import Names
 from kemu.observe.who import Directory
 from kemu.readings import EventList, EventReading
@@ -37,7 +37,19 @@ def one_event(kernel: Kernel, number: int, names: Names = None, until: int = 0) 
     together is known by name: the tables of a child that is not born yet."""
     with travelling(kernel) as journal:
         check_range(journal, number - 1, number)
-        return _named_events(journal, number - 1, number, names, until)[0]
+        return _named_events(journal, number - 1, number, names, min(until, number + AHEAD))[0]
+
+
+def event_from_here(kernel: Kernel, number: int, names: Names = None) -> EventReading:
+    """Event ``number`` in the words of the present moment: quick, and right for what has the same name for ever (tasks,
+    address spaces)."""
+    with looking(kernel):
+        journal = kernel.journal
+        check_range(journal, number - 1, number)
+        who = Directory(names)
+        who.learn_present()
+        who.learn_events(journal.log, number - 1, number)
+        return _reading(number, describe(who, Raw(*journal.event(number))), OpenFrames(journal, number - 1).at(number))
 
 
 def check_range(journal: Journal, first: int, last: int) -> None:
@@ -46,17 +58,24 @@ def check_range(journal: Journal, first: int, last: int) -> None:
         raise UsageError(f"there are no events #{first + 1} to #{last}", hint=f"the experiment has #1 to #{len(journal)}")
 
 
-def directory_at(journal: Journal, first: int, last: int, names: Names) -> Directory:
-    """Go to ``first``; the names of all that exists there or comes up to ``last``."""
+AHEAD = 50_000
+"""How many events behind an event are asked for what is born in them."""
+
+
+def directory_at(journal: Journal, first: int, last: int, names: Names, until: int = 0) -> Directory:
+    """Go to ``first``; the names of all that exists there or comes up to ``last``, and of tasks that are born up to
+    ``until``."""
     journal.seek(first)
     who = Directory(names)
     who.learn_present()
+    if until > last:
+        who.learn_births(journal.log, last, until)
     who.learn_events(journal.log, first, last)
     return who
 
 
 def _named_events(journal: Journal, first: int, last: int, names: Names, until: int = 0) -> list[EventReading]:
-    who = directory_at(journal, first, max(last, until), names)
+    who = directory_at(journal, first, last, names, until)
     stack = OpenFrames(journal, first)
     named = []
     for number in range(first + 1, last + 1):
@@ -81,28 +100,13 @@ def first_mark(journal: Journal, event: int) -> int:
     return 2 * bisect_left(range(len(marks) // 2), event * SLOTS, key=lambda i: marks[2 * i])
 
 
-def open_before(journal: Journal, index: int) -> list[int]:
-    """The functions (fid) that are open before the mark at ``index``, outermost first."""
-    marks = journal.marks
-    found, closed = [], 0
-    for i in range(index - 2, -1, -2):
-        fid = marks[i + 1]
-        if fid < 0:
-            closed += 1
-        elif closed:
-            closed -= 1
-        else:
-            found.append(fid)
-    return found[::-1]
-
-
 class OpenFrames:
     """The innermost open function while going forward from ``first``."""
 
     def __init__(self, journal: Journal, first: int) -> None:
         self.marks = journal.marks
         self.next = first_mark(journal, first)
-        self.stack = open_before(journal, self.next)
+        self.stack = journal.open_before(self.next)
 
     def at(self, number: int) -> int | None:
         """The fid of the function in which event ``number`` happens; call it with growing numbers."""

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import attrs
 
-from kemu.observe.events import first_mark, open_before
+from kemu.observe.events import first_mark
 from kemu.trace.barrier import STRUCTS
 from kemu.trace.frames import FUNCTIONS, Function
 from kemu.trace.journal import SLOTS, Journal
@@ -41,7 +41,7 @@ def place(journal: Journal, now: int) -> Place:
     """The function at the moment `now`: of the marks that stand there, the point where the fewest calls are open."""
     marks = journal.marks
     index = first_mark(journal, now)
-    stack = open_before(journal, index)
+    stack = journal.open_before(index)
     best = Place(tuple(stack), index)
     while index < len(marks) and marks[index] == now * SLOTS:
         if marks[index + 1] >= 0:
@@ -156,7 +156,7 @@ def open_names(journal: Journal, number: int) -> tuple[str, ...]:
     """The functions that were open when the event happened, outermost first."""
     marks = journal.marks
     index = first_mark(journal, number - 1)
-    stack = open_before(journal, index)
+    stack = journal.open_before(index)
     while index < len(marks) and marks[index] == (number - 1) * SLOTS:
         if marks[index + 1] >= 0:
             stack.append(marks[index + 1])

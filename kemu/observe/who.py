@@ -98,8 +98,28 @@ class Directory:
 
     def learn_events(self, log: list[Any], first: int, last: int) -> None:
         """Take in what appears in and around the events (first, last] of a journal's log: what is being made or taken apart."""
-        slots = range(max(first - AROUND, 0) * SLOTS, min((last + AROUND) * SLOTS, len(log)), SLOTS)
-        made = [(log[at], log[at + 1], log[at + 3]) for at in slots if type(log[at]) is task_struct]
+        low, high = max(first - AROUND, 0) * SLOTS, min((last + AROUND) * SLOTS, len(log))
+        objects, values = log[low:high:SLOTS], log[low + 3 : high : SLOTS]
+        self._learn_born(objects, log[low + 1 : high : SLOTS], values)
+        for obj in [*_once(objects), *_once(values)]:
+            self.learn(obj)
+
+    def learn_births(self, log: list[Any], first: int, last: int) -> None:
+        """Take in the tasks and address spaces that are born in the events (first, last]."""
+        low, high = first * SLOTS, last * SLOTS
+        self._learn_born(log[low:high:SLOTS], log[low + 1 : high : SLOTS], log[low + 3 : high : SLOTS])
+
+    def _learn_born(self, objects: list[Any], fields: list[Any], values: list[Any]) -> None:
+        classes = list(map(type, objects))
+        if task_struct in classes:
+            self._learn_tasks([e for e in zip(objects, fields, values, strict=True) if e[0].__class__ is task_struct])
+        if mm_struct in classes:
+            for obj, field, new in zip(objects, fields, values, strict=True):
+                if obj.__class__ is mm_struct and field == "pgd" and new:
+                    self._roots[new >> 12] = Place(0, self.mm_name(obj), 0)
+
+    def _learn_tasks(self, made: list[tuple[task_struct, Any, Any]]) -> None:
+        """What events say of tasks: who they are, what they own."""
         for task, field, new in made:
             if field == "pid":
                 self._tasks[id(task)] = (new, self._name(new, task.comm))
@@ -108,11 +128,6 @@ class Directory:
                 self._tasks[id(task)] = (self.task_id(task)[0], new)
         for task, field, new in made:
             self._learn_task_field(task, field, new)
-        for at in slots:
-            self.learn(log[at])
-            self.learn(log[at + 3])
-            if type(log[at]) is mm_struct and log[at + 1] == "pgd" and log[at + 3]:
-                self._roots[log[at + 3] >> 12] = Place(0, self.mm_name(log[at]), 0)
 
     def _learn_task_field(self, task: task_struct, field: str, new: Any) -> None:
         if field == "mm":
@@ -237,3 +252,8 @@ LEARNERS: dict[type, Callable[[Directory, Any], None]] = {
     address_space: Directory.learn_mapping,
     percpu: Directory.learn_cpu,
 }
+
+
+def _once(objects: list[Any]) -> list[Any]:
+    """Those that have parts to be learnt, each once, in order."""
+    return [obj for obj in dict(zip(map(id, objects), objects, strict=True)).values() if type(obj) in LEARNERS]

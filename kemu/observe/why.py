@@ -26,79 +26,90 @@ from kemu.kernel.system import pfn_to_page, system
 from kemu.machine import mmu
 from kemu.machine.physmem import Frame
 from kemu.observe.space import space_of
+from kemu.trace.index import STRETCH, Contents
 from kemu.trace.journal import SLOTS
 
 if TYPE_CHECKING:
     from kemu.trace.journal import Journal
 
-STRETCH = 1 << 13
-"""Events that are looked through at a time."""
+ROWS: dict[type, frozenset[Any]] = {Row: frozenset({"copied"})}
+"""Whole-row events, which may concern any entry and any page."""
 
 Change = tuple[Any, Any]
 """Old and new value."""
 
 
 class Thing(NamedTuple):
-    """What is asked about: its name, the objects and classes whose events may concern it, and what such an event did to it
-    (None: nothing). It is made for the present moment and followed back from there once; `objects` may grow on the way.
-    `level` is that of an entry of a page table, -1 for anything else; `birth` is what is asked instead where a new object
-    was simply made with the value; `value` says what the thing is at the shown moment, where the events alone do not say
-    whether they changed it."""
+    """What is asked about: its name, the objects whose events may concern it, and what such an event did to it (None:
+    nothing). It is made for the present moment and followed back from there once; `objects` may grow on the way. `fields`
+    are those that such an event can have (None: any); `classes` are classes any object of which counts, each with the
+    fields of such events. `level` is that of an entry of a page table, -1 for anything
+    else; `birth` is what is asked instead where a new object was simply made with the value."""
 
     text: str
     objects: set[int]
-    classes: frozenset[type]
+    classes: dict[type, frozenset[Any]]
     change: Callable[[Any, Any, Any, Any], Change | None]
+    fields: frozenset[Any] | None = None
     level: int = -1
     birth: Thing | None = None
-    value: Callable[[], Any] | None = None
 
 
 def writers(journal: Journal, thing: Thing, upto: int, patience: int | None = None) -> Iterator[tuple[int, Any, Any]]:
     """(event, old, new) of the events up to `upto` that changed the thing, newest first; with `patience` none that lie
     further than so many events behind the newest."""
-    end = upto
-    while end > 0:
-        start = max(end - STRETCH, 0)
-        for number, old, new in _in_stretch(journal, thing, start, end):
-            if patience is not None:
-                floor, patience = number - patience, None
-                yield from ((number, old, new), *_down_to(journal, thing, number - 1, floor))
+    floor = 0
+    for stretch in range((upto - 1) // STRETCH, -1, -1):
+        end = min((stretch + 1) * STRETCH, upto)
+        if end <= floor:
+            return
+        for number, old, new in _in_stretch(journal, thing, stretch, end):
+            if number <= floor:
                 return
+            if patience is not None:
+                floor, patience = max(number - patience, 0), None
             yield number, old, new
-        end = start
 
 
-def _down_to(journal: Journal, thing: Thing, upto: int, floor: int) -> Iterator[tuple[int, Any, Any]]:
-    """The writers in (floor, upto], newest first."""
-    floor = max(floor, 0)
-    for end in range(upto, floor, -STRETCH):
-        yield from _in_stretch(journal, thing, max(end - STRETCH, floor), end)
-
-
-def _in_stretch(journal: Journal, thing: Thing, start: int, end: int) -> Iterator[tuple[int, Any, Any]]:
-    """The writers in (start, end], newest first. Going back may teach the thing more objects; then what is left of the
-    stretch is looked through anew."""
-    log = journal.log[start * SLOTS : end * SLOTS]
-    present = log[::SLOTS]
-    size = -1
+def _in_stretch(journal: Journal, thing: Thing, stretch: int, end: int) -> Iterator[tuple[int, Any, Any]]:
+    """The writers in a stretch of the index, up to event `end`, newest first. Going back may teach the thing more objects;
+    then what is left of the stretch is looked through anew."""
+    held = journal.index.of(journal.log, stretch)
+    start, size = stretch * STRETCH, -1
+    log: list[Any] = []
     while len(thing.objects) != size:
         size = len(thing.objects)
-        for i in reversed(_candidates(thing, present)):
+        fields = _fields_in(thing, held)
+        if fields is not None and not fields:
+            return
+        log = log or journal.log[start * SLOTS : end * SLOTS]
+        for i in reversed(_candidates(thing, log, fields)):
             change = thing.change(*log[i * SLOTS : i * SLOTS + SLOTS])
             if change is not None and change[0] is not change[1] and change[0] != change[1]:
                 yield start + i + 1, *change
             if len(thing.objects) != size:
-                del present[i:]
+                del log[i * SLOTS :]
                 break
 
 
-def _candidates(thing: Thing, present: list[Any]) -> list[int]:
-    """The places of objects that may concern the thing; in most stretches there are none, and that is found fast."""
+def _fields_in(thing: Thing, held: Contents) -> frozenset[Any] | None:
+    """The fields to look for in a stretch: none of them, or None for any."""
+    found = frozenset[Any]().union(*(fields for cls, fields in thing.classes.items() if cls in held.classes))
+    if not thing.objects.isdisjoint(held.objects):
+        if thing.fields is None:
+            return None
+        found |= thing.fields
+    return found & held.fields
+
+
+def _candidates(thing: Thing, log: list[Any], fields: frozenset[Any] | None) -> list[int]:
+    """The places of events that may concern the thing."""
     objects, classes = thing.objects, thing.classes
-    if objects.isdisjoint(map(id, present)) and classes.isdisjoint(set(map(type, present))):
-        return []
-    return [i for i, obj in enumerate(present) if id(obj) in objects or obj.__class__ in classes]
+    present = log[::SLOTS]
+    if fields is None:
+        return [i for i, obj in enumerate(present) if id(obj) in objects or obj.__class__ in classes]
+    found = [i for i, field in enumerate(log[1::SLOTS]) if field in fields]
+    return [i for i in found if id(present[i]) in objects or present[i].__class__ in classes]
 
 
 # ---------------------------------------------------------------- things
@@ -110,7 +121,7 @@ def field_of(obj: Any, text: str, field: str) -> Thing:
     def change(_obj: Any, name: Any, old: Any, new: Any) -> Change | None:
         return (old, new) if name == field else None
 
-    return Thing(f"{text} {field}", {id(obj)}, frozenset(), change)
+    return Thing(f"{text} {field}", {id(obj)}, {}, change, frozenset({field}))
 
 
 def word(pfn: int, index: int, text: str) -> Thing:
@@ -135,7 +146,7 @@ def word(pfn: int, index: int, text: str) -> Thing:
             value[0] = found[0]
         return found
 
-    return Thing(text, objects, frozenset({Row}), change)
+    return Thing(text, objects, ROWS, change, frozenset({pfn, index}))
 
 
 def _in_row(row: Row, pfn: int, index: int) -> Change | None:
@@ -173,7 +184,7 @@ def frame(pfn: int, field: str) -> Thing:
             return ("exclusive", "shared") if field == "flags" and any(p is found for p in obj.exclusive) else None
         return (old, new) if name == field else None
 
-    return Thing(f"pfn {pfn:#x} {field}", {id(found)}, frozenset({Row}), change)
+    return Thing(f"pfn {pfn:#x} {field}", {id(found)}, ROWS, change, frozenset({field}))
 
 
 def mapping(task: task_struct, address: int, field: str, name: str) -> Thing:
@@ -187,15 +198,42 @@ def mapping(task: task_struct, address: int, field: str, name: str) -> Thing:
         found = field_of(vma, f"vma {vma.vm_start:#x}-{vma.vm_end:#x} of {name}", field)
         return found._replace(birth=mapping(task, address, "", name))
 
-    def change(obj: Any, changed: Any, old: Any, new: Any) -> Change | None:
-        bounds = obj is not tree and (obj.vm_mm is not mm or changed not in ("vm_start", "vm_end"))
-        return None if bounds else (old, new)
-
-    def covering() -> vm_area_struct | None:
-        return next((vma for vma in tree if vma.vm_start <= address < vma.vm_end), None)
-
     text = f"vma {vma.vm_start:#x}-{vma.vm_end:#x} of {name}" if vma else f"no vma of {name} at {address:#x}"
-    return Thing(text, {id(tree)}, frozenset({vm_area_struct}), change, value=covering)
+    return Thing(text, {id(tree)}, {vm_area_struct: frozenset(BOUNDS)}, _Covering(mm, address).change)
+
+
+class _Covering:
+    """Which VMA of an mm holds an address, followed back event by event: the VMAs of the tree with their bounds."""
+
+    def __init__(self, mm: mm_struct, address: int) -> None:
+        self.mm, self.address = mm, address
+        self.bounds = {vma: [vma.vm_start, vma.vm_end] for vma in mm.mm_mt}
+        self.gone: dict[vm_area_struct, list[int]] = {}
+
+    def now(self) -> vm_area_struct | None:
+        """The VMA that holds the address at the moment that has been reached."""
+        return next((vma for vma, (start, end) in self.bounds.items() if start <= self.address < end), None)
+
+    def change(self, obj: Any, field: Any, old: Any, new: Any) -> Change | None:
+        """Go back over an event: what held the address before and behind it."""
+        if isinstance(obj, vm_area_struct) and (obj.vm_mm is not self.mm or field not in BOUNDS):
+            return None
+        after = self.now()
+        if isinstance(obj, vm_area_struct):
+            self._bounds_of(obj)[BOUNDS.index(field)] = old
+        elif new is not None:
+            self.gone[new] = self.bounds.pop(new)
+        else:
+            self.bounds[old] = self._bounds_of(old)
+        return self.now(), after
+
+    def _bounds_of(self, vma: vm_area_struct) -> list[int]:
+        """Start and end; those of a VMA that is not in the tree are as they were left."""
+        return self.bounds.get(vma) or self.gone.setdefault(vma, [vma.vm_start, vma.vm_end])
+
+
+BOUNDS = ("vm_start", "vm_end")
+"""The fields of a VMA that say what it holds."""
 
 
 def counter(task: task_struct, field: str, name: str) -> Thing:
@@ -205,14 +243,15 @@ def counter(task: task_struct, field: str, name: str) -> Thing:
     if field in MM_COUNTER_NAMES:
         key = MM_COUNTER_NAMES.index(field)
         found = field_of(mm.rss_stat, f"mm of {name}", field)
-        return found._replace(change=lambda _obj, k, old, new: (old, new) if k == key else None, birth=birth)
+        wanted = frozenset({key})
+        return found._replace(change=lambda _obj, k, old, new: (old, new) if k == key else None, fields=wanted, birth=birth)
     return field_of(mm, f"mm of {name}", field)._replace(birth=birth)
 
 
 def of_task(task: task_struct, field: str, name: str) -> Thing:
     """A field of a task_struct."""
     birth = field_of(system.tasks, "tasks", "")._replace(
-        change=lambda _obj, pid, old, new: (old, new) if pid == task.pid else None
+        change=lambda _obj, pid, old, new: (old, new) if pid == task.pid else None, fields=frozenset({task.pid})
     )
     return field_of(task, f"task {name}", field)._replace(birth=birth)
 
@@ -234,7 +273,7 @@ def tlb_entry(cpu: int, address: int) -> Thing:
             return (of(old.get(slot)), of(new.get(slot))) if field == "slots" else None
         return (of(old), of(new)) if field == slot else None
 
-    return Thing(f"TLB of CPU {cpu} {address & ~4095:#x}", tables, frozenset(), change)
+    return Thing(f"TLB of CPU {cpu} {address & ~4095:#x}", tables, {}, change, frozenset({slot, "slots"}))
 
 
 CLASSES: dict[str, type] = {"frame": page, "vma": vm_area_struct, "mm": mm_struct, "task": task_struct}

@@ -85,6 +85,7 @@ def struct(cls: type[T]) -> type[T]:
     """Make ``cls`` a kernel structure: attrs class with slots, compared by identity, every assignment recorded."""
     made = attrs.define(cls, slots=True, eq=False, weakref_slot=False, on_setattr=_watched)
     made._restore = _store  # type: ignore[attr-defined]
+    made._cell = True  # type: ignore[attr-defined]
     STRUCTS.append(made)
     _barrier_in_struct(made, tape.recording)
     return made
@@ -103,6 +104,7 @@ class Table(dict[K, V]):
     forth may change the order in which the keys lie)."""
 
     __slots__ = ("name",)
+    _cell = True
 
     def __init__(self, name: str = "", content: dict[K, V] | None = None) -> None:
         if content:

@@ -5,7 +5,7 @@
 
 Going back is writing the old values from the end to the front, going forward is writing the new ones again: the same
 loop in two directions, so nothing in the kernel needs undo code of its own.  An object takes part by having
-``_restore(field, value)``, which stores without recording.
+``_restore(field, value)``, which stores without recording.  Far jumps go over net effects (``blocks.py``).
 
 The rule that keeps this file honest: nothing here looks at what an object *is*.
 """
@@ -14,6 +14,9 @@ from __future__ import annotations
 
 from array import array
 from typing import Any, Protocol
+
+from kemu.trace.blocks import Blocks
+from kemu.trace.index import Index
 
 
 class Restorable(Protocol):
@@ -25,9 +28,8 @@ class Restorable(Protocol):
 SLOTS = 4
 """Slots of ``log`` that one event takes."""
 
-STRETCH = 1 << 14
-"""Events that ``seek`` takes out of the log at a time: walking three small lists in step is twice as fast as indexing a
-large one."""
+STACKS = 1 << 12
+"""Marks between two places at which it is remembered which functions are open."""
 
 
 class Journal:
@@ -40,6 +42,9 @@ class Journal:
         self.log: list[Any] = []
         self.marks = array("q")  # a list would need three times the memory
         self.cursor = 0
+        self.blocks = Blocks()
+        self.index = Index()
+        self._stacks: list[tuple[int, ...]] = [()]
 
     def __len__(self) -> int:
         """The number of events."""
@@ -73,16 +78,34 @@ class Journal:
         self.cursor = number
 
     def _back(self, number: int) -> None:
-        for end in range(self.cursor, number, -STRETCH):
-            part = self.log[max(end - STRETCH, number) * SLOTS : end * SLOTS]
-            for obj, field, old in zip(part[-4::-SLOTS], part[-3::-SLOTS], part[-2::-SLOTS], strict=True):
+        for part in reversed(self.blocks.parts(self.log, number, self.cursor)):
+            log = self.blocks.of(self.log, part)
+            for obj, field, old in zip(log[-4::-SLOTS], log[-3::-SLOTS], log[-2::-SLOTS], strict=True):
                 obj._restore(field, old)
 
     def _forward(self, number: int) -> None:
-        for start in range(self.cursor, number, STRETCH):
-            part = self.log[start * SLOTS : min(start + STRETCH, number) * SLOTS]
-            for obj, field, new in zip(part[::SLOTS], part[1::SLOTS], part[3::SLOTS], strict=True):
+        for part in self.blocks.parts(self.log, self.cursor, number):
+            log = self.blocks.of(self.log, part)
+            for obj, field, new in zip(log[::SLOTS], log[1::SLOTS], log[3::SLOTS], strict=True):
                 obj._restore(field, new)
+
+    def open_before(self, index: int) -> list[int]:
+        """The functions (by number) that are open before the mark at ``index`` (an index into ``marks``), outermost first."""
+        while len(self._stacks) * STACKS <= index:
+            first = (len(self._stacks) - 1) * STACKS
+            self._stacks.append(tuple(self._open(self._stacks[-1], first, first + STACKS)))
+        near = index // STACKS
+        return self._open(self._stacks[near], near * STACKS, index)
+
+    def _open(self, stack: tuple[int, ...], first: int, last: int) -> list[int]:
+        """What is open behind the marks [first, last), where ``stack`` was open before them."""
+        found = list(stack)
+        for fid in self.marks[first + 1 : last : 2]:
+            if fid >= 0:
+                found.append(fid)
+            elif found:
+                found.pop()
+        return found
 
     def truncate(self) -> None:
         """Forget the events after the cursor, and the marks of the calls that made them: another future will follow.
@@ -90,6 +113,8 @@ class Journal:
         The cursor stands between two commands, so no call is open there."""
         end = self.cursor * SLOTS
         del self.log[end:]
+        self.blocks.forget_after(self.cursor)
+        self.index.forget_after(self.cursor)
         marks = self.marks
         keep = len(marks)
         while keep and marks[keep - 2] > end:
@@ -104,3 +129,4 @@ class Journal:
             elif entered:
                 entered.pop()
         del marks[entered[0] if entered else keep :]
+        del self._stacks[len(marks) // STACKS + 1 :]

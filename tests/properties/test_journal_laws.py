@@ -11,6 +11,7 @@ from kemu.kernel.fork_row import row_copy
 from kemu.kernel.mman import MAP_ANONYMOUS, MAP_PRIVATE
 from kemu.kernel.system import system
 from kemu.machine.geometry import RISCV_SV39, X86_64_5LEVEL
+from kemu.trace.blocks import Blocks
 from kemu.userland.script import Script
 from tests.properties.operations import journal_digest, programs, run
 
@@ -24,6 +25,19 @@ def test_going_to_any_moment_gives_the_state_of_that_moment(program, seed):
     for event, state in jumps:
         kernel.journal.seek(event)
         assert kernel.state_hash() == state
+
+
+@settings(max_examples=12)
+@given(programs, st.integers(0, 2**32), st.integers(5, 200))
+def test_a_jump_over_net_effects_gives_the_state_of_that_moment(program, seed, size):
+    kernel, moments = run(program)
+    kernel.journal.blocks = Blocks(size)
+    jumps = [*moments, (0, Kernel().state_hash())] * 3
+    random.Random(seed).shuffle(jumps)
+    for event, state in jumps:
+        kernel.journal.seek(event)
+        assert kernel.state_hash() == state
+    assert kernel.journal.blocks.made or len(kernel.journal) < size
 
 
 @settings(max_examples=40)

@@ -1,0 +1,121 @@
+"""Net effects: far jumps through the journal without doing what is undone again on the way.
+
+    events     x 0->1   y 5->6   x 1->2   z 3->4   x 2->0   z 4->7        a block of the log
+    net                 y 5->6            z 3->7                          a shorter log with the same two ends
+
+Most of what a kernel writes it writes over: a lock is taken and given back, a counter goes up and down, a list head
+points here and there.  The net effect of a block holds each cell once, with the first old and the last new value, and a
+cell that is back where it was not at all.  It has the form of a log, so the same loop goes over it, in both directions.
+
+What may be put together is a *cell*: a field of a structure or a key of a table, declared by ``_cell = True`` on its
+class.  Anything else (a copied row, a tree that is changed by position) depends on what came before it: it stays as it
+is, and nothing is put together across it.
+
+Eight blocks together make one of the next level, and so on: the further the jump, the larger the blocks.  They are made
+while one goes over them, a few on each jump, so no single jump pays for all.
+
+The rule that keeps this file honest: a block is used only when the whole of it is crossed.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+BLOCK = 1 << 15
+"""Events of a block of the lowest level."""
+
+FAN = 8
+"""Blocks of a level that make one of the next."""
+
+A_JUMP = 2
+"""Blocks that one jump may make; one takes about ten milliseconds."""
+
+
+def net(log: list[Any]) -> list[Any]:
+    """The net effect of a part of a log (four slots an event), in the same form."""
+    objects = log[::4]
+    plain = {cls for cls in set(map(type, objects)) if getattr(cls, "_cell", False)}
+    made: list[Any] = []
+    cells: dict[tuple[int, Any], list[Any]] = {}
+    for obj, field, old, new in zip(objects, log[1::4], log[2::4], log[3::4], strict=True):
+        if obj.__class__ not in plain:
+            _add(made, cells)
+            made += (obj, field, old, new)
+            continue
+        cell = cells.get((id(obj), field))
+        if cell is None:
+            cells[id(obj), field] = [obj, field, old, new]
+        else:
+            cell[3] = new
+    _add(made, cells)
+    return made
+
+
+def _add(made: list[Any], cells: dict[tuple[int, Any], list[Any]]) -> None:
+    """Write out what has changed in the cells, and begin anew."""
+    for cell in cells.values():
+        if cell[2] is not cell[3]:
+            made += cell
+    cells.clear()
+
+
+class Part(NamedTuple):
+    """The events (first, last] of a jump; with a `level` of 0 or more they are one block of that level."""
+
+    first: int
+    last: int
+    level: int = -1
+
+
+class Blocks:
+    """The net effects of the blocks of one log that have been made so far, by level and number."""
+
+    def __init__(self, size: int = BLOCK) -> None:
+        self.size = size
+        self.made: dict[tuple[int, int], list[Any]] = {}
+
+    def parts(self, log: list[Any], first: int, last: int) -> list[Part]:
+        """(first, last] cut into the largest blocks whose net effect is there, and what is left between them, in order.  Up
+        to ``A_JUMP`` blocks that are missing are made."""
+        self._make(log, first, last)
+        found = []
+        while first < last:
+            level = self._largest(first, last)
+            end = first + self.size * FAN**level if level >= 0 else min((first // self.size + 1) * self.size, last)
+            found.append(Part(first, end, level))
+            first = end
+        return found
+
+    def of(self, log: list[Any], part: Part) -> list[Any]:
+        """What to go over for a part."""
+        if part.level >= 0:
+            return self.made[part.level, part.first // (self.size * FAN**part.level)]
+        return log[part.first * 4 : part.last * 4]
+
+    def _largest(self, first: int, last: int) -> int:
+        """The level of the largest block that begins at ``first`` and ends at ``last`` or before; -1: there is none."""
+        level, size = -1, self.size
+        while first % size == 0 and first + size <= last and (level + 1, first // size) in self.made:
+            level, size = level + 1, size * FAN
+        return level
+
+    def _make(self, log: list[Any], first: int, last: int) -> None:
+        budget, level, size = A_JUMP, 0, self.size
+        while budget and size <= last - first:
+            for number in range(-(-first // size), last // size):
+                if budget and (level, number) not in self.made and (found := self._block(log, level, number)) is not None:
+                    self.made[level, number] = found
+                    budget -= 1
+            level, size = level + 1, size * FAN
+
+    def _block(self, log: list[Any], level: int, number: int) -> list[Any] | None:
+        """The net effect of a block; None where those of the level below are not there yet."""
+        if not level:
+            return net(log[number * self.size * 4 : (number + 1) * self.size * 4])
+        below = [self.made.get((level - 1, n)) for n in range(number * FAN, (number + 1) * FAN)]
+        return net([slot for part in below if part is not None for slot in part]) if all(p is not None for p in below) else None
+
+    def forget_after(self, event: int) -> None:
+        """Events behind ``event`` are gone."""
+        for level, number in [key for key in self.made if (key[1] + 1) * self.size * FAN ** key[0] > event]:
+            del self.made[level, number]
