@@ -18,6 +18,7 @@ from kemu.commands.expr import TaskValue, Value, describe
 from kemu.errors import UsageError
 
 if TYPE_CHECKING:
+    from kemu.observe.small import SmallMachine
     from kemu.readings import EntryReading, TableReading, VmaReading
     from kemu.session import Session, Task
 
@@ -158,6 +159,22 @@ def _tables(session: Session, task: Value, level: Value) -> Value:
 def _entry(session: Session, task: Value, address: Value, level: Value) -> Value:
     found = _step(session, task, address, level)
     return found.value if found else None
+
+
+@function(
+    "entry_index(TASK, ADDR, LEVEL)", "the index that the address has in the table of that level; none if the walk ends before"
+)
+def _entry_index(session: Session, task: Value, address: Value, level: Value) -> Value:
+    found = _step(session, task, address, level)
+    return found.index if found else None
+
+
+@function("stops_at(TASK, ADDR)", "the level at which the walk finds an empty entry; none if it reaches a page")
+def _stops_at(session: Session, task: Value, address: Value) -> Value:
+    from kemu.observe.translation import walk
+
+    found = walk(session.kernel, task_of(session, task), number_of(address, "address"), session.name_of)
+    return found.steps[-1].level if found.stopped and found.steps else None
 
 
 @function("table(TASK, ADDR, LEVEL)", "the frame of the table of that level on the way to the address; none without it")
@@ -307,3 +324,41 @@ def _newest_failure(session: Session, field: str) -> Any:
         if record.last <= session.now and hasattr(outcome, field):
             return getattr(outcome, field)
     return None
+
+
+# ---------------------------------------------------------------- the small machine of exercises
+
+
+@function("small_root(N)", "small machine N (32-byte pages, 5+5+5 bits): the frame of its directory")
+def _small_root(_session: Session, which: Value) -> Value:
+    return _small(which).root
+
+
+@function("small_address(N, OFFSET)", "small machine N: a mapped address with that offset in its page")
+def _small_address(_session: Session, which: Value, offset: Value) -> Value:
+    machine = _small(which)
+    return machine.mapped[number_of(which, "number") % len(machine.mapped)] << 5 | number_of(offset, "offset") & 31
+
+
+@function("small_read(N, ADDR)", "small machine N: the byte at a virtual address; none where nothing is mapped")
+def _small_read(_session: Session, which: Value, address: Value) -> Value:
+    return _small(which).read(number_of(address, "address") & 0x7FFF)
+
+
+@function("small_entry(N, ADDR, STEP)", "small machine N: the entry that step 0 or 1 of the walk reads; none behind its end")
+def _small_entry(_session: Session, which: Value, address: Value, step: Value) -> Value:
+    steps, _ = _small(which).walk(number_of(address, "address") & 0x7FFF)
+    wanted = number_of(step, "step")
+    return steps[wanted].entry if wanted < len(steps) else None
+
+
+@function("small_bytes(N, FRAME, FIRST)", "small machine N: eight bytes of a frame from FIRST on, as a text")
+def _small_bytes(_session: Session, which: Value, frame: Value, first: Value) -> Value:
+    at = number_of(first, "offset")
+    return _small(which).frame(number_of(frame, "frame"))[at : at + 8].hex(" ")
+
+
+def _small(which: Value) -> SmallMachine:
+    from kemu.observe.small import small_machine
+
+    return small_machine(number_of(which, "number"))
