@@ -129,7 +129,8 @@ GRANULARITIES = ("event", "function", "command")
     more="aslr SEED places new programs at random, the same for the same seed, until aslr off. lru_batch on keeps new pages "
     "in the per-CPU batches of the LRU, which hold a reference each, as Linux does. fault_around SIZE is how much of a file "
     "one fault maps. granularity event, function or command is how far step and back go. "
-    "verify on checks the invariants after every command. fail alloc N lets the N-th allocation of a frame from now on fail.",
+    "verify on checks the invariants after every command. fail alloc N lets the N-th allocation of a frame from now on fail, "
+    "fail slab N that of an object (VMA, anon_vma, task ...).",
     examples=(
         "set lru_batch on",
         "set aslr 7; spawn app",
@@ -171,10 +172,12 @@ def _set_verify(session: Session, value: str) -> Text:
 
 
 def _set_fail(session: Session, what: str, number: str | None) -> Text:
-    """Fault injection: the N-th allocation fails; 0 or off takes it back."""
-    if what not in ("alloc", "off") or (what == "alloc") != (number is not None):
-        raise UsageError("fail: expected alloc and a number, or off", hint="set fail alloc 3: the third frame is refused")
-    session.set("fail", _plain_number(number or "0", 1 << 31, "a number of allocations"))
+    """Fault injection: the N-th allocation of a frame, or of an object, fails; 0 or off takes it back."""
+    if what not in ("alloc", "slab", "off") or (what == "off") != (number is None):
+        raise UsageError("fail: expected alloc or slab and a number, or off", hint="set fail alloc 3: the third frame is refused")
+    new = _plain_number(number or "0", 1 << 31, "a number of allocations")
+    for setting in {"alloc": ("fail",), "slab": ("fail_slab",)}.get(what, ("fail", "fail_slab")):
+        session.set(setting, new)
     return Text((f"fail: {settings(session)['fail']}",))
 
 
@@ -201,7 +204,8 @@ def settings(session: Session) -> dict[str, str]:
     """The settings as text."""
     machine = {name: _switch_text(value) for name, value in session.settings().items()}
     mine = {"granularity": session.granularity, "verify": _switch_text(session.verifying)}
-    return machine | mine | {"fail": f"alloc {machine['fail']}" if machine["fail"] != "0" else "off"}
+    failing = {"alloc": machine.pop("fail"), "slab": machine.pop("fail_slab")}
+    return machine | mine | {"fail": ", ".join(f"{what} {left}" for what, left in failing.items() if left != "0") or "off"}
 
 
 def _switch_text(value: int | bool | None) -> str:

@@ -37,6 +37,7 @@ from kemu.kernel.page_alloc import folio_put
 from kemu.kernel.sched import mmdrop
 from kemu.kernel.sched_types import RLIM_INFINITY, RLIMIT_STACK
 from kemu.kernel.signal import fatal_signal_pending
+from kemu.kernel.slab import slab_fails
 from kemu.kernel.stack import expand_downwards
 from kemu.kernel.system import current, system
 from kemu.kernel.vma import fput
@@ -85,7 +86,8 @@ class linux_binprm:
 
 @linux("fs/exec.c")
 def do_open_execat(name: bytes) -> file | int:
-    """The file ``name``, open for reading with one reference; -ENOENT, -EACCES (a folder), -ENOTDIR, -ENAMETOOLONG."""
+    """The file ``name``, open for reading with one reference; -ENOENT, -EACCES (a folder), -ENOTDIR, -ENAMETOOLONG,
+    -ENOMEM."""
     if len(name) >= PATH_MAX:
         return -ENAMETOOLONG
     text = name.decode("utf-8", "surrogateescape")
@@ -95,6 +97,8 @@ def do_open_execat(name: bytes) -> file | int:
         return _not_a_file(path)
     if name.endswith((b"/", b"/.")):
         return -ENOTDIR
+    if slab_fails("filp"):
+        return -ENOMEM
     return open_file(node, FMODE_READ, path)
 
 
@@ -155,6 +159,9 @@ def alloc_bprm(filename: bytes) -> linux_binprm | int:
     file = do_open_execat(filename)
     if isinstance(file, int):
         return file
+    if slab_fails("linux_binprm"):
+        fput(file)
+        return -ENOMEM
     bprm = linux_binprm(file, filename)
     error = bprm_mm_init(bprm)
     if error:

@@ -380,6 +380,7 @@ def _map_stack(mm: mm_struct) -> None:
     """A stack as after exec, untouched."""
     top = default_map_window()
     vma = vm_area_alloc(mm, top - STACK_SIZE, top)
+    assert vma is not None
     vma.vm_flags = VM_STACK_FLAGS
     vma.vm_pgoff = (top - STACK_SIZE) >> PAGE_SHIFT
     vma.vm_page_prot = vm_get_page_prot(VM_STACK_FLAGS)

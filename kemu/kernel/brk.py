@@ -16,7 +16,7 @@ from kemu.kernel.pgtable import vm_get_page_prot
 from kemu.kernel.sched_types import RLIM_INFINITY, RLIMIT_DATA
 from kemu.kernel.system import current_mm, system
 from kemu.kernel.uaccess import task_size_max
-from kemu.kernel.util import __vm_enough_memory, may_expand_vm, rlimit
+from kemu.kernel.util import __vm_enough_memory, may_expand_vm, rlimit, vm_unacct_memory
 from kemu.kernel.vma import (
     find_vma_intersection,
     vm_area_alloc,
@@ -86,6 +86,9 @@ def do_brk_flags(addr: int, length: int, flags: int) -> int:
     vmg = vma_merge_struct(mm, prev, None, addr, addr + length, flags, addr >> PAGE_SHIFT, just_expand=True)
     if prev is None or prev.vm_end != addr or vma_merge_new_range(vmg) is None:
         vma = vm_area_alloc(mm, addr, addr + length)
+        if vma is None:
+            vm_unacct_memory(pages)
+            return -ENOMEM
         vma.vm_flags = flags
         vma.vm_pgoff = addr >> PAGE_SHIFT
         vma.vm_page_prot = vm_get_page_prot(flags)

@@ -12,8 +12,10 @@ folders: a path is a name.
 from __future__ import annotations
 
 from kemu.kernel.mm_types import FMODE_READ, FMODE_WRITE, PAGE_SIZE, address_space, file, inode, super_operations
-from kemu.kernel.mman import EACCES, EBADF, EMFILE, ENOENT
+from kemu.kernel.mman import EACCES, EBADF, EMFILE, ENOENT, ENOMEM
+from kemu.kernel.slab import slab_fails
 from kemu.kernel.system import current, system
+from kemu.kernel.vma import fput
 from kemu.machine.atomic import atomic_inc
 
 O_RDONLY, O_WRONLY, O_RDWR, O_ACCMODE, O_CREAT = 0, 1, 2, 3, 0o100
@@ -87,8 +89,16 @@ def fd_install(file: file) -> int:
     return -EMFILE
 
 
+def install_new(file: file) -> int:
+    """A descriptor for a file that was just opened; without a free one it is closed again, and -EMFILE."""
+    fd = fd_install(file)
+    if fd < 0:
+        fput(file)
+    return fd
+
+
 def do_open(path: str, flags: int) -> int:
-    """open(2): a descriptor, -ENOENT, -EACCES."""
+    """open(2): a descriptor, -ENOENT, -EACCES, -ENOMEM."""
     node = lookup(path)
     if node is None:
         if not flags & O_CREAT:
@@ -98,4 +108,6 @@ def do_open(path: str, flags: int) -> int:
     mode = modes.get(flags & O_ACCMODE)
     if mode is None:
         return -EACCES
-    return fd_install(open_file(node, mode, normalize(path)))
+    if slab_fails("filp"):
+        return -ENOMEM
+    return install_new(open_file(node, mode, normalize(path)))

@@ -12,7 +12,7 @@ from __future__ import annotations
 from kemu.kernel.flags import MMF_MULTIPROCESS
 from kemu.kernel.fork_mm import dup_mm
 from kemu.kernel.lists import INIT_LIST_HEAD, list_add_tail
-from kemu.kernel.mm_life import mmget
+from kemu.kernel.mm_life import mmget, mmput
 from kemu.kernel.mm_types import files_struct, mm_struct
 from kemu.kernel.mman import (
     CLONE_CHILD_CLEARTID,
@@ -45,6 +45,7 @@ from kemu.kernel.sched_types import (
     signal_struct,
     task_struct,
 )
+from kemu.kernel.slab import slab_fails
 from kemu.kernel.system import current, system
 from kemu.kernel.uaccess import put_user
 from kemu.kernel.vma import fput, get_file
@@ -91,18 +92,18 @@ def copy_process(flags: int, exit_signal: int, stack: int, child_tid: int, name:
     if _invalid_flags(flags):
         return -EINVAL
     p = dup_task_struct(current(), name)
+    if p is None:
+        return -ENOMEM
     p.set_child_tid = child_tid if flags & CLONE_CHILD_SETTID else 0
     p.clear_child_tid = child_tid if flags & CLONE_CHILD_CLEARTID else 0
-    copy_files(flags, p)
-    copy_sighand(flags, p)
-    copy_signal(flags, p)
-    error = copy_mm(flags, p)
-    if error:
-        _undo_copy(flags, p)
-        return error
+    error = copy_files(flags, p) or copy_sighand(flags, p) or copy_signal(flags, p) or copy_mm(flags, p)
     if stack:
         p.regs.sp = stack
-    p.pid = alloc_pid()
+    pid = error or alloc_pid()
+    if pid < 0:
+        _undo_copy(p)
+        return pid
+    p.pid = pid
     p.tgid = current().tgid if flags & CLONE_THREAD else p.pid
     if not p.comm:
         p.comm = current().comm
@@ -113,8 +114,10 @@ def copy_process(flags: int, exit_signal: int, stack: int, child_tid: int, name:
 
 
 @linux("kernel/fork.c")
-def dup_task_struct(orig: task_struct, name: str) -> task_struct:
-    """A copy of the task structure: registers, disposition of blocked signals, name; counters at zero."""
+def dup_task_struct(orig: task_struct, name: str) -> task_struct | None:
+    """A copy of the task structure: registers, disposition of blocked signals, name; counters at zero.  None: no memory."""
+    if slab_fails("task_struct"):
+        return None
     p = task_struct(pid=0, tgid=0, comm=name or orig.comm)
     p.flags = (orig.flags | PF_FORKNOEXEC) & ~PF_SIGNALED
     p.blocked = orig.blocked
@@ -124,45 +127,61 @@ def dup_task_struct(orig: task_struct, name: str) -> task_struct:
 
 
 @linux("kernel/fork.c")
-def copy_files(flags: int, p: task_struct) -> None:
-    """Share the descriptors (CLONE_FILES) or copy them, each with a reference."""
+def copy_files(flags: int, p: task_struct) -> int:
+    """Share the descriptors (CLONE_FILES) or copy them, each with a reference; 0 or -ENOMEM."""
     old = current().files
     if old is None:
-        return
+        return 0
     if flags & CLONE_FILES:
         atomic_inc(old, "count")
         p.files = old
-        return
-    p.files = files_struct()
+        return 0
+    p.files = dup_fd(old)
+    return 0 if p.files is not None else -ENOMEM
+
+
+@linux("fs/file.c")
+def dup_fd(old: files_struct) -> files_struct | None:
+    """A copy of the descriptors, each with a reference of its own; None when out of memory."""
+    if slab_fails("files_cache"):
+        return None
+    new = files_struct()
     for fd in sorted(old.fd):
         get_file(old.fd[fd])
-        p.files.fd.put(fd, old.fd[fd])
+        new.fd.put(fd, old.fd[fd])
+    return new
 
 
 @linux("kernel/fork.c")
-def copy_sighand(flags: int, p: task_struct) -> None:
-    """Share the signal actions (CLONE_SIGHAND) or copy them."""
+def copy_sighand(flags: int, p: task_struct) -> int:
+    """Share the signal actions (CLONE_SIGHAND) or copy them; 0 or -ENOMEM."""
     old = current().sighand
     if flags & CLONE_SIGHAND:
         atomic_inc(old, "count")
         p.sighand = old
-        return
+        return 0
+    if slab_fails("sighand_cache"):
+        return -ENOMEM
     p.sighand = sighand_struct()
     for sig in sorted(old.action):
         p.sighand.action.put(sig, old.action[sig])
+    return 0
 
 
 @linux("kernel/fork.c")
-def copy_signal(flags: int, p: task_struct) -> None:
-    """Threads share the process's structure; a new process starts with the parent's limits and oom_score_adj."""
+def copy_signal(flags: int, p: task_struct) -> int:
+    """Threads share the process's structure; a new process starts with the parent's limits and oom_score_adj.  0 or -ENOMEM."""
     old = current().signal
     if flags & CLONE_THREAD:
         p.signal = old
-        return
+        return 0
+    if slab_fails("signal_cache"):
+        return -ENOMEM
     p.signal = signal_struct()
     p.signal.oom_score_adj = old.oom_score_adj
     for resource in sorted(old.rlim):
         p.signal.rlim.put(resource, old.rlim[resource])
+    return 0
 
 
 @linux("kernel/fork.c")
@@ -183,9 +202,11 @@ def copy_mm(flags: int, p: task_struct) -> int:
     return 0
 
 
-def _undo_copy(flags: int, p: task_struct) -> None:
+def _undo_copy(p: task_struct) -> None:
     """copy_process failed: give back what the earlier steps took."""
-    if flags & CLONE_SIGHAND:
+    if p.mm is not None:
+        mmput(p.mm)
+    if p.sighand is current().sighand:
         atomic_dec_and_test(p.sighand, "count")
     if p.files is not None:
         put_files_struct(p.files)
@@ -202,7 +223,9 @@ def put_files_struct(files: files_struct) -> None:
 
 @linux("kernel/pid.c")
 def alloc_pid() -> int:
-    """The next free process number."""
+    """The next free process number; -ENOMEM."""
+    if slab_fails("pid"):
+        return -ENOMEM
     pid = system.counters.last_pid + 1
     system.counters.last_pid = pid
     return pid

@@ -75,6 +75,8 @@ from kemu.trace.frames import linux
 def dup_mm(oldmm: mm_struct) -> mm_struct | None:
     """A copy of the address space; None when out of memory, with nothing left behind."""
     mm = allocate_mm()
+    if mm is None:
+        return None
     for field in INHERITED:
         setattr(mm, field, getattr(oldmm, field))
     if mm_init(mm) is None:
@@ -122,6 +124,9 @@ def dup_vma(mm: mm_struct, oldmm: mm_struct, mpnt: vm_area_struct) -> int:
     if charge and __vm_enough_memory(oldmm, charge):
         return -ENOMEM
     tmp = vm_area_dup(mpnt)
+    if tmp is None:
+        vm_unacct_memory(charge)
+        return -ENOMEM
     tmp.vm_mm = mm
     if tmp.vm_flags & VM_WIPEONFORK:
         tmp.anon_vma = None

@@ -13,6 +13,7 @@ from kemu.kernel.flags import VM_NOHUGEPAGE
 from kemu.kernel.mm_types import MM_COUNTER_NAMES, file, maple_tree, mm_struct
 from kemu.kernel.pgtable import pgd_alloc, pgd_free
 from kemu.kernel.sched import mmdrop
+from kemu.kernel.slab import slab_fails
 from kemu.kernel.system import system
 from kemu.kernel.tlbflush import switch_mm_irqs_off
 from kemu.kernel.uaccess import task_size_max
@@ -87,8 +88,10 @@ def set_mm_exe_file(mm: mm_struct, file: file | None) -> None:
         fput(old)
 
 
-def allocate_mm() -> mm_struct:
-    """A blank structure."""
+def allocate_mm() -> mm_struct | None:
+    """A blank structure; None when out of memory."""
+    if slab_fails("mm_struct"):
+        return None
     number = system.counters.next_mm
     system.counters.next_mm = number + 1
     mm = mm_struct(id=number, mm_mt=maple_tree())
@@ -111,5 +114,6 @@ def mm_init(mm: mm_struct) -> mm_struct | None:
 
 @linux("kernel/fork.c")
 def mm_alloc() -> mm_struct | None:
-    """A new empty address space (for exec)."""
-    return mm_init(allocate_mm())
+    """A new empty address space (for exec); None when out of memory."""
+    mm = allocate_mm()
+    return mm_init(mm) if mm is not None else None

@@ -252,6 +252,7 @@ def mmap_region(file: file | None, addr: int, length: int, vm_flags: int, pgoff:
         charged = pages - vms.nr_accounted
         if charged and __vm_enough_memory(mm, charged):
             return -ENOMEM
+        charged = pages
         vms.nr_accounted = 0
         vm_flags |= VM_ACCOUNT
     vms_clean_up_area(vms)
@@ -293,6 +294,8 @@ def _merge_or_new(
         if merged is not None:
             return merged
     vma = vm_area_alloc(mm, start, end)
+    if vma is None:
+        return -ENOMEM
     vma.vm_flags = vm_flags
     vma.vm_pgoff = pgoff
     vma.vm_page_prot = vm_get_page_prot(vm_flags)

@@ -50,6 +50,7 @@ from kemu.kernel.vma import (
     vma_lookup,
     vma_merge_new_range,
     vma_merge_struct,
+    vmas_in,
 )
 from kemu.trace.frames import linux
 
@@ -192,6 +193,8 @@ def copy_vma(vma: vm_area_struct, addr: int, length: int, pgoff: int) -> tuple[v
     if merged is not None:
         return merged, merged if merged.vm_start <= start < merged.vm_end else vma
     new = vm_area_dup(vma)
+    if new is None:
+        return None, vma
     new.vm_start, new.vm_end, new.vm_pgoff = addr, addr + length, pgoff
     if anon_vma_clone(new, vma):
         return None, vma
@@ -223,13 +226,22 @@ def copy_vma_and_data(vrm: vma_remap_struct) -> tuple[vm_area_struct | None, int
 
 @linux("mm/mremap.c")
 def unmap_source_vma(vrm: vma_remap_struct) -> None:
-    """Unmap the old place.  Its charge has moved along: VM_ACCOUNT is hidden from munmap, and put back on what is left."""
+    """Unmap the old place.  Its charge has moved along: VM_ACCOUNT is hidden from munmap, and put back on what is left.
+
+    If munmap finds no memory to split, the old place stays, empty, and is charged anew (Linux charges it too, but lets
+    VM_ACCOUNT go, so that the charge is never taken back)."""
     vma, mm = source(vrm), vrm.mm
-    start, end, moved = vma.vm_start, vma.vm_end, bool(vma.vm_flags & VM_ACCOUNT)
+    start, end = vma.vm_start, vma.vm_end
+    moved = bool(vma.vm_flags & VM_ACCOUNT) and not vrm.flags & MREMAP_DONTUNMAP
     if moved:
         vma.vm_flags &= ~VM_ACCOUNT
     error = do_vmi_munmap(mm, vrm.addr, vrm.old_len)
-    if error or not moved:
+    if not moved:
+        return
+    if error:
+        vm_unacct_memory(-(vrm.old_len >> PAGE_SHIFT))
+        for part in vmas_in(mm, start, end):
+            part.vm_flags |= VM_ACCOUNT
         return
     for at, left in ((start, start < vrm.addr), (end - 1, end > vrm.addr + vrm.old_len)):
         rest = vma_lookup(mm, at)
@@ -248,7 +260,8 @@ def dontunmap_complete(vrm: vma_remap_struct, new_vma: vm_area_struct) -> None:
 
 @linux("mm/mremap.c")
 def move_vma(vrm: vma_remap_struct) -> int:
-    """Move to ``vrm.new_addr``: the new address, or -ENOMEM with everything as it was."""
+    """Move to ``vrm.new_addr``: the new address, or -ENOMEM with everything as it was, also what was promised for growth (which
+    Linux forgets when it was a table that could not be made)."""
     vma = source(vrm)
     if vrm.mm.map_count >= system.sysctl.max_map_count - 3:
         return -ENOMEM
@@ -269,6 +282,8 @@ def move_vma(vrm: vma_remap_struct) -> int:
         dontunmap_complete(vrm, new_vma)
     else:
         unmap_source_vma(vrm)
+    if error and not vrm.flags & MREMAP_DONTUNMAP:
+        vm_unacct_memory(vrm.charged)
     return error or new_addr
 
 

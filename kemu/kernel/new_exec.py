@@ -14,10 +14,10 @@ from __future__ import annotations
 from kemu.kernel.binprm import acct_arg_size, linux_binprm
 from kemu.kernel.exit import release_task, thread_group_empty, thread_group_leader, zap_other_threads
 from kemu.kernel.flags import VM_EXEC, VM_STACK_FLAGS, VM_STACK_INCOMPLETE_SETUP
-from kemu.kernel.fork import mm_release, put_files_struct
+from kemu.kernel.fork import dup_fd, mm_release, put_files_struct
 from kemu.kernel.lists import list_add, list_del
 from kemu.kernel.mm_life import mmput, set_mm_exe_file
-from kemu.kernel.mm_types import PAGE_ALIGN, PAGE_MASK, files_struct, mm_struct
+from kemu.kernel.mm_types import PAGE_ALIGN, PAGE_MASK, mm_struct
 from kemu.kernel.mman import EAGAIN, EFAULT, ENOMEM
 from kemu.kernel.mmap_layout import arch_align_stack, arch_pick_mmap_layout
 from kemu.kernel.mmap_lock import mmap_read_lock, mmap_read_unlock, mmap_write_lock, mmap_write_unlock
@@ -33,11 +33,11 @@ from kemu.kernel.sched_types import (
     task_struct,
 )
 from kemu.kernel.signal import SIGCHLD
+from kemu.kernel.slab import slab_fails
 from kemu.kernel.stack import expand_stack_locked
 from kemu.kernel.system import current, current_mm, system
 from kemu.kernel.tlbflush import switch_mm_irqs_off
 from kemu.kernel.uaccess import task_size_max
-from kemu.kernel.vma import get_file
 from kemu.kernel.vma_exec import relocate_vma_down
 from kemu.kernel.zap import tlb_finish_mmu, tlb_gather_mmu
 from kemu.machine.atomic import atomic_dec_and_test
@@ -56,14 +56,18 @@ def begin_new_exec(bprm: linux_binprm) -> int:
     retval = de_thread(me)
     if retval:
         return retval
-    unshare_files()
+    retval = unshare_files()
+    if retval:
+        return retval
     mm = bprm.mm
     assert mm is not None
     set_mm_exe_file(mm, bprm.file)
     acct_arg_size(bprm, 0)
     exec_mmap(mm)
     bprm.mm = None
-    unshare_sighand(me)
+    retval = unshare_sighand(me)
+    if retval:
+        return retval
     me.flags &= ~(PF_RANDOMIZE | PF_FORKNOEXEC)
     __set_task_comm(me, bprm.filename.rpartition(b"/")[2])
     flush_signal_handlers(me)
@@ -138,30 +142,34 @@ def exec_mm_release(tsk: task_struct, mm: mm_struct | None) -> None:
 
 
 @linux("kernel/fork.c")
-def unshare_files() -> None:
-    """Descriptors that other tasks share are copied (none is close-on-exec here)."""
+def unshare_files() -> int:
+    """Descriptors that other tasks share are copied (none is close-on-exec here); 0 or -ENOMEM."""
     me = current()
     old = me.files
     if old is None or old.count == 1:
-        return
-    me.files = files_struct()
-    for fd in sorted(old.fd):
-        get_file(old.fd[fd])
-        me.files.fd.put(fd, old.fd[fd])
+        return 0
+    new = dup_fd(old)
+    if new is None:
+        return -ENOMEM
+    me.files = new
     put_files_struct(old)
+    return 0
 
 
 @linux("fs/exec.c")
-def unshare_sighand(me: task_struct) -> None:
-    """Signal actions that other processes share (CLONE_SIGHAND) are copied."""
+def unshare_sighand(me: task_struct) -> int:
+    """Signal actions that other processes share (CLONE_SIGHAND) are copied; 0 or -ENOMEM."""
     old = me.sighand
     if old.count == 1:
-        return
+        return 0
+    if slab_fails("sighand_cache"):
+        return -ENOMEM
     new = sighand_struct()
     for sig in sorted(old.action):
         new.action.put(sig, old.action[sig])
     me.sighand = new
     atomic_dec_and_test(old, "count")
+    return 0
 
 
 @linux("kernel/signal.c")

@@ -35,9 +35,10 @@ from kemu.kernel.mm_types import (
     mm_struct,
     super_operations,
 )
-from kemu.kernel.mman import EAGAIN, EBADF, EFAULT, EINVAL, EIO, ESRCH
+from kemu.kernel.mman import EAGAIN, EBADF, EFAULT, EINVAL, EIO, ENFILE, ENOMEM, ESRCH
 from kemu.kernel.mmap_lock import mmap_read_lock, mmap_read_unlock, mmap_write_lock, mmap_write_unlock
 from kemu.kernel.page_alloc import folio_put
+from kemu.kernel.slab import slab_fails
 from kemu.kernel.stack import expand_stack_locked
 from kemu.kernel.system import current, current_mm, system
 from kemu.kernel.uaccess import copy_from_user, copy_to_user
@@ -208,8 +209,12 @@ def io_unregister_buffer(addr: int, size: int) -> int:
 # ---------------------------------------------------------------- vmsplice
 
 
-def new_pipe() -> file:
-    """A pipe: one file serves as both ends."""
+def new_pipe() -> file | int:
+    """A pipe: one file serves as both ends; -ENFILE, -ENOMEM."""
+    if slab_fails("inode_cache"):
+        return -ENFILE
+    if slab_fails("filp"):
+        return -ENOMEM
     return open_file(new_inode("pipe", 0, pipe_ops), FMODE_READ | FMODE_WRITE, "pipe")
 
 

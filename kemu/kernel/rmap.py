@@ -28,7 +28,9 @@ from kemu.kernel.mm_types import (
     vm_fault,
     vma_pages,
 )
+from kemu.kernel.mman import ENOMEM
 from kemu.kernel.pgtable import pte_pfn, pte_present, ptep_get
+from kemu.kernel.slab import slab_fails
 from kemu.kernel.system import system
 from kemu.machine.atomic import atomic_add_negative, atomic_dec_and_test, atomic_inc, atomic_inc_and_test
 from kemu.machine.mmu import walk
@@ -65,7 +67,10 @@ def ClearPageAnonExclusive(page: folio) -> None:
 # ---------------------------------------------------------------- anon_vma
 
 
-def _anon_vma_alloc() -> anon_vma:
+def _anon_vma_alloc() -> anon_vma | None:
+    """A new one with one reference (``anon_vma_alloc``); None when out of memory."""
+    if slab_fails("anon_vma"):
+        return None
     number = system.counters.next_anon_vma
     system.counters.next_anon_vma = number + 1
     return anon_vma(id=number)
@@ -79,9 +84,13 @@ def anon_vma_prepare(vma: vm_area_struct) -> int:
 @linux("mm/rmap.c")
 def __anon_vma_prepare(vma: vm_area_struct) -> int:
     """First anonymous page of the VMA: use a neighbour's anon_vma if they could be one VMA one day, else a new one."""
+    if slab_fails("anon_vma_chain"):
+        return -ENOMEM
     av = find_mergeable_anon_vma(vma)
     if av is None:
         av = _anon_vma_alloc()
+        if av is None:
+            return -ENOMEM
         av.root = av
         av.parent = av
         av.num_children = 1
@@ -140,6 +149,10 @@ def anon_vma_clone(dst: vm_area_struct, src: vm_area_struct) -> int:
     """Link ``dst`` to every anon_vma of ``src``; a fork child may also take over an idle ancestor as its own.  0 or -ENOMEM."""
     for avc in reversed(src.anon_vma_chain):
         av = avc.anon_vma
+        if slab_fails("anon_vma_chain"):
+            dst.anon_vma = None
+            unlink_anon_vmas(dst)
+            return -ENOMEM
         _anon_vma_chain_link(dst, av)
         if dst.anon_vma is None and src.anon_vma is not None and av.num_children < 2 and av.num_active_vmas == 0:
             dst.anon_vma = av
@@ -158,6 +171,9 @@ def anon_vma_fork(vma: vm_area_struct, pvma: vm_area_struct) -> int:
     if error or _took_over(vma):
         return error
     av = _anon_vma_alloc()
+    if av is None or slab_fails("anon_vma_chain"):
+        unlink_anon_vmas(vma)
+        return -ENOMEM
     av.num_active_vmas += 1
     av.root = pvma.anon_vma.root
     av.parent = pvma.anon_vma

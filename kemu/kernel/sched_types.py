@@ -216,8 +216,9 @@ class vm_event_state:
 class sysctl:
     """Settings of the machine, in the units of /proc/sys/vm; ``lru_batch`` (off: pages go to the LRU at once) and
     ``randomize_seed`` (None: no address randomisation) are kemu's own; ``fail_alloc`` N > 0 makes the N-th allocation of
-    frames from now on fail (Linux: CONFIG_FAIL_PAGE_ALLOC).  ``mmap_min_addr`` is the value in force: the
-    security module's minimum, which /proc does not show."""
+    frames from now on fail (Linux: CONFIG_FAIL_PAGE_ALLOC), ``fail_slab`` that of an object (CONFIG_FAILSLAB), and
+    ``failed_slab`` is the cache where it did.  ``mmap_min_addr`` is the value in force: the security module's minimum, which
+    /proc does not show."""
 
     max_map_count: int = 65530
     mmap_min_addr: int = 65536
@@ -227,6 +228,8 @@ class sysctl:
     lru_batch: bool = False
     randomize_seed: int | None = None
     fail_alloc: int = 0
+    fail_slab: int = 0
+    failed_slab: str = ""
 
 
 @struct

@@ -32,8 +32,9 @@ from kemu.kernel.mm_types import (
     vm_operations_struct,
     vma_pages,
 )
-from kemu.kernel.mman import ENOMEM
+from kemu.kernel.mman import ENOMEM, ENOSPC
 from kemu.kernel.page_alloc import GFP_ZERO, alloc_page, folio_get
+from kemu.kernel.slab import slab_fails
 from kemu.kernel.util import __vm_enough_memory, vm_unacct_memory
 from kemu.trace.frames import linux
 
@@ -94,8 +95,18 @@ def shmem_evict_inode(node: inode) -> None:
 shmem_ops = super_operations(evict_inode=shmem_evict_inode)
 
 
-def memfd_create(name: str) -> file:
-    """A nameless file of memory, open for reading and writing, with one reference held by the caller."""
+def _no_room_for_file() -> int:
+    """0, or what Linux says when there is no memory for the inode (-ENOSPC) or the open file (-ENOMEM) of a nameless file."""
+    if slab_fails("shmem_inode_cache"):
+        return -ENOSPC
+    return -ENOMEM if slab_fails("filp") else 0
+
+
+def memfd_create(name: str) -> file | int:
+    """A nameless file of memory, open for reading and writing, with one reference held by the caller; -ENOSPC, -ENOMEM."""
+    error = _no_room_for_file()
+    if error:
+        return error
     node = new_inode("memfd", 0, shmem_ops)
     node.noreserve = True
     return open_file(node, FMODE_READ | FMODE_WRITE, f"/memfd:{name} (deleted)")
@@ -103,10 +114,14 @@ def memfd_create(name: str) -> file:
 
 @linux("mm/shmem.c")
 def shmem_zero_setup(vma: vm_area_struct) -> int:
-    """Give a MAP_SHARED anonymous mapping its nameless file; the whole size is charged at once.  0 or -ENOMEM."""
+    """Give a MAP_SHARED anonymous mapping its nameless file; the whole size is charged at once.  0, -ENOMEM, -ENOSPC."""
     noreserve = bool(vma.vm_flags & VM_NORESERVE)
     if not noreserve and __vm_enough_memory(vma.vm_mm, vma_pages(vma)):
         return -ENOMEM
+    error = _no_room_for_file()
+    if error:
+        vm_unacct_memory(0 if noreserve else vma_pages(vma))
+        return error
     node = new_inode("shm", vma_pages(vma) << PAGE_SHIFT, shmem_ops)
     node.noreserve = noreserve
     vma.vm_file = open_file(node, FMODE_READ | FMODE_WRITE, "/dev/zero (deleted)")

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from kemu.kernel.brk import sys_brk
 from kemu.kernel.exec import do_execve
 from kemu.kernel.exit import do_exit, do_group_exit, kernel_wait4
-from kemu.kernel.files import do_open, fd_install, fget
+from kemu.kernel.files import do_open, fget, install_new
 from kemu.kernel.flags import VM_LOCKED, VM_LOCKONFAULT
 from kemu.kernel.fork import kernel_clone
 from kemu.kernel.madvise import do_madvise
@@ -150,7 +150,8 @@ def sys_open(path: str, flags: int = 0) -> int:
 
 def sys_memfd_create(name: str) -> int:
     """memfd_create(2): a descriptor of an empty file of memory."""
-    return fd_install(memfd_create(name))
+    file = memfd_create(name)
+    return file if isinstance(file, int) else install_new(file)
 
 
 def sys_close(fd: int) -> int:
@@ -296,7 +297,8 @@ def sys_unpin(addr: int, size: int) -> int:
 
 def sys_pipe() -> int:
     """pipe(2), reduced to one descriptor for both ends."""
-    return fd_install(new_pipe())
+    file = new_pipe()
+    return file if isinstance(file, int) else install_new(file)
 
 
 def sys_vmsplice(fd: int, addr: int, size: int) -> int:

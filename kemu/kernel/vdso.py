@@ -29,7 +29,7 @@ from kemu.kernel.flags import (
     VM_READ,
 )
 from kemu.kernel.mm_types import PAGE_SHIFT, PAGE_SIZE, mm_struct, vm_area_struct, vm_fault, vm_operations_struct
-from kemu.kernel.mman import EINVAL
+from kemu.kernel.mman import EINVAL, ENOMEM
 from kemu.kernel.mmap_lock import mmap_write_lock, mmap_write_unlock
 from kemu.kernel.munmap import do_vmi_munmap
 from kemu.kernel.page_alloc import folio_get, lock_page
@@ -136,6 +136,8 @@ def _install_special_mapping(
 ) -> int:
     """Map pages of the kernel at ``addr``, under a name of their own; 0 or -ENOMEM."""
     vma = vm_area_alloc(mm, addr, addr + length)
+    if vma is None:
+        return -ENOMEM
     vma.vm_flags = (vm_flags | mm.def_flags | VM_DONTEXPAND) & ~VM_LOCKED_MASK
     vma.vm_page_prot = vm_get_page_prot(vma.vm_flags)
     vma.vm_ops = ops

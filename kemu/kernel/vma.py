@@ -20,6 +20,7 @@ from kemu.kernel.mm_types import PAGE_SHIFT, anon_vma, file, mm_struct, vm_area_
 from kemu.kernel.mman import ENOMEM
 from kemu.kernel.pgtable import vm_get_page_prot
 from kemu.kernel.rmap import anon_vma_clone, unlink_anon_vmas
+from kemu.kernel.slab import slab_fails
 from kemu.kernel.system import system
 from kemu.machine.atomic import atomic_dec_and_test, atomic_inc
 from kemu.trace.frames import linux
@@ -74,14 +75,18 @@ def vm_start_gap(vma: vm_area_struct) -> int:
 
 
 @linux("kernel/fork.c")
-def vm_area_alloc(mm: mm_struct, start: int, end: int) -> vm_area_struct:
-    """A detached VMA for [start, end)."""
+def vm_area_alloc(mm: mm_struct, start: int, end: int) -> vm_area_struct | None:
+    """A detached VMA for [start, end); None when out of memory."""
+    if slab_fails("vm_area_struct"):
+        return None
     return vm_area_struct(vm_mm=mm, vm_start=start, vm_end=end)
 
 
 @linux("kernel/fork.c")
-def vm_area_dup(orig: vm_area_struct) -> vm_area_struct:
-    """A detached copy; its anon_vma_chain is empty."""
+def vm_area_dup(orig: vm_area_struct) -> vm_area_struct | None:
+    """A detached copy; its anon_vma_chain is empty.  None when out of memory."""
+    if slab_fails("vm_area_struct"):
+        return None
     return vm_area_struct(
         vm_mm=orig.vm_mm,
         vm_start=orig.vm_start,
@@ -195,6 +200,8 @@ def __split_vma(vma: vm_area_struct, addr: int, new_below: bool) -> int:
             return error
     mm = vma.vm_mm
     new = vm_area_dup(vma)
+    if new is None:
+        return -ENOMEM
     if new_below:
         new.vm_end = addr
     else:
@@ -299,16 +306,18 @@ def can_vma_merge_right(vmg: vma_merge_struct, can_merge_left: bool) -> bool:
     return prev.anon_vma is None or next.anon_vma is None or prev.anon_vma is next.anon_vma
 
 
-def dup_anon_vma(dst: vm_area_struct, src: vm_area_struct | None) -> None:
-    """``dst`` takes in pages of ``src``: it must hang on the same anon_vmas."""
-    if src is not None and src.anon_vma is not None and dst.anon_vma is None:
-        dst.anon_vma = src.anon_vma
-        anon_vma_clone(dst, src)
+def dup_anon_vma(dst: vm_area_struct, src: vm_area_struct | None) -> int:
+    """``dst`` takes in pages of ``src``: it must hang on the same anon_vmas.  0 or -ENOMEM."""
+    if src is None or src.anon_vma is None or dst.anon_vma is not None:
+        return 0
+    dst.anon_vma = src.anon_vma
+    return anon_vma_clone(dst, src)
 
 
 @linux("mm/vma.c")
 def vma_merge_new_range(vmg: vma_merge_struct) -> vm_area_struct | None:
-    """Let a neighbour grow over a new range, or both and the range become one; the VMA that has it, or None."""
+    """Let a neighbour grow over a new range, or both and the range become one; the VMA that has it, or None, also when out of
+    memory."""
     if vmg.flags & VM_SPECIAL:
         return None
     left = can_vma_merge_left(vmg)
@@ -316,22 +325,23 @@ def vma_merge_new_range(vmg: vma_merge_struct) -> vm_area_struct | None:
     prev, next = vmg.prev, vmg.next
     if left:
         assert prev is not None
-        dup_anon_vma(prev, vmg.copied_from)
-        vma_expand(prev, prev.vm_start, next.vm_end if right and next else vmg.end, next if right else None, vmg.flags)
-        return prev
+        end = next.vm_end if right and next else vmg.end
+        return vma_expand(vmg, prev, prev.vm_start, end, next if right else None)
     if right:
         assert next is not None
-        dup_anon_vma(next, vmg.copied_from)
-        vma_expand(next, vmg.start, next.vm_end, None, vmg.flags)
-        return next
+        return vma_expand(vmg, next, vmg.start, next.vm_end, None)
     return None
 
 
 @linux("mm/vma.c")
-def vma_expand(target: vm_area_struct, start: int, end: int, removed: vm_area_struct | None, flags: int) -> None:
-    """Let ``target`` cover [start, end), swallowing ``removed``."""
-    dup_anon_vma(target, removed)
-    commit_merge(target, start, end, [removed] if removed is not None else [], flags)
+def vma_expand(
+    vmg: vma_merge_struct, target: vm_area_struct, start: int, end: int, removed: vm_area_struct | None
+) -> vm_area_struct | None:
+    """Let ``target`` cover [start, end), swallowing ``removed``; None when out of memory, with nothing changed."""
+    if dup_anon_vma(target, vmg.copied_from) or dup_anon_vma(target, removed):
+        return None
+    commit_merge(target, start, end, [removed] if removed is not None else [], vmg.flags)
+    return target
 
 
 @linux("mm/vma.c")
@@ -373,9 +383,9 @@ def vma_set_range(vma: vm_area_struct, start: int, end: int, pgoff: int) -> None
 
 
 @linux("mm/vma.c")
-def vma_merge_existing_range(vmg: vma_merge_struct) -> vm_area_struct | None:
-    """Part [start, end) of ``middle`` is to become like its neighbours: move the borders.  The VMA that has the range, or
-    None if nothing fits."""
+def vma_merge_existing_range(vmg: vma_merge_struct) -> vm_area_struct | int | None:
+    """Part [start, end) of ``middle`` is to become like its neighbours: move the borders.  The VMA that has the range, None if
+    nothing fits, -ENOMEM with nothing changed."""
     middle = vmg.middle
     assert middle is not None
     if vmg.flags & VM_SPECIAL:
@@ -395,16 +405,20 @@ def vma_merge_existing_range(vmg: vma_merge_struct) -> vm_area_struct | None:
 
 def _merge_both(
     vmg: vma_merge_struct, prev: vm_area_struct, middle: vm_area_struct, next: vm_area_struct
-) -> vm_area_struct:
-    dup_anon_vma(prev, next if next.anon_vma is not None else middle)
+) -> vm_area_struct | int:
+    error = dup_anon_vma(prev, next if next.anon_vma is not None else middle)
+    if error:
+        return error
     commit_merge(prev, prev.vm_start, next.vm_end, [middle, next], vmg.flags)
     return prev
 
 
 def _merge_with_prev(
     vmg: vma_merge_struct, prev: vm_area_struct, middle: vm_area_struct, *, whole: bool
-) -> vm_area_struct:
-    dup_anon_vma(prev, middle)
+) -> vm_area_struct | int:
+    error = dup_anon_vma(prev, middle)
+    if error:
+        return error
     if whole:
         commit_merge(prev, prev.vm_start, vmg.end, [middle], vmg.flags)
     else:
@@ -415,8 +429,10 @@ def _merge_with_prev(
 
 def _merge_with_next(
     vmg: vma_merge_struct, middle: vm_area_struct, next: vm_area_struct, *, whole: bool
-) -> vm_area_struct:
-    dup_anon_vma(next, middle)
+) -> vm_area_struct | int:
+    error = dup_anon_vma(next, middle)
+    if error:
+        return error
     if whole:
         commit_merge(next, vmg.start, next.vm_end, [middle], vmg.flags)
     else:
@@ -428,7 +444,7 @@ def _merge_with_next(
 @linux("mm/vma.c")
 def vma_modify_flags(vma: vm_area_struct, start: int, end: int, flags: int) -> vm_area_struct | int:
     """The VMA that covers exactly [start, end) of ``vma`` and is to get ``flags``: after a merge a larger one, else split
-    off.  -ENOMEM if it cannot be split (it may have been split once already)."""
+    off.  -ENOMEM if it can be neither merged nor split (it may have been split once already)."""
     mm = vma.vm_mm
     prev, next = neighbours(mm, vma.vm_start, vma.vm_end)
     pgoff = vma.vm_pgoff + ((start - vma.vm_start) >> PAGE_SHIFT)

@@ -38,6 +38,8 @@ def insert_vm_struct(mm: mm_struct, vma: vm_area_struct) -> int:
 def create_init_stack_vma(mm: mm_struct) -> tuple[vm_area_struct | None, int]:
     """(a stack of one page in the empty ``mm``, the highest address of a word in it); (None, negative error)."""
     vma = vm_area_alloc(mm, task_size_max() - PAGE_SIZE, task_size_max())
+    if vma is None:
+        return None, -ENOMEM
     vma.vm_flags = VM_STACK_FLAGS | VM_STACK_INCOMPLETE_SETUP
     vma.vm_page_prot = vm_get_page_prot(vma.vm_flags)
     mmap_write_lock(mm)
