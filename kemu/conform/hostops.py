@@ -17,20 +17,12 @@ from pathlib import Path
 from typing import Any
 
 from kemu.conform import hostasm, words
+from kemu.conform.act import MAX_RUNS, WINDOW_ABOVE, WINDOW_BELOW, Result, run_lengths
 from kemu.conform.hostcast import Act, HostCast
 from kemu.conform.hostfiles import SHARED_MEMORY, disk_folder
 from kemu.conform.hostsee import Sight
 from kemu.conform.hostworker import Answer
-from kemu.conform.perform import (
-    MAX_RUNS,
-    MINCORE_PAGES,
-    STRIPE_PAGES,
-    STRIPES,
-    WINDOW_ABOVE,
-    WINDOW_BELOW,
-    Result,
-    run_lengths,
-)
+from kemu.conform.perform import MINCORE_PAGES, STRIPE_PAGES, STRIPES
 from kemu.conform.program import Op
 from kemu.conform.words import PAGE_SIZE
 from kemu.errors import HostUnavailable

@@ -11,10 +11,11 @@ from collections.abc import Mapping
 
 import attrs
 
+from kemu.conform.act import Result
 from kemu.conform.cast import Cast
 from kemu.conform.identity import Happened, Identities
 from kemu.conform.observation import Mapped
-from kemu.conform.perform import Result, perform
+from kemu.conform.perform import perform
 from kemu.conform.program import Op, Program
 from kemu.conform.steps import Observation, Step
 from kemu.conform.words import PAGE_SIZE

@@ -4,10 +4,11 @@ import json
 
 import pytest
 
+from kemu.conform.act import run_lengths
 from kemu.conform.cast import MEMORY_PAGES, Cast
 from kemu.conform.compare import first_difference
 from kemu.conform.fields import OPERATIONS
-from kemu.conform.perform import ACTIONS, run_lengths
+from kemu.conform.perform import ACTIONS
 from kemu.conform.program import Program, parse_program
 from kemu.conform.replay import replay
 from kemu.conform.steps import check_step
