@@ -19,14 +19,15 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
-from contextlib import suppress
+from concurrent.futures import Future, ProcessPoolExecutor
 from importlib.util import find_spec
+from multiprocessing.synchronize import Event
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 import attrs
 
+from kemu import interrupts
 from kemu.conform.compare import Difference
 from kemu.conform.host import HostRun, compare_with, run_on_host
 from kemu.conform.hostworker import Crew
@@ -129,6 +130,8 @@ class _Hunt:
 
     def check(self, program: Program) -> None:
         """Run ``program`` on both sides, and note if they differ in a new way each time."""
+        if _stopping is not None and _stopping.is_set():
+            return
         self.tally.tried += 1
         self.tally.operations += len(program.ops)
         kind = _ask(program, self.slot).kind
@@ -169,21 +172,45 @@ def hunt(seed: int, count: int, slot: int = 0, known: frozenset[str] = frozenset
     return one.tally
 
 
+_stopping: Event | None = None
+"""Set in the process that asked when Ctrl-C is pressed there: the others finish the program that they are at."""
+
+
+def _begin(stopping: Event) -> None:
+    """Make a process ready to hunt: Ctrl-C at the terminal is for the one that asked, not for it."""
+    global _stopping  # noqa: PLW0603 - a process of the pool gets it once, before its first task
+    _stopping = stopping
+    if hasattr(os, "setpgrp"):
+        os.setpgrp()
+
+
 def fuzz(seed: int, count: int, jobs: int = 1, progress: Callable[[Tally], None] = lambda _: None) -> Tally:
     """Try at least ``count`` programs on ``jobs`` processes, or fewer if interrupted (Ctrl-C)."""
     with Crew():
         programs()
     total = Tally()
     chunks = _seeds(seed)
-    with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as pool, suppress(KeyboardInterrupt):
-        while total.tried < count:
+    context = multiprocessing.get_context("spawn")
+    stopping = context.Event()
+    with ProcessPoolExecutor(jobs, mp_context=context, initializer=_begin, initargs=(stopping,)) as pool:
+        while total.tried < count and not stopping.is_set():
             kinds = frozenset(finding.signature for finding in total.findings)
             share = min(CHUNK, (count - total.tried + jobs - 1) // jobs)
-            runs = [pool.submit(hunt, next(chunks), share, slot, kinds) for slot in range(jobs)]
+            with interrupts.deaf():
+                runs = [pool.submit(hunt, next(chunks), share, slot, kinds) for slot in range(jobs)]
             for run in runs:
-                _merge(total, run.result())
+                _merge(total, _result(run, stopping))
             progress(total)
     return total
+
+
+def _result(run: Future[Tally], stopping: Event) -> Tally:
+    """What the run found, after Ctrl-C only up to there."""
+    try:
+        return run.result()
+    except KeyboardInterrupt:
+        stopping.set()
+        return run.result()
 
 
 def _seeds(seed: int) -> Iterator[int]:

@@ -8,11 +8,8 @@ Verdicts come in the order of the programs.
 from __future__ import annotations
 
 import multiprocessing
-import signal
-import threading
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -20,6 +17,7 @@ from typing import Any
 
 import attrs
 
+from kemu import interrupts
 from kemu.conform.bounded import SECONDS, TimeUp, bounded
 from kemu.conform.compare import Difference, differences
 from kemu.conform.program import Program, load_programs, recordings
@@ -68,24 +66,11 @@ def judge_all(
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(jobs, mp_context=context) as pool:
         try:
-            with _deaf_to_interrupts():
+            with interrupts.deaf():
                 verdicts = pool.map(one, programs, chunksize=CHUNK)
             yield from verdicts
         finally:
             pool.shutdown(cancel_futures=True)
-
-
-@contextmanager
-def _deaf_to_interrupts() -> Iterator[None]:
-    """Processes that are started within the block never hear Ctrl-C: it is for the one that asked."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 def emitted(program: Program) -> dict[str, Any]:

@@ -8,11 +8,12 @@ import sys
 
 from tests.structure.sources import PACKAGE, Import, imports, modules
 
-LEAVES = {"errors", "readings"}
+LEAVES = {"errors", "interrupts", "readings"}
 """Every unit may import these."""
 
 ALLOWED = {
     "errors": set(),
+    "interrupts": set(),
     "readings": set(),
     "lessonpath": set(),
     "trace": set(),

@@ -1,0 +1,133 @@
+"""Ctrl-C: where it may stop something, and who is to say how far that got.
+
+    a command that waits or computes        KeyboardInterrupt, at once
+    inside a move of the journal            a moment later, when the state is whole again
+    a `deferred()` block                    at its next `check`, which says how far it got
+    a second Ctrl-C in such a block         as in the first two rows
+
+The state of a machine is spread over thousands of objects; between two events, and only there, it is one moment of the
+experiment. So a long search asks `check` between two of them, and a change of the machine runs to its end: the moment of
+Ctrl-C is then one that can be gone to.
+
+The rule that keeps this file honest: it imports nothing of kemu, so that every part of it may ask.
+"""
+
+from __future__ import annotations
+
+import _thread
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
+
+WHOLE = (os.path.join("kemu", "trace", "journal.py"), os.path.join("kemu", "session.py"))  # noqa: PTH118 - compared as text
+"""Files whose functions are never broken off: they move the state from one moment to another."""
+
+PATIENCE = 0.01
+"""Seconds until Ctrl-C is tried again where it came inside one of these."""
+
+MAIN_FRAMES = 40
+"""Frames of the stack that are looked at, from the innermost one."""
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C, taken at a place where everything is whole. `how_far` says how far it got."""
+
+    def __init__(self, how_far: str) -> None:
+        super().__init__(how_far)
+        self.how_far = how_far
+
+
+class _Keyboard:
+    """What is known of Ctrl-C in this process: how many `deferred` blocks are open, whether it was pressed in one of
+    them, and what is to be done at that moment."""
+
+    def __init__(self) -> None:
+        self.deferring = 0
+        self.pressed = False
+        self.when_pressed: Callable[[], None] | None = None
+
+
+_keyboard = _Keyboard()
+
+
+def pressed() -> bool:
+    """Was Ctrl-C pressed in the `deferred` block that is open?"""
+    return _keyboard.pressed
+
+
+def check(how_far: Callable[[], str]) -> None:
+    """Raise Interrupted if Ctrl-C was pressed in the `deferred` block that is open; everything must be whole here."""
+    if _keyboard.pressed:
+        _keyboard.pressed = False
+        raise Interrupted(how_far())
+
+
+@contextmanager
+def deferred(when_pressed: Callable[[], None] | None = None) -> Iterator[None]:
+    """Within the block the first Ctrl-C only calls `when_pressed` and is noted, for `check` and `pressed`."""
+    before = _keyboard.when_pressed
+    _keyboard.deferring += 1
+    _keyboard.when_pressed = when_pressed or before
+    try:
+        yield
+    finally:
+        _keyboard.deferring -= 1
+        _keyboard.when_pressed = before
+        if not _keyboard.deferring:
+            _keyboard.pressed = False
+
+
+@contextmanager
+def listening() -> Iterator[None]:
+    """Within the block Ctrl-C is taken as the module says; nothing is changed outside of the main thread."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, _on_interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _on_interrupt(_number: int, frame: FrameType | None) -> None:
+    """Note it, wait a moment, or raise."""
+    if _keyboard.deferring and not _keyboard.pressed:
+        _keyboard.pressed = True
+        if _keyboard.when_pressed is not None:
+            _keyboard.when_pressed()
+    elif _inside_a_move(frame):
+        again = threading.Timer(PATIENCE, _thread.interrupt_main)
+        again.daemon = True
+        again.start()
+    else:
+        _keyboard.pressed = False
+        raise KeyboardInterrupt
+
+
+def _inside_a_move(frame: Any) -> bool:
+    """Is a function of `WHOLE` among the innermost ones?"""
+    for _ in range(MAIN_FRAMES):
+        if frame is None:
+            return False
+        if frame.f_code.co_filename.endswith(WHOLE):
+            return True
+        frame = frame.f_back
+    return False
+
+
+@contextmanager
+def deaf() -> Iterator[None]:
+    """Processes that are started within the block never hear Ctrl-C: it is for the one that asked."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

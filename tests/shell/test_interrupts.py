@@ -1,0 +1,75 @@
+"""Ctrl-C stops where the state is whole, and says how far it got."""
+
+from __future__ import annotations
+
+import signal
+
+import pytest
+
+from kemu import interrupts
+from kemu.trace import journal
+
+
+def press():
+    signal.raise_signal(signal.SIGINT)
+
+
+def test_without_a_deferred_block_it_stops_at_once():
+    with interrupts.listening(), pytest.raises(KeyboardInterrupt):
+        press()
+
+
+def test_in_a_deferred_block_it_waits_for_the_next_check_which_says_how_far_it_got():
+    done = []
+    with interrupts.listening(), interrupts.deferred(), pytest.raises(interrupts.Interrupted) as caught:
+        for number in range(10):
+            interrupts.check(lambda: f"{len(done)} of 10")
+            done.append(number)
+            if number == 3:
+                press()
+    assert caught.value.how_far == "4 of 10"
+    assert len(done) == 4
+
+
+def test_the_first_one_calls_back_and_the_second_one_stops_at_once():
+    calls = []
+    with interrupts.listening(), interrupts.deferred(lambda: calls.append(1)), pytest.raises(KeyboardInterrupt):
+        press()
+        assert interrupts.pressed()
+        assert calls == [1]
+        press()
+
+
+def test_one_that_nobody_asked_for_is_forgotten_at_the_end_of_the_block():
+    with interrupts.listening():
+        with interrupts.deferred():
+            press()
+        interrupts.check(lambda: "nowhere")
+        assert not interrupts.pressed()
+
+
+def test_inside_a_move_of_the_journal_it_comes_a_moment_later():
+    class Thing:
+        def __init__(self):
+            self.value = 0
+
+        def _restore(self, _field, value):
+            if value == 5:
+                press()
+            self.value = value
+
+    made, thing = journal.Journal(), Thing()
+    for number in range(10_000):
+        made.log += [thing, "value", number, number + 1]
+    with interrupts.listening(), pytest.raises(KeyboardInterrupt):
+        made.seek(10_000)
+        assert (made.cursor, thing.value) == (10_000, 10_000)
+        while True:
+            pass
+
+
+def test_the_handler_of_before_comes_back():
+    before = signal.getsignal(signal.SIGINT)
+    with interrupts.listening():
+        assert signal.getsignal(signal.SIGINT) is not before
+    assert signal.getsignal(signal.SIGINT) is before
