@@ -197,8 +197,15 @@ STATE_LETTERS = "RSDTtXZP"
 """/proc's letter by the highest bit of the state, none set first (task_state_array)."""
 
 
+WAITING = frozenset({1, 2})
+"""init (in wait4) and kthreadd (in its loop) sleep in Linux wherever no CPU runs them; kemu keeps them runnable, so that a
+command may name them."""
+
+
 def state_letter(task: task_struct) -> str:
     """The letter of /proc/PID/stat (get_task_state)."""
     if task.state & sched_types.TASK_IDLE == sched_types.TASK_IDLE:
         return "I"
+    if task.pid in WAITING and not task.state | task.exit_state and all(cpu.curr is not task for cpu in system.cpus):
+        return "S"
     return STATE_LETTERS[((task.state | task.exit_state) & 0x7F).bit_length()]

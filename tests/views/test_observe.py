@@ -389,3 +389,12 @@ def test_names_of_bits():
     assert error_letters(0) == "0"
     assert vm_mnemonics(0x100073) == ("rd", "wr", "mr", "mw", "me", "ac")
     assert vm_flag_names(0x3 | 1 << 35) == ("VM_READ", "VM_WRITE", "0x800000000")
+
+
+def test_init_and_kthreadd_sleep_as_in_linux_unless_a_cpu_runs_them(forked):
+    rows = {row.name: row for row in tasks.process_list(forked.kernel, forked.names).tasks}
+    assert (rows["init"].state, rows["kthreadd"].state) == ("S", "S")
+    assert rows["parent"].state == "R"
+    running = [row for row in rows.values() if row.running_on is not None]
+    assert running
+    assert all(row.state == "R" for row in running)
