@@ -29,7 +29,7 @@ from kemu.kernel.lru import folio_add_lru_vma
 from kemu.kernel.mm_life import allocate_mm, mm_init, mmput, set_mm_exe_file
 from kemu.kernel.mm_types import MM_ANONPAGES, PAGE_SHIFT, folio, is_cow_mapping, mm_struct, vm_area_struct, vma_pages
 from kemu.kernel.mman import ENOMEM
-from kemu.kernel.mmap_lock import mmap_write_lock, mmap_write_unlock
+from kemu.kernel.mmap_lock import mmap_write_lock, mmap_write_unlock, vma_start_write
 from kemu.kernel.page_alloc import GFP_KERNEL, alloc_page, folio_get, folio_put
 from kemu.kernel.pgtable import (
     entry_none,
@@ -107,6 +107,7 @@ def dup_mmap(mm: mm_struct, oldmm: mm_struct) -> int:
         setattr(mm, field, getattr(oldmm, field))
     error = 0
     for mpnt in oldmm.mm_mt:
+        vma_start_write(mpnt)
         if mpnt.vm_flags & VM_DONTCOPY:
             vm_stat_account(mm, mpnt.vm_flags, -vma_pages(mpnt))
             continue

@@ -54,7 +54,7 @@ from kemu.kernel.mm_types import (
     vma_is_anonymous,
 )
 from kemu.kernel.mman import EACCES, EAGAIN, EFAULT, EINTR, EINVAL, ENOMEM, EPERM
-from kemu.kernel.mmap_lock import mmap_read_lock, mmap_read_unlock, mmap_write_lock, mmap_write_unlock
+from kemu.kernel.mmap_lock import mmap_read_lock, mmap_read_unlock, mmap_write_lock, mmap_write_unlock, vma_start_write
 from kemu.kernel.pgtable import (
     pte_dirty,
     pte_mkclean,
@@ -155,6 +155,7 @@ def madvise_update_vma(vma: vm_area_struct, start: int, end: int, new_flags: int
     changed = vma_modify_flags(vma, start, end, new_flags)
     if isinstance(changed, int):
         return -EAGAIN if changed == -ENOMEM else changed
+    vma_start_write(changed)
     changed.vm_flags = new_flags | changed.vm_flags & VM_IGNORE_MERGE
     return 0
 

@@ -13,7 +13,7 @@ from kemu.kernel.lru import lru_add_drain
 from kemu.kernel.mlock_folio import mlock_folio, munlock_folio
 from kemu.kernel.mm_types import PAGE_ALIGN, PAGE_MASK, PAGE_SHIFT, PAGE_SIZE, U64, vm_area_struct
 from kemu.kernel.mman import EAGAIN, EFAULT, EINVAL, ENOMEM
-from kemu.kernel.mmap_lock import mmap_write_lock, mmap_write_unlock
+from kemu.kernel.mmap_lock import mmap_write_lock, mmap_write_unlock, vma_start_write
 from kemu.kernel.pgtable import pte_offset_map_lock, pte_present, pte_unmap_unlock
 from kemu.kernel.system import current_mm
 from kemu.kernel.uaccess import task_size_max
@@ -71,6 +71,7 @@ def mlock_fixup(vma: vm_area_struct, start: int, end: int, newflags: int) -> int
         nr_pages = 0
     changed.vm_mm.locked_vm += nr_pages
     newflags |= changed.vm_flags & VM_IGNORE_MERGE
+    vma_start_write(changed)
     if newflags & oldflags & VM_LOCKED:
         changed.vm_flags = newflags
     else:

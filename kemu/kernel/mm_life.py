@@ -13,6 +13,7 @@ from kemu.kernel.flags import VM_NOHUGEPAGE
 from kemu.kernel.mm_types import MM_COUNTER_NAMES, file, maple_tree, mm_struct
 from kemu.kernel.pgtable import pgd_alloc, pgd_free
 from kemu.kernel.sched import mmdrop
+from kemu.kernel.sched_types import task_struct
 from kemu.kernel.slab import slab_fails
 from kemu.kernel.system import system
 from kemu.kernel.tlbflush import switch_mm_irqs_off
@@ -21,6 +22,7 @@ from kemu.kernel.vma import fput, get_file
 from kemu.kernel.zap import exit_mmap
 from kemu.machine.atomic import atomic_dec_and_test, atomic_inc, atomic_inc_not_zero
 from kemu.trace.frames import linux
+from kemu.trace.steps import step
 
 
 def mmget(mm: mm_struct) -> None:
@@ -31,6 +33,17 @@ def mmget(mm: mm_struct) -> None:
 def mmget_not_zero(mm: mm_struct) -> bool:
     """One more user, unless the last is gone already."""
     return atomic_inc_not_zero(mm, "mm_users")
+
+
+@linux("kernel/fork.c")
+def get_task_mm(task: task_struct) -> mm_struct | None:
+    """The task's address space with one more user; None if it has none (any more).  Looking and getting are one step, as they
+    are in Linux under ``task_lock``, which exit_mm takes too: the task's own user is not dropped in between."""
+    step()
+    mm: mm_struct | None = task.mm
+    if mm is not None:
+        mm.mm_users += 1
+    return mm
 
 
 @linux("kernel/fork.c")

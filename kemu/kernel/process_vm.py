@@ -22,6 +22,7 @@ from kemu.kernel.gup import (
     gup_put_folio,
     pin_user_pages_remote,
 )
+from kemu.kernel.mm_life import get_task_mm, mmput
 from kemu.kernel.mm_types import (
     FMODE_READ,
     FMODE_WRITE,
@@ -99,14 +100,16 @@ def process_vm_rw(pid: int, local: int, remote: int, size: int, flags: int, *, w
         return -EINVAL
     if not size:
         return 0
-    if task is None or task.mm is None:
+    mm = None if task is None else get_task_mm(task)
+    if mm is None:
         return -ESRCH
     if not write:
-        data, done = process_vm_rw_single_vec(task.mm, remote, size)
+        data, done = process_vm_rw_single_vec(mm, remote, size)
         done -= copy_to_user(local, data)
     else:
         data, _ = copy_from_user(local, size)
-        _, done = process_vm_rw_single_vec(task.mm, remote, data)
+        _, done = process_vm_rw_single_vec(mm, remote, data)
+    mmput(mm)
     return done or -EFAULT
 
 
@@ -154,16 +157,16 @@ def mem_rw(pid: int, local: int, addr: int, size: int, *, write: bool) -> int:
     task = system.tasks.get(pid)
     if task is None:
         return -ESRCH
-    if task.mm is None:
+    mm = get_task_mm(task)
+    if mm is None:
         return 0
-    done = 0
-    while done < size:
+    done = moved = 0
+    while done < size and moved >= 0:
         part = min(size - done, PAGE_SIZE)
-        moved = _mem_rw_page(task.mm, local + done, addr + done, part, write=write)
-        if moved < 0:
-            return moved if moved == -EFAULT else done or moved
-        done += moved
-    return done
+        moved = _mem_rw_page(mm, local + done, addr + done, part, write=write)
+        done += max(moved, 0)
+    mmput(mm)
+    return moved if moved == -EFAULT or not done else done
 
 
 def _mem_rw_page(mm: mm_struct, local: int, addr: int, size: int, *, write: bool) -> int:

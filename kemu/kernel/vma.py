@@ -18,6 +18,7 @@ from kemu.errors import KernelBug
 from kemu.kernel.flags import VM_GROWSDOWN, VM_MAYBE_GUARD, VM_MAYWRITE, VM_SHARED, VM_SPECIAL, VM_WRITE
 from kemu.kernel.mm_types import PAGE_SHIFT, anon_vma, file, mm_struct, vm_area_struct, vm_operations_struct, vma_pages
 from kemu.kernel.mman import ENOMEM
+from kemu.kernel.mmap_lock import vma_start_write
 from kemu.kernel.pgtable import vm_get_page_prot
 from kemu.kernel.rmap import anon_vma_clone, unlink_anon_vmas
 from kemu.kernel.slab import slab_fails
@@ -207,6 +208,7 @@ def __split_vma(vma: vm_area_struct, addr: int, new_below: bool) -> int:
     else:
         new.vm_start = addr
         new.vm_pgoff += (addr - vma.vm_start) >> PAGE_SHIFT
+    vma_start_write(vma)
     error = anon_vma_clone(new, vma)
     if error:
         return error
@@ -348,7 +350,9 @@ def vma_expand(
 def commit_merge(target: vm_area_struct, start: int, end: int, removed: list[vm_area_struct], flags: int) -> None:
     """Set the new borders and drop the VMAs that were swallowed."""
     mm = target.vm_mm
+    vma_start_write(target)
     for vma in removed:
+        vma_start_write(vma)
         vma_iter_clear(mm, vma)
         unlink_file_vma(vma)
     sticky = flags
