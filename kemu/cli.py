@@ -22,6 +22,7 @@ usage: kemu [OPTIONS]                    the shell; with a pipe as input, run wh
        kemu demo                         a minute of fork and copy-on-write, without typing
        kemu doctor                       what this machine offers to kemu
        kemu conform PATH...              compare with the real kernel (kemu conform --help)
+       kemu lesson [WORDS]               take, write and check lessons (kemu lesson --help)
 
   -c COMMANDS       run these; may be given several times
   -i                stay in the shell afterwards
@@ -42,10 +43,15 @@ exit codes: 0 ok, 1 a command failed, 2 usage, 3 a lesson, check or comparison i
             4 a lesson file is invalid, 70 a bug of kemu, 130 Ctrl-C
 """
 
-SUBCOMMANDS = {"doctor": "kemu.shell.doctor", "demo": "kemu.shell.demo", "conform": "kemu.shell.conform"}
+SUBCOMMANDS = {
+    "doctor": "kemu.shell.doctor",
+    "demo": "kemu.shell.demo",
+    "conform": "kemu.shell.conform",
+    "lesson": "kemu.shell.lessons",
+}
 """Words that have a `main(options) -> int` of their own, by module."""
 
-OWN_WORDS = frozenset({"conform"})
+OWN_WORDS = frozenset({"conform", "lesson"})
 """Those of them that read the words behind them by themselves."""
 
 _FLAGS = {

@@ -40,6 +40,9 @@ INIT = 1
 _KNOWLEDGE = ("_names", "_used", "_homes", "_first", "marks", "notes", "values", "last", "cpu", "stops")
 """What commands change of a session beside the machine."""
 
+_SHELL = ("context", "aliases", "depth", "granularity", "shown", "guide", "lesson", "preferences")
+"""What is the shell's and not the experiment's."""
+
 
 @attrs.frozen
 class Record:
@@ -66,7 +69,7 @@ class Session:
 
     `tasks` are the tasks of the shown moment by pid; `cpu` is the CPU for the next command, None for the task's own;
     `values` what `print` showed, `last` the last result of a call or of `print`; `context` how much is shown of a change;
-    `granularity` what one `step` is; `stops` and `displays` belong to the commands about stopping; `failures` are the commands
+    `granularity` what one `step` is, `row` the whole-row event that is stepped into (event, its entries, how many were seen); `stops` and `displays` belong to the commands about stopping; `failures` are the commands
     that gave an errno or a signal, with their readings; `shown` are the results of all commands."""
 
     def __init__(
@@ -89,6 +92,7 @@ class Session:
         self.last: Any = None
         self.depth = 0
         self.granularity = "event"
+        self.row: tuple[int, tuple[Any, ...], int] | None = None
         self.stops: list[Any] = []
         self.displays: dict[int, Any] = {}
         self.failures: list[tuple[Record, Any]] = []
@@ -101,6 +105,16 @@ class Session:
         self.verifying = False
         self.planted = ""
         """The name of the mutant that makes this kernel a wrong one, or empty."""
+        self.guide: Any = None
+        """Who stands beside while a lesson is taken: asked before and told after each command (`kemu.commands.run`)."""
+
+    def become(self, other: Session) -> None:
+        """Go on as the experiment of `other`, which is then nobody's; what belongs to the shell stays as it is."""
+        kept = {name: getattr(self, name) for name in _SHELL if hasattr(self, name)}
+        self.__dict__.clear()
+        self.__dict__.update(other.__dict__)
+        self.__dict__.update(kept)
+        self.kernel.activate()
 
     # ---------------------------------------------------------------------------------------------- moments
 

@@ -36,6 +36,10 @@ def run(session: Session, text: str, *, keep_going: bool = False) -> list[Result
 
 def each(session: Session, text: str, *, keep_going: bool = False) -> Iterator[Result]:
     """As `run`, but each result is given as soon as it is there."""
+    taken = session.guide.line(text) if session.guide is not None and not session.depth else None
+    if taken is not None:
+        yield from taken
+        return
     try:
         lines = split(text)
     except UsageError as error:
@@ -55,9 +59,13 @@ def run_line(session: Session, line: Line) -> list[Result]:
     """Run one command; several results where it stands for several (a file of commands)."""
     try:
         line = expanded(session, line)
+        guide = session.guide
+        if guide is not None:
+            line = guide.expand(line)
         if line.tokens[-1].text == PY and len(line.tokens) > 1:
             return [Result(line.source, python_call(line), first=session.now, last=session.now, now=session.now)]
-        return execute(session, line, line.source)
+        results = execute(session, line, line.source)
+        return guide.saw(results) if guide is not None else results
     except UsageError as error:
         return [_failed(session, line.source, _placed(error, line), line.tokens[0].column)]
     except HostUnavailable as error:
@@ -97,6 +105,8 @@ def execute(session: Session, line: Line, text: str) -> list[Result]:
         error = table.unknown(first_word.text)
         raise UsageError(error.what, text=line.text, column=first_word.column, length=len(first_word.text), hint=error.hint)
     values = arguments(session, made, line)
+    if session.guide is not None:
+        session.guide.admit(made, values)
     if made.effect == spec.CHANGE and not made.is_about_session(values):
         return [_change(session, made, values, text)]
     if made.effect == spec.LOOK:

@@ -1,0 +1,126 @@
+"""`kemu lesson`: the words on the command line, for students, authors and instructors.
+
+    kemu lesson                      what there is, and how far you are
+    kemu lesson start ID             take one
+    kemu lesson check PATH...        is it a good lesson?  (linter and proof)
+
+The engine is in kemu/tutor/; here the words are read and the answers are shown.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kemu.commands.result import BAD_LESSON, OK, USAGE
+from kemu.errors import UsageError
+from kemu.tutor.lesson import ERROR, LessonError, Problem
+
+if TYPE_CHECKING:
+    from kemu.shell.options import Options
+
+USAGE_TEXT = """\
+usage: kemu lesson [list]                     the lessons, and how far you are
+       kemu lesson start ID [--student ME]    take one (ID, its last word, its number, or a file)
+       kemu lesson check [--seeds N] [--students N] [--jobs N] [--json] PATH...
+                                              look for mistakes, and prove it over many seeds
+
+exit codes: 0 ok, 2 usage, 3 something is not satisfied, 4 a lesson file is invalid
+"""
+
+
+class Words:
+    """The words behind `kemu lesson WORD`: positional ones, and options with a value or without."""
+
+    def __init__(self, words: list[str], values: dict[str, str], flags: frozenset[str]) -> None:
+        self.places: list[str] = []
+        self.values: dict[str, str] = dict(values)
+        self.flags: set[str] = set()
+        left = list(words)
+        while left:
+            word = left.pop(0)
+            name, _, value = word.partition("=")
+            if name in values:
+                if "=" not in word:
+                    value = self._next(left, name)
+                self.values[name] = value
+            elif word in flags:
+                self.flags.add(word)
+            elif word.startswith("--"):
+                raise UsageError(f"lesson: unknown option '{word[:40]}'", hint="kemu lesson --help")
+            else:
+                self.places.append(word)
+
+    @staticmethod
+    def _next(left: list[str], name: str) -> str:
+        if not left:
+            raise UsageError(f"{name}: a value is missing behind it")
+        return left.pop(0)
+
+    def number(self, name: str, low: int, high: int) -> int:
+        """The value of an option that is a number."""
+        text = self.values[name]
+        if not text.isascii() or not text.isdigit() or len(text) > 9 or not low <= int(text) <= high:
+            raise UsageError(f"{name}: expected a number from {low} to {high}, got '{text[:20]}'")
+        return int(text)
+
+
+def main(options: Options) -> int:
+    """Run `kemu lesson WORDS`; the exit code."""
+    words = options.words
+    if words[:1] in (["--help"], ["-h"]) or options.help:
+        sys.stdout.write(USAGE_TEXT)
+        return OK
+    word = words[0] if words else "list"
+    found = HANDLERS.get(word)
+    if found is None:
+        raise UsageError(f"lesson: there is no '{word[:40]}'", hint=f"known are {', '.join(HANDLERS)} (kemu lesson --help)")
+    try:
+        return found(options, words[1:])
+    except LessonError as error:
+        show_problems(error.problems, as_json=False)
+        return BAD_LESSON
+
+
+def check(_options: Options, words: list[str]) -> int:
+    """`kemu lesson check`: 4 if something is wrong."""
+    from kemu.tutor.checking import check_files, two_jobs
+    from kemu.tutor.proof import SEEDS, STUDENTS
+
+    defaults = {"--seeds": str(SEEDS), "--students": str(len(STUDENTS)), "--jobs": str(two_jobs())}
+    read = Words(words, defaults, frozenset({"--json"}))
+    if not read.places:
+        raise UsageError("lesson check: a file or a folder is missing behind it", hint="kemu lesson check lessons/")
+    count, problems = check_files(
+        [Path(place) for place in read.places],
+        read.number("--seeds", 1, 1000),
+        read.number("--students", 0, len(STUDENTS)),
+        read.number("--jobs", 1, 64),
+    )
+    as_json = "--json" in read.flags
+    show_problems(problems, as_json=as_json)
+    wrong = sum(problem.severity == ERROR for problem in problems)
+    if not as_json:
+        said = f"{count} lesson{'s' * (count != 1)}: " + (f"{wrong} mistake{'s' * (wrong != 1)}" if wrong else "no mistake")
+        others = len(problems) - wrong
+        sys.stdout.write(said + (f", {others} to look at" if others else "") + "\n")
+    if not count:
+        sys.stderr.write("no lesson file was found there; a lesson begins with a line +++\n")
+        return USAGE
+    return BAD_LESSON if wrong else OK
+
+
+def show_problems(problems: list[Problem], *, as_json: bool) -> None:
+    """A line a problem: errors on standard error, or JSON on standard output."""
+    for problem in problems:
+        if as_json:
+            named = {"code": problem.code, "severity": problem.severity, "path": problem.path, "line": problem.line}
+            sys.stdout.write(json.dumps(named | {"text": problem.text, "hint": problem.hint}, ensure_ascii=False) + "\n")
+        else:
+            sys.stderr.write(f"{problem}\n")
+
+
+HANDLERS: dict[str, Callable[[Options, list[str]], int]] = {"check": check}
