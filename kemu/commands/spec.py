@@ -79,16 +79,17 @@ class Argument:
 
 @attrs.frozen
 class Option:
-    """Words behind the arguments, in any order: flag words (`kind` None), or a word and its value."""
+    """Words behind the arguments, in any order: flag words (`kind` None), or a word and its value, or its `values`."""
 
     name: str
     words: Mapping[str, Any]
     kind: Kind | None = None
+    values: int = 1
 
     def __str__(self) -> str:
         if self.kind is None:
             return f"[{'|'.join(self.words)}]..." if len(self.words) <= 3 else f"[{self.name.upper()}]..."
-        return f"[{next(iter(self.words))} {self.kind.name.upper()}]"
+        return f"[{' '.join([next(iter(self.words)), *[self.kind.name.upper()] * self.values])}]"
 
 
 def one(name: str, kind: Kind) -> Argument:
@@ -142,6 +143,11 @@ class Command:
     effect: str
     host: bool
     session_words: frozenset[str] = frozenset()
+    host_options: frozenset[str] = frozenset()
+
+    def touches_host(self, values: Mapping[str, Any]) -> bool:
+        """Does the command with these arguments touch files of the host?"""
+        return self.host or any(values.get(name) is not None for name in self.host_options)
 
     def is_about_session(self, values: Mapping[str, Any]) -> bool:
         """Does the command, for all that it may change the machine, with these arguments only set what is the session's?"""
@@ -178,12 +184,15 @@ def command(
     effect: str = LOOK,
     host: bool = False,
     session_words: Iterable[str] = (),
+    host_options: Iterable[str] = (),
 ) -> Callable[[Callable[..., Any]], Command]:
-    """Declare a command; `host`: it touches files of the host; `session_words`: see `Command.is_about_session`."""
+    """Declare a command; `host`: it touches files of the host, `host_options`: where one of these is given; `session_words`: see
+    `Command.is_about_session`."""
 
     def declare(function: Callable[..., Any]) -> Command:
         made = Command(
-            words, function, arguments, options, group, summary, more, examples, linux, effect, host, frozenset(session_words)
+            words, function, arguments, options, group, summary, more, examples, linux, effect, host, frozenset(session_words),
+            frozenset(host_options),
         )
         for word in words:
             REGISTRY[word] = made
@@ -212,7 +221,8 @@ def _convert(part: Argument | Option, tokens: list[Token], line: Line, session: 
     if kind is None:
         return tuple(part.words[token.text] for token in tokens)  # type: ignore[union-attr]  # only an Option has no kind
     values = [convert_token(part.name, kind, token, line, session) for token in tokens]
-    return tuple(values) if isinstance(part, Argument) and part.count in ("many", "some") else values[0]
+    several = part.values > 1 if isinstance(part, Option) else part.count in ("many", "some")
+    return tuple(values) if several else values[0]
 
 
 def convert_token(name: str, kind: Kind, token: Token, line: Line, session: Session) -> Any:
@@ -295,11 +305,12 @@ class _Match:
                 self.stuck(None, at)
                 return None
             at += option.kind is not None
-            if at >= len(self.line.tokens):
-                self.stuck(option, at)
+            end = at + option.values
+            if end > len(self.line.tokens):
+                self.stuck(option, len(self.line.tokens))
                 return None
-            found.setdefault(option.name, (option, []))[1].append(self.line.tokens[at])
-            at += 1
+            found.setdefault(option.name, (option, []))[1].extend(self.line.tokens[at:end])
+            at = end
         return list(found.values())
 
     def option(self, token: Token) -> Option | None:

@@ -35,6 +35,7 @@ _COMPARING = "kemu.shell.comparing"
 _ROWS = "kemu.commands.rows"
 _MOMENTS, _CONTEXT, _GENERAL = "kemu.commands.moments", "kemu.commands.context", "kemu.commands.general"
 _TRUST = "kemu.commands.trust"
+_GRAPH = "kemu.commands.graph"
 
 GROUPS = {
     "doing": "what a process does",
@@ -122,6 +123,7 @@ TABLE: dict[str, Entry] = {
     "mem": Entry(_FRAMES, "looking", "the whole of RAM on one screen"),
     "tlb": Entry(_FRAMES, "looking", "what the TLBs remember"),
     "free": Entry(_FRAMES, "looking", "free and used memory"),
+    "graph": Entry(_GRAPH, "looking", "a picture: walk, tables, sharing, mm, rmap, tree, mem, layout, plot"),
     "layout": Entry(_FRAMES, "looking", "the address space, user and kernel half"),
     "trace": Entry(_MOMENTS, "time", "the events of a command or a range"),
     "calls": Entry(_MOMENTS, "time", "the kernel functions of a command or a range, as a tree"),

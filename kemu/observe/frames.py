@@ -250,7 +250,7 @@ def memory_map(kernel: Kernel, names: Names = None) -> MemoryMap:
     with looking(kernel):
         owner_of, owners = _owners(names)
         letters = {pfn: _letter(found, owner_of.get(pfn)) for pfn, found in system.mem_map.items()}
-        runs = _runs(letters)
+        runs = runs_of(letters)
         counts: dict[str, int] = {}
         for run in runs:
             counts[run.letter] = counts.get(run.letter, 0) + run.count
@@ -284,7 +284,7 @@ def _letter(found: page, owner: str | None) -> str:
     return owner or ("F" if state in ("file", "shmem") else "+")
 
 
-def _runs(letters: dict[int, str]) -> tuple[FrameRun, ...]:
+def runs_of(letters: dict[int, str]) -> tuple[FrameRun, ...]:
     """All frames in runs; a frame that nobody looked at is free."""
     runs: list[FrameRun] = []
 

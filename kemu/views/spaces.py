@@ -153,14 +153,14 @@ def layout(reading: LayoutReading, style: Style) -> str:
 
 def _region(region: Region, style: Style) -> str:
     span = f"{region.start:016x} - {region.end - 1:016x}"
-    size = _size(region.end - region.start)
+    size = size_text(region.end - region.start)
     if region.kind in ("vma", "mapped"):
         return f"  {span} {size:>8}    {region.perm or 'mapped:'} {region.what}".rstrip()
     line = f"  {span} {size:>8}  {'(' + region.what + ')' if region.kind == 'hole' else region.what}"
     return style.paint(line, "kernel") if region.kind == "kernel" else line
 
 
-def _size(size: int) -> str:
+def size_text(size: int) -> str:
     """A size in the largest unit that divides it: ``128 TB``, ``444 GB``, ``132 kB``; the hole in the middle is ``~16M TB``."""
     if size >= 1 << 60:
         return f"~{(size + (1 << 59)) >> 60}M TB"

@@ -19,10 +19,20 @@ class Glyphs(NamedTuple):
     bar: str
     rule: str
     more: str
+    pipe: str
+    right: str
+    left: str
+    down: str
+    corners: str
+    """Of a box: top left, top right, bottom left, bottom right."""
+    tees: str
+    """Where a line leaves another: to the right, left, down, up; and a crossing."""
+    knee: str
+    """The end of a mirrored branch."""
 
 
-UNICODE = Glyphs("├─ ", "└─ ", "│  ", "─", "…")
-ASCII = Glyphs("|- ", "`- ", "|  ", "-", "...")
+UNICODE = Glyphs("├─ ", "└─ ", "│  ", "─", "…", "│", "►", "◄", "▼", "┌┐└┘", "├┤┬┴┼", "┘")
+ASCII = Glyphs("|- ", "`- ", "|  ", "-", "...", "|", ">", "<", "v", "++++", "+++++", "'")
 
 
 class Style(NamedTuple):

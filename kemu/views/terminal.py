@@ -9,6 +9,20 @@ from kemu import readings as r
 from kemu.views import asking, conform, memory, moments, spaces, tables, tasks, trust
 from kemu.views.style import PLAIN, Style
 
+
+def _picture(reading: r.Picture, style: Style) -> str:
+    """A picture; what draws pictures is imported by who asks for one."""
+    from kemu.views import graph
+
+    return graph.picture(reading, style)
+
+
+def _subject(reading: r.Reading, style: Style) -> str:
+    from kemu.views import graph
+
+    return graph.subject(reading, style)
+
+
 RENDERERS: dict[type[r.Reading], Callable[[Any, Style], str]] = {
     r.AccessOutcome: tasks.access,
     r.AddressSpace: spaces.address_space,
@@ -21,6 +35,7 @@ RENDERERS: dict[type[r.Reading], Callable[[Any, Style], str]] = {
     r.DifferenceRow: conform.difference_row,
     r.EventList: moments.events,
     r.EventReading: moments.event,
+    r.FamilyGraph: _subject,
     r.FileList: memory.file_list,
     r.FrameReading: memory.frame,
     r.FreeReading: memory.free,
@@ -28,6 +43,7 @@ RENDERERS: dict[type[r.Reading], Callable[[Any, Style], str]] = {
     r.LayoutReading: spaces.layout,
     r.MemoryDump: tables.dump,
     r.MemoryMap: memory.memory_map,
+    r.MmGraph: _subject,
     r.MmReading: spaces.mm,
     r.MutantList: trust.mutant_list,
     r.MutantReading: trust.mutant,
@@ -35,11 +51,15 @@ RENDERERS: dict[type[r.Reading], Callable[[Any, Style], str]] = {
     r.Outcome: tasks.outcome,
     r.PageTables: tables.page_tables,
     r.Pagemap: spaces.pagemap,
+    r.Picture: _picture,
+    r.PlotGraph: _subject,
     r.ProcessList: tasks.process_list,
     r.RealReading: conform.real,
     r.RegsReading: tasks.registers,
     r.Residency: tasks.residency,
+    r.RmapGraph: _subject,
     r.RmapReading: memory.rmap,
+    r.SharingGraph: _subject,
     r.Smaps: spaces.smaps,
     r.SmapsRollup: spaces.smaps_rollup,
     r.StatReading: spaces.stat,
@@ -57,6 +77,7 @@ RENDERERS: dict[type[r.Reading], Callable[[Any, Style], str]] = {
     r.VerifyReading: trust.verify,
     r.VmaDetail: spaces.vma_detail,
     r.Why: asking.why,
+    r.WalkGraph: _subject,
 }
 
 

@@ -75,7 +75,8 @@ def _options(rng: random.Random, made: Command) -> list[str]:
         if option.kind is None:
             words += rng.sample(sorted(option.words), rng.choice([0, 0, 1, min(2, len(option.words))]))
         elif rng.random() < 0.4:
-            words += [next(iter(option.words)), _value(rng, Argument(option.name, option.kind))]
+            words.append(next(iter(option.words)))
+            words += [_value(rng, Argument(option.name, option.kind)) for _ in range(option.values)]
     return words
 
 

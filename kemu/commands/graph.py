@@ -1,0 +1,267 @@
+"""`graph KIND ...`: pictures of the machine, on the terminal or in a file.
+
+    graph sharing parent child                       on the terminal
+    graph sharing parent child -o shared.svg         laid out, where an engine is; else shared.dot
+    graph tables app --diff 12 57                    before and after, what differs is marked
+
+Each kind declares what stands behind it as a command of its own would, so that errors point at the place as everywhere.
+Looking only: a picture changes nothing, and one of another moment comes back to this one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, NamedTuple
+
+from kemu import readings
+from kemu.commands import kinds
+from kemu.commands.spec import FREE, Argument, Command, Option, command, flags, keyword, many, maybe, one, parse, some
+from kemu.commands.suggest import did_you_mean
+from kemu.commands.tokens import Line, Token
+from kemu.errors import UsageError
+
+if TYPE_CHECKING:
+    from kemu.commands.spec import Candidate
+    from kemu.session import Session, Task
+
+
+class Kind(NamedTuple):
+    """A kind of picture: what it shows, what stands behind it, and what takes it (session, values) -> reading."""
+
+    summary: str
+    take: Callable[..., readings.Reading]
+    arguments: tuple[Argument, ...] = ()
+    options: tuple[Option, ...] = ()
+
+
+# ---------------------------------------------------------------- the kinds
+
+
+def _walk(session: Session, task: Task, addr: int, machine: tuple[str, ...]) -> readings.Reading:
+    from kemu.observe import graph_walk
+
+    if machine:
+        return graph_walk.textbook(addr)
+    return graph_walk.walk(session.kernel, task, addr, session.name_of)
+
+
+def _tables(session: Session, task: Task, parts: tuple[str, ...]) -> readings.Reading:
+    from kemu.observe.space import need_mm
+    from kemu.observe.translation import page_tables
+
+    need_mm(task, session.name_of)
+    return page_tables(session.kernel, task, session.name_of, kernel_half=bool(parts))
+
+
+def _sharing(session: Session, tasks: tuple[Task, ...]) -> readings.Reading:
+    from kemu.observe.graph_sharing import sharing
+
+    return sharing(session.kernel, list(tasks), session.name_of)
+
+
+def _mm(session: Session, task: Task) -> readings.Reading:
+    from kemu.observe.graph_spaces import mm
+
+    return mm(session.kernel, task, session.name_of)
+
+
+def _rmap(session: Session, pfn: int) -> readings.Reading:
+    from kemu.observe.graph_frames import rmap
+
+    return rmap(session.kernel, pfn, session.name_of)
+
+
+def _tree(session: Session) -> readings.Reading:
+    from kemu.observe.graph_spaces import family
+
+    return family(session.kernel, session.name_of)
+
+
+def _mem(session: Session, cells: tuple[str, ...]) -> readings.Reading:
+    from kemu.observe import frames, graph_frames
+
+    return graph_frames.counts(session.kernel) if cells else frames.memory_map(session.kernel, session.name_of)
+
+
+def _layout(session: Session, task: Task) -> readings.Reading:
+    from kemu.observe import space
+
+    return space.layout(session.kernel, task, session.name_of)
+
+
+_TASK = maybe("task", kinds.TASK)
+KINDS = {
+    "walk": Kind(
+        "an address cut into indices, the entry picked in each table, the frame and the byte",
+        _walk,
+        (_TASK, one("addr", kinds.ADDRESS)),
+        (flags("machine", ("toy",)),),
+    ),
+    "tables": Kind("the page tables as a tree of frames", _tables, (_TASK,), (flags("parts", ("kernel",)),)),
+    "sharing": Kind("the tables of several processes, joined at the frames they share", _sharing, (some("tasks", kinds.TASK),)),
+    "mm": Kind("task, mm_struct, VMAs, anon_vmas and files", _mm, (_TASK,)),
+    "rmap": Kind("every path from a frame back to its mappings", _rmap, (one("pfn", kinds.FRAME),)),
+    "tree": Kind("the processes and what they share", _tree),
+    "mem": Kind("all of RAM, one cell a frame", _mem, (), (flags("cells", ("refcount",)),)),
+    "layout": Kind("the whole address space to a readable scale", _layout, (_TASK,)),
+}
+PLOT = "plot"
+"""The kind that shows many moments: its words are expressions."""
+
+
+# ---------------------------------------------------------------- what stands behind `graph`
+
+
+class Word(NamedTuple):
+    """A token with the line in which it stands, kept for the kind to read."""
+
+    token: Token
+    line: Line
+
+
+class GraphKind:
+    """The kind of a picture."""
+
+    name = "KIND"
+    what = f"one of {', '.join(KINDS)}, {PLOT}"
+
+    def fits(self, token: Token, session: Session, known: bool) -> bool:
+        """A word of the table; without `known` anything."""
+        return token.text in (*KINDS, PLOT) or not known
+
+    def convert(self, token: Token, line: Line, session: Session) -> Word:
+        """The word with its place."""
+        if token.text not in (*KINDS, PLOT):
+            guess = did_you_mean(token.text, (*KINDS, PLOT))
+            raise UsageError(f"expected {self.what}, got '{token.text[:40]}'", hint=guess or "see: help graph")
+        return Word(token, line)
+
+    def complete(self, session: Session) -> Iterable[Candidate]:
+        """All of them."""
+        return [*((name, kind.summary) for name, kind in KINDS.items()), (PLOT, "values over time")]
+
+
+class GraphArguments:
+    """What the kind takes: read by the kind itself."""
+
+    name = "ARGS"
+    what = "what the kind shows: a task, an address, a frame, an expression"
+
+    def fits(self, token: Token, session: Session, known: bool) -> bool:
+        """Anything."""
+        return True
+
+    def convert(self, token: Token, line: Line, session: Session) -> Word:
+        """The word with its place."""
+        return Word(token, line)
+
+    def complete(self, session: Session) -> Iterable[Candidate]:
+        """Tasks, and the words of some kinds."""
+        return [*kinds.TASK.complete(session), ("kernel", "tables"), ("refcount", "mem"), ("toy", "walk")]
+
+
+_START = "spawn app; mmap app 0x10000 2p rw; write app 0x10000 7; "
+
+
+@command(
+    "graph",
+    arguments=(one("kind", GraphKind()), many("words", GraphArguments())),
+    options=(keyword("file", kinds.HOST_PATH, "-o"), Option("diff", {"--diff": None}, kinds.MOMENT, values=2)),
+    group="looking",
+    effect=FREE,
+    host_options=("file",),
+    summary="a picture: walk, tables, sharing, mm, rmap, tree, mem, layout, plot",
+    more="graph walk [TASK] ADDR [toy]; graph tables [TASK] [kernel]; graph sharing TASK TASK...; graph mm [TASK]; "
+    "graph rmap PFN; graph tree; graph mem [refcount]; graph layout [TASK]; graph plot EXPR, EXPR... (rss: of each process, "
+    "free: free frames). Drawn on the terminal; with -o FILE written as .svg, .png, .dot or .txt by its ending. --diff N M "
+    "shows event N and event M, with what differs marked: + new, - gone, * changed. Examples of each: docs/pictures.md.",
+    examples=(_START + "fork as kid; graph sharing app kid", _START + "graph walk app 0x10004"),
+    linux="Documentation/mm/page_tables.rst",
+)
+def graph(
+    session: Session, kind: Word, words: tuple[Word, ...], file: str | None, diff: tuple[int, int] | None
+) -> readings.Picture:
+    """The picture; with a file it is written there."""
+    from kemu.commands.graph_files import ending, write
+
+    form = ending(file) if file is not None else ""
+    name = kind.token.text
+    if name == PLOT:
+        taken = _plot_of(session, kind, words, diff)
+    elif diff is None:
+        with session.looking():
+            taken = readings.Picture(name, session.now, _take(session, kind, words))
+    else:
+        taken = _compared(session, kind, words, diff)
+    return taken if file is None else taken.replace(written=write(taken, file, form))
+
+
+def _take(session: Session, kind: Word, words: tuple[Word, ...]) -> readings.Reading:
+    """The picture of this moment: the kind reads its words as a command reads its own."""
+    name = kind.token.text
+    chosen = KINDS[name]
+    takes = (chosen.take, chosen.arguments, chosen.options)
+    made = Command((f"graph {name}",), *takes, "looking", chosen.summary, "", (), "", FREE, host=False)
+    line = Line(kind.line.text, (kind.token, *(word.token for word in words)))
+    values = parse(made, line, session)
+    if "task" in values and values["task"] is None:
+        values["task"] = session.current
+    return chosen.take(session, **values)
+
+
+def _compared(session: Session, kind: Word, words: tuple[Word, ...], diff: tuple[int, int]) -> readings.Picture:
+    """The picture of two moments, the earlier one first. What does not exist at one of them is said there. Raises UsageError
+    where there is nothing to draw at both."""
+    first, last = sorted(diff)
+    if last > session.end:
+        raise UsageError(f"event: there is no #{last}", hint=f"the experiment has the events 0 to {session.end}")
+    shown, wrong = [], []
+    with session.traveling():
+        for event in (first, last):
+            try:
+                shown.append(_at(session, kind, words, event))
+            except UsageError as error:
+                shown.append(readings.Text((f"nothing to draw: {error.what}",)))
+                wrong.append(error)
+        if len(wrong) == 2:
+            raise wrong[1]
+        shown = _cut_alike(session, (first, last), shown)
+    return readings.Picture(kind.token.text, last, shown[1], first, shown[0])
+
+
+def _at(session: Session, kind: Word, words: tuple[Word, ...], event: int) -> readings.Reading:
+    """The picture at an event. Of several processes only those are drawn that live then."""
+    with session.at(event):
+        return _take(session, kind, _alive(session, words) or words if kind.token.text == "sharing" else words)
+
+
+def _alive(session: Session, words: tuple[Word, ...]) -> tuple[Word, ...]:
+    return tuple(word for word in words if word.token.text in session.names() or word.token.text.startswith("@"))
+
+
+def _cut_alike(session: Session, events: tuple[int, int], shown: list[readings.Reading]) -> list[readings.Reading]:
+    """Two pictures of sharing with their groups cut at the same addresses, so that what is the same looks the same."""
+    from kemu.observe.graph_sharing import borders, sharing
+
+    both = [found for found in shown if isinstance(found, readings.SharingGraph)]
+    if len(both) < 2:
+        return shown
+    cuts = borders(both[0]) | borders(both[1])
+    again: list[readings.Reading] = []
+    for event, found in zip(events, both, strict=True):
+        with session.at(event):
+            tasks = [session.tasks[space.pid] for space in found.spaces]
+            again.append(sharing(session.kernel, tasks, session.name_of, cuts=cuts))
+    return again
+
+
+def _plot_of(session: Session, kind: Word, words: tuple[Word, ...], between: tuple[int, int] | None) -> readings.Picture:
+    """The plot; its words are expressions, read as they were typed."""
+    from kemu.commands.graph_plot import plotted
+    from kemu.commands.lexer import Source
+
+    if not words:
+        hint = "for example: graph plot refcount(pfn(app, 0x10000))"
+        raise UsageError("plot: missing; expected an expression", text=kind.line.text, column=kind.token.end, length=1, hint=hint)
+    source = Source(kind.line.text, words[0].token.column, words[-1].token.end)
+    return readings.Picture(PLOT, session.now, plotted(session, source, between))

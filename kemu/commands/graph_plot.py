@@ -1,0 +1,132 @@
+"""The values of a plot: expressions looked at over the events of the experiment.
+
+    graph plot refcount(pfn(app, 0x10000)), free
+
+Every command's beginning and end is looked at, and between them so many events that a plot stays quick. An expression has
+no value where a name in it means nothing yet; one that never has a value is a mistake, and its complaint is shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from kemu import readings
+from kemu.commands.expr import compile_expression
+from kemu.commands.lexer import Source
+from kemu.errors import UsageError
+
+if TYPE_CHECKING:
+    from kemu.session import Session
+
+MOST_SAMPLES = 400
+"""Moments at which a plot looks, beside the ends of commands."""
+MOST_SERIES = 12
+
+
+def plotted(session: Session, source: Source, between: tuple[int, int] | None) -> readings.PlotGraph:
+    """The values of the expressions in `source` over the whole experiment, or between two moments. Raises UsageError."""
+    first, last = sorted(between) if between else (0, session.end)
+    if last > session.end:
+        raise UsageError(f"event: there is no #{last}", hint=f"the experiment has the events 0 to {session.end}")
+    sources = _sources(session, source)
+    if len(sources) > MOST_SERIES:
+        raise UsageError(f"plot: {len(sources)} values are too many", hint=f"at most {MOST_SERIES}")
+    step = max((last - first) // MOST_SAMPLES, 1)
+    with session.traveling():
+        series = _series(session, sources, _moments(session, first, last, step))
+    named = sorted(session.marks.items(), key=lambda mark: mark[1])
+    marks = tuple((name, event) for name, event in named if first <= event <= last)
+    begun = tuple((record.first, record.text) for record in session.timeline.records if first <= record.first <= last)
+    return readings.PlotGraph(first, last, step, series, marks, begun)
+
+
+def _moments(session: Session, first: int, last: int, step: int) -> list[int]:
+    ends = {event for record in session.timeline.records for event in (record.first, record.last)}
+    return sorted({*range(first, last + 1, step), *(event for event in ends if first <= event <= last), last})
+
+
+Evaluate = Callable[["Session"], "int | None"]
+
+
+def _sources(session: Session, source: Source) -> list[tuple[str, Evaluate]]:
+    """(name, value at the moment shown) of each series: the text cut at its commas."""
+    found: list[tuple[str, Evaluate]] = []
+    for low, high in _cut(source.text, source.start, source.end):
+        text = source.text[low:high].strip()
+        if text == "rss" and "rss" not in session.names():
+            found += [(f"rss({session.name_of(pid)})", _rss_of(pid)) for pid in _with_memory(session)]
+        elif text == "free" and "free" not in session.names():
+            found.append(("free frames", _free))
+        else:
+            found.append((text, _expression(source.text, low, high)))
+    return found
+
+
+def _cut(text: str, start: int, end: int) -> list[tuple[int, int]]:
+    """The parts of `text[start:end]` between commas that stand outside of parentheses and quotes."""
+    parts, depth, quote, low = [], 0, "", start
+    for at in range(start, end):
+        char = text[at]
+        if quote:
+            quote = "" if char == quote else quote
+        elif char in "\"'":
+            quote = char
+        elif char in "()":
+            depth += 1 if char == "(" else -1
+        elif char == "," and not depth:
+            parts.append((low, at))
+            low = at + 1
+    return [*parts, (low, end)]
+
+
+def _expression(text: str, low: int, high: int) -> Evaluate:
+    """The expression, compiled; where a name or a frame does not exist at a moment it has no value there."""
+    compiled = compile_expression(Source(text, low, high))
+
+    def value(session: Session) -> int | None:
+        from kemu.commands.names import SessionNames
+
+        found = compiled.evaluate(SessionNames(session))
+        return int(found) if isinstance(found, int) else None
+
+    return value
+
+
+def _with_memory(session: Session) -> list[int]:
+    """The pids with memory of their own at this moment, init left out unless it is the only one."""
+    found = [pid for pid, task in sorted(session.tasks.items()) if task.mm is not None and task.tgid == pid]
+    return found[1:] or found
+
+
+def _rss_of(pid: int) -> Evaluate:
+    from kemu.observe.tasks import rss_pages
+
+    return lambda session: rss_pages(session.tasks[pid].mm) if pid in session.tasks else None
+
+
+def _free(session: Session) -> int:
+    from kemu.observe.frames import free
+
+    return free(session.kernel).free
+
+
+def _series(session: Session, sources: list[tuple[str, Evaluate]], moments: list[int]) -> tuple[readings.PlotSeries, ...]:
+    """The values at the moments. Raises the first complaint of an expression that has a value at none of them."""
+    points: list[list[tuple[int, int | None]]] = [[] for _ in sources]
+    wrong: list[UsageError | None] = [None] * len(sources)
+    valued = [False] * len(sources)
+    for event in moments:
+        with session.at(event):
+            for number, (_, evaluate) in enumerate(sources):
+                try:
+                    value = evaluate(session)
+                except UsageError as error:
+                    value, wrong[number] = None, error
+                valued[number] |= value is not None
+                if not points[number] or points[number][-1][1] != value:
+                    points[number].append((event, value))
+    for complaint, good in zip(wrong, valued, strict=True):
+        if complaint is not None and not good:
+            raise complaint
+    return tuple(readings.PlotSeries(name, tuple(found)) for (name, _), found in zip(sources, points, strict=True))

@@ -1,0 +1,128 @@
+r"""Diagrams as DOT, by the graphviz package.
+
+A node is a record, a cell a field with a port. Every text goes through `label`: first what does not print becomes an escape
+that does (`\n` in a file's name is two letters here), then what a record or a label reads as its own is protected, then
+`graphviz.nohtml` keeps a text such as `<b>` from being taken for HTML. Records, not HTML-like labels: the engines differ
+there, and one of them prints the node's name instead. No clusters: their order differs from version to version.
+
+Nothing is said by colour: a shared frame has a double line, what allows writing a thick arrow, what differs a mark.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from kemu.views.graph_model import Cell, Diagram, Edge, Node
+from kemu.views.graph_text import plain
+
+FONT = "Courier"
+ROLES: dict[str, dict[str, str]] = {
+    "table": {},
+    "frame": {"style": "rounded"},
+    "shared": {"style": "rounded", "penwidth": "2.5"},
+    "task": {"style": "rounded"},
+    "mm": {"penwidth": "2"},
+    "note": {"color": "none"},
+}
+"""How a node of each role is drawn beside the plain record."""
+
+MARKED = {"+": {"penwidth": "3"}, "-": {"style": "dashed", "penwidth": "2"}, "*": {"penwidth": "3"}}
+"""How a node or an edge that differs is drawn; the mark itself stands in the text."""
+
+_SPECIAL = re.compile(r"[\\{}|<> ]")
+
+
+def label(text: str) -> str:
+    r"""``text`` as a field of a record: each line ends in ``\l`` (at the left), everything else means itself."""
+    return "".join(_field(plain(line)) + r"\l" for line in text.split("\n"))
+
+
+def _field(text: str) -> str:
+    """A line that neither a record nor an entity can misread."""
+    text = text.replace("&", "&amp;")
+    return _SPECIAL.sub(r"\\\g<0>", text)
+
+
+def words(text: str) -> str:
+    r"""``text`` as the label of an edge or a picture: lines end in ``\l``; a backslash and an entity mean themselves."""
+    lines = [plain(line).replace("&", "&amp;").replace("\\", "\\\\") for line in text.split("\n")]
+    return lines[0] if len(lines) == 1 else "".join(line + r"\l" for line in lines)
+
+
+def source(*pictures: tuple[str, Diagram]) -> str:
+    """DOT of one picture, or of several in one file, each with a heading (the text before it)."""
+    from graphviz import Digraph
+
+    graph = Digraph("kemu")
+    _whole(graph, [diagram for _, diagram in pictures])
+    _headings(graph, [heading for heading, _ in pictures])
+    for number, (heading, diagram) in enumerate(pictures):
+        names = {node.key: f"n{number}_{at}" for at, node in enumerate(diagram.nodes)}
+        if heading and names:
+            graph.edge(f"h{number}", next(iter(names.values())), style="invis")
+        for node in diagram.nodes:
+            _node(graph, node, names[node.key], diagram.down)
+        ports = {
+            (node.key, cell.name): f"{names[node.key]}:p{at}" for node in diagram.nodes for at, cell in enumerate(node.cells)
+        }
+        for edge in diagram.edges:
+            _edge(graph, edge, ports)
+    text: str = graph.source
+    return text
+
+
+def _whole(graph: Any, diagrams: list[Diagram]) -> None:
+    """What is said once: direction, fonts, and the title and notes below."""
+    from graphviz import nohtml
+
+    lines = dict.fromkeys([*(diagram.title for diagram in diagrams), *(note for diagram in diagrams for note in diagram.notes)])
+    below = words("\n".join([*lines, ""]))
+    graph.attr(rankdir="TB" if diagrams[0].down else "LR", label=nohtml(below), labeljust="l", labelloc="b")
+    graph.attr(fontname=FONT, fontsize="11", nodesep="0.2", ranksep="0.35")
+    graph.attr("node", shape="record", fontname=FONT, fontsize="10", height="0.2", margin="0.08,0.04")
+    graph.attr("edge", fontname=FONT, fontsize="9", arrowsize="0.7")
+
+
+def _headings(graph: Any, texts: list[str]) -> None:
+    """The headings, in their order; invisible edges put each before its picture."""
+    from graphviz import nohtml
+
+    with graph.subgraph() as row:
+        row.attr(rank="same")
+        for number, text in enumerate(texts):
+            if text:
+                row.node(f"h{number}", nohtml(words(text)), shape="plaintext", fontsize="12")
+            if text and number:
+                row.edge(f"h{number - 1}", f"h{number}", style="invis")
+
+
+def _node(graph: Any, node: Node, name: str, down: bool) -> None:
+    """The record. Its fields stand one below the other: in a picture that grows downwards that is what the braces ask for."""
+    from graphviz import nohtml
+
+    fields = [f"<p{at}> {label(_with_mark(cell, node.mark))}" for at, cell in enumerate(node.cells)]
+    text = "|".join(fields)
+    graph.node(name, nohtml(f"{{{text}}}" if down else text), **{**ROLES.get(node.role, {}), **MARKED.get(node.mark, {})})
+
+
+def _with_mark(cell: Cell, of_node: str) -> str:
+    """The text of a cell with its mark before it; a node that is new or gone is so in all its cells."""
+    mark = cell.mark or of_node.replace("*", "")
+    return f"{mark} {cell.text}" if mark else cell.text
+
+
+def _edge(graph: Any, edge: Edge, ports: dict[tuple[str, str], str]) -> None:
+    from graphviz import nohtml
+
+    tail, head = ports[edge.tail, edge.tail_cell], ports[edge.head, edge.head_cell]
+    text = f"{edge.mark} {edge.text}".strip()
+    look = {"label": nohtml(words(text))} if text else {}
+    look |= {"penwidth": "2"} if edge.thick else {}
+    look |= {"style": "dashed"} if edge.dashed or edge.mark == "-" else {}
+    look |= {"penwidth": "3"} if edge.mark in ("+", "*") else {}
+    look |= {"minlen": "3"} if edge.wide else {}
+    if edge.back:
+        graph.edge(head, tail, dir="back", **look)
+    else:
+        graph.edge(tail, head, **look)
