@@ -69,8 +69,10 @@ class Session:
 
     `tasks` are the tasks of the shown moment by pid; `cpu` is the CPU for the next command, None for the task's own;
     `values` what `print` showed, `last` the last result of a call or of `print`; `context` how much is shown of a change;
-    `granularity` what one `step` is, `row` the whole-row event that is stepped into (event, its entries, how many were seen); `stops` and `displays` belong to the commands about stopping; `failures` are the commands
-    that gave an errno or a signal, with their readings; `shown` are the results of all commands."""
+    `granularity` what one `step` is, `row` the whole-row event that is stepped into (event, its entries, how many were seen);
+    `stops` and `displays` belong to the commands about stopping; `failures` are the commands that gave
+    an errno or a signal, with their readings; `shown` are the results of all commands; `preferences` are settings of the
+    shell, as text; `lesson` is what lesson and step are under way, in a few words, or empty."""
 
     def __init__(
         self, *, mem: int = 64 << 20, geometry: str = "x86-64", cpus: int = 2, record: bool = True, lru_batch: bool = False
@@ -105,6 +107,8 @@ class Session:
         self.verifying = False
         self.planted = ""
         """The name of the mutant that makes this kernel a wrong one, or empty."""
+        self.preferences: dict[str, str] = {}
+        self.lesson = ""
         self.guide: Any = None
         """Who stands beside while a lesson is taken: asked before and told after each command (`kemu.commands.run`)."""
 

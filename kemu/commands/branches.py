@@ -64,7 +64,7 @@ def timelines(session: Session) -> readings.Timelines:
 def switch(session: Session, number: int) -> readings.Moment:
     """Bring the machine to the end of the timeline."""
     go_to(session, _line(session, number))
-    return moment(session)
+    return moment(session, session.now)
 
 
 def _line(session: Session, number: int) -> Timeline:

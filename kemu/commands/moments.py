@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from kemu import readings
 from kemu.commands import kinds
 from kemu.commands.spec import FREE, Argument, command, flags, keyword, maybe, one, rest
-from kemu.commands.standing import moment, search
+from kemu.commands.standing import moment, move, search
 from kemu.errors import UsageError
 
 if TYPE_CHECKING:
@@ -111,21 +111,30 @@ def range_of(session: Session, first: int | None, last: int | None, longest: int
 @command(
     "step",
     "s",
-    arguments=(maybe("count", kinds.COUNT, 1),),
+    arguments=(maybe("into", kinds.WordKind("INTO", ("into",), "into")), maybe("count", kinds.COUNT, 1)),
     group="time",
     effect=FREE,
     summary="go to the next event",
     more="With a number, that many events further. After set granularity function to the next call or return, after set "
-    "granularity command to the end of the command. An empty line repeats it.",
-    examples=(_START + "goto 0; step", _START + "goto 0; step 3"),
+    "granularity command to the end of the command. step into shows the entries of an event that copies a whole table one "
+    "by one; elsewhere it is step. An empty line repeats it.",
+    examples=(
+        _START + "goto 0; step",
+        _START + "goto 0; step 3",
+        "spawn app; mmap app 0x200000 80p rw populate; fork app as kid; break row; rc; back; step into 2",
+    ),
     linux="stepi of gdb(1)",
 )
-def step(session: Session, count: int) -> readings.Moment:
+def step(session: Session, into: str | None, count: int) -> readings.Moment | readings.SubSteps:
     """Move towards the newest event."""
+    from kemu.commands.rows import step_into
+
+    entries = step_into(session, count) if into else None
+    if entries is not None:
+        return entries
     if not session.past:
         raise UsageError(f"step: #{session.now} is the newest event", hint="back goes to the one before")
-    session.goto(min(_behind(session, count), session.end))
-    return moment(session)
+    return move(session, min(_behind(session, count), session.end))
 
 
 def _behind(session: Session, count: int) -> int:
@@ -167,8 +176,7 @@ def back(session: Session, count: int, until: str | None, condition: Expression 
         raise UsageError("back: expected a number, or until and a condition", hint="for example: back until app.rss == 0")
     if condition is not None:
         return search(session, condition, range(session.now - 1, -1, -1))
-    session.goto(max(_before(session, count), 0))
-    return moment(session)
+    return move(session, max(_before(session, count), 0))
 
 
 def _before(session: Session, count: int) -> int:
@@ -197,8 +205,7 @@ def _before(session: Session, count: int) -> int:
 )
 def goto(session: Session, event: int) -> readings.Moment:
     """Move to the moment."""
-    session.goto(event)
-    return moment(session)
+    return move(session, event)
 
 
 @command(
@@ -214,4 +221,4 @@ def mark(session: Session, name: str) -> readings.Moment:
     if name in ("start", "end", "here"):
         raise UsageError(f"name: '{name}' has a meaning of its own", hint="choose another name")
     session.mark(name)
-    return moment(session)
+    return moment(session, session.now)

@@ -8,7 +8,7 @@ from kemu import readings
 from kemu.commands import kinds
 from kemu.commands.expr import Expression
 from kemu.commands.spec import FREE, command, maybe, rest
-from kemu.commands.standing import moment, search
+from kemu.commands.standing import moment, move, search, stopping
 from kemu.commands.timekinds import FUNCTION
 from kemu.errors import UsageError
 
@@ -36,10 +36,10 @@ def next_(session: Session, count: int) -> readings.Moment:
     from kemu.observe.moves import after_next
 
     _need_future(session, "next")
+    target = session.now
     for _ in range(count):
-        if session.past:
-            session.goto(after_next(session.journal, session.now))
-    return moment(session)
+        target = after_next(session.journal, target)
+    return move(session, target)
 
 
 @command(
@@ -57,10 +57,10 @@ def reverse_next(session: Session, count: int) -> readings.Moment:
     from kemu.observe.moves import before_next
 
     _need_past(session, "reverse-next")
+    target = session.now
     for _ in range(count):
-        if session.now:
-            session.goto(before_next(session.journal, session.now))
-    return moment(session)
+        target = before_next(session.journal, target)
+    return move(session, target)
 
 
 @command(
@@ -102,8 +102,7 @@ def reverse_finish(session: Session, function: str | None) -> readings.Moment:
 def _leave(session: Session, target: int | None) -> readings.Moment:
     if target is None:
         raise UsageError(f"finish: no kernel function is open at #{session.now}", hint="step or next goes on")
-    session.goto(target)
-    return moment(session)
+    return move(session, target)
 
 
 def _fid(session: Session, name: str | None) -> int | None:
@@ -135,11 +134,13 @@ def continue_(session: Session) -> readings.Moment:
     from kemu.commands.stops import find, stop_at
 
     _need_future(session, "continue")
-    found = find(session, session.now, session.end)
+    begin = session.now
+    with stopping(session):
+        found = find(session, session.now, session.end)
     if found:
-        return moment(session, stop_at(session, found))
-    session.goto(session.end)
-    return moment(session)
+        stops = stop_at(session, found)
+        return moment(session, begin, stops)
+    return move(session, session.end)
 
 
 @command(
@@ -156,11 +157,13 @@ def reverse_continue(session: Session) -> readings.Moment:
     from kemu.commands.stops import find, stop_at
 
     _need_past(session, "reverse-continue")
-    found = find(session, 0, session.now - 1, backwards=True)
+    begin = session.now
+    with stopping(session):
+        found = find(session, 0, session.now - 1, backwards=True)
     if found:
-        return moment(session, stop_at(session, found))
-    session.goto(0)
-    return moment(session)
+        stops = stop_at(session, found)
+        return moment(session, begin, stops)
+    return move(session, 0)
 
 
 @command(
@@ -190,8 +193,7 @@ def undo(session: Session) -> readings.Moment:
     """To the boundary before the newest command that happened before this moment."""
     for record in reversed(session.timeline.records):
         if record.first < session.now and record.last > record.first:
-            session.goto(record.first)
-            return moment(session)
+            return move(session, record.first)
     raise UsageError("undo: nothing has been changed before this moment", hint="#0 is the boot")
 
 

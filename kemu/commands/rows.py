@@ -32,10 +32,34 @@ _START = "spawn app; mmap app 0x200000 80p rw populate; fork app as kid; "
 )
 def expand(session: Session, event: int | None) -> readings.SubSteps:
     """The sub-steps of a row."""
+    number = _row_event(session, session.now if event is None else event, exact=event is not None)
+    found = entries_of(session, number)
+    return readings.SubSteps(number, found, len(found))
+
+
+def step_into(session: Session, count: int) -> readings.SubSteps | None:
+    """The next `count` entries of the row at this moment, or of the one that comes next, which is gone to; None where there
+    is no row, or all its entries have been seen."""
+    from kemu.observe.rows import is_row
+
+    inside = session.row is not None and session.row[0] == session.now
+    number = session.now if inside else session.now + 1
+    if number > session.end or not is_row(session.journal, number):
+        return None
+    found, seen = (session.row[1], session.row[2]) if inside and session.row else (entries_of(session, number), 0)
+    if seen >= len(found):
+        session.row = None
+        return None
+    session.goto(number)
+    session.row = (number, found, seen + count)
+    return readings.SubSteps(number, found[seen : seen + count], len(found))
+
+
+def entries_of(session: Session, number: int) -> tuple[readings.EventReading, ...]:
+    """The sub-steps of the row event, numbered from 1."""
     from kemu.observe.events import events
     from kemu.observe.rows import loops, without_rows
 
-    number = _row_event(session, session.now if event is None else event, exact=event is not None)
     record = session.command_of(number)
     if record is None:
         raise KernelBug(f"the row #{number} belongs to no command")
@@ -46,7 +70,7 @@ def expand(session: Session, event: int | None) -> readings.SubSteps:
         scratch.catch_up()
         first, last = loops(scratch, 0, len(scratch))[index - 1]
         found = [event for event in events(session.kernel, 0, last, session.name_of).events if event.number > first]
-    return readings.SubSteps(number, tuple(event.replace(number=i) for i, event in enumerate(found, 1)))
+    return tuple(event.replace(number=i) for i, event in enumerate(found, 1))
 
 
 def _row_event(session: Session, upto: int, *, exact: bool) -> int:

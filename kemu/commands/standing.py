@@ -1,19 +1,38 @@
-"""Where the session stands, and the search for a moment at which something is true: what all moves end with."""
+"""Where the session stands, and the search for a moment at which something is true: what all moves end with.
+
+A move shows the moment that it ends at. How much is shown of the way there, the choice of `context` says: the calls that
+were not open before, what changed in between, the page in question before and after.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from kemu import readings
+from kemu import interrupts, readings
 from kemu.errors import UsageError
 
 if TYPE_CHECKING:
     from kemu.commands.expr import Expression
     from kemu.session import Session
 
+MOST_EVENTS = 2000
+"""A move over more events shows no net change: `diff` compares any two moments."""
 
-def moment(session: Session, stops: tuple[str, ...] = ()) -> readings.Moment:
-    """Where the session stands; `stops` are the lines about what stopped it here."""
+MOST_CHANGES = 8
+"""Lines of the net change of a move."""
+
+
+def move(session: Session, target: int) -> readings.Moment:
+    """Go to the moment, and show it."""
+    begin = session.now
+    session.goto(target)
+    return moment(session, begin)
+
+
+def moment(session: Session, begin: int, stops: tuple[str, ...] = ()) -> readings.Moment:
+    """Where the session stands, after a move from the moment `begin`; `stops` are the lines about what stopped it here."""
     from kemu.commands.stops import displays
     from kemu.observe.events import one_event
 
@@ -23,7 +42,7 @@ def moment(session: Session, stops: tuple[str, ...] = ()) -> readings.Moment:
     if now:
         with session.traveling():
             event = one_event(session.kernel, now, session.name_of, inside.last if inside else now)
-    return readings.Moment(
+    made = readings.Moment(
         now=now,
         end=session.end,
         timeline=session.timeline.number,
@@ -32,7 +51,70 @@ def moment(session: Session, stops: tuple[str, ...] = ()) -> readings.Moment:
         event=event,
         stops=stops,
         shown=displays(session),
+        hint=_hint(session, now),
     )
+    return _with_context(session, made, begin)
+
+
+def _hint(session: Session, now: int) -> str:
+    """A word on an event that holds more than it shows."""
+    from kemu.observe.rows import is_row
+
+    return "a whole table in one event: step into shows its entries one by one" if now and is_row(session.journal, now) else ""
+
+
+def _with_context(session: Session, made: readings.Moment, begin: int) -> readings.Moment:
+    """The moment with the sections that `context` asks for."""
+    from kemu.commands.context import sections
+    from kemu.observe.moves import kept_calls, open_calls
+
+    wanted = sections(session)
+    now = session.now
+    if not wanted or begin == now:
+        return made
+    calls = open_calls(session.journal, now) if "calls" in wanted and not session.boundary(now) else []
+    return made.replace(
+        marked=now == begin + 1 and "changes" in wanted,
+        calls=tuple(readings.OpenCall(call.name, call.path) for call in calls),
+        kept=kept_calls(session.journal, begin, now) if calls and not session.boundary(begin) else 0,
+        changes=_changes(session, begin, now) if "changes" in wanted else (),
+        picture=_picture(session, begin, now) if "picture" in wanted else None,
+    )
+
+
+def _changes(session: Session, begin: int, now: int) -> tuple[readings.FieldChange, ...]:
+    """What is different from the moment before the move, old and new in its direction; one event says that itself."""
+    from kemu.commands.context import SHORT
+    from kemu.observe.difference import diff
+
+    if now == begin + 1 or abs(now - begin) > MOST_EVENTS:
+        return ()
+    with session.traveling():
+        differing = diff(session.kernel, min(begin, now), max(begin, now), session.name_of).changes
+    all_of_them = session.context == "full"
+    found = tuple(c for c in differing if all_of_them or c.field in SHORT.get(c.kind, ()))[:MOST_CHANGES]
+    return found if begin < now else tuple(change.replace(old=change.new, new=change.old, note="") for change in found)
+
+
+def _picture(session: Session, begin: int, now: int) -> readings.ThreeLines | None:
+    from kemu.observe.onepage import of_move
+
+    command = session.command_of(now)
+    if command is None:
+        return None
+    with session.traveling():
+        found = of_move(session.kernel, begin, now, (command.first, command.last), session.name_of)
+    return found if found.pages else None
+
+
+@contextmanager
+def stopping(session: Session) -> Iterator[None]:
+    """Where Ctrl-C breaks off a search in the block, the session stands at the event that was reached."""
+    try:
+        yield
+    except interrupts.Interrupted as stop:
+        session.goto(session.now if stop.at is None else stop.at)
+        raise
 
 
 def search(session: Session, condition: Expression, moments: range) -> readings.Moment:
@@ -41,7 +123,7 @@ def search(session: Session, condition: Expression, moments: range) -> readings.
     from kemu.commands.stops import text_of, value_at
 
     found = None
-    with session.traveling():
+    with interrupts.deferred(), stopping(session), session.traveling():
         for number in moments:
             value = value_at(session, condition, number)
             if value and not isinstance(value, (str, TaskValue)):
@@ -50,5 +132,4 @@ def search(session: Session, condition: Expression, moments: range) -> readings.
     if found is None:
         where = f"from #{moments[0]} to #{moments[-1]}" if moments else "there"
         raise UsageError(f"until: {text_of(condition)} is true at no moment {where}", hint="print EXPR shows its value here")
-    session.goto(found)
-    return moment(session)
+    return move(session, found)

@@ -121,7 +121,8 @@ def _moment(touched: Touched, who: Directory) -> Moment:
     """Read all that was touched, now."""
     spaces = address_spaces()
     tasks = [id(task) for task in system.tasks.values()]
-    vmas = {id(vma): vma_name(who, vma) for space in spaces for vma in space.mm_mt}
+    trees = [*(space.mm_mt for space in spaces), *touched.trees.values()]
+    vmas = {id(vma): vma_name(who, vma) for tree in trees for vma in tree}
     return Moment(
         values={key: _read(obj, field) for key, (obj, field) in touched.fields.items()},
         frames={pfn: dict(system.phys.frames.get(pfn) or {}) for pfn in touched.frames},

@@ -69,7 +69,7 @@ def directory_at(journal: Journal, first: int, last: int, names: Names, until: i
     who = Directory(names)
     who.learn_present()
     if until > last:
-        who.learn_births(journal.log, last, until)
+        who.learn_births(journal, last, until)
     who.learn_events(journal.log, first, last)
     return who
 

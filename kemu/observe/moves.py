@@ -152,34 +152,47 @@ def entries(journal: Journal, fids: frozenset[int], first: int, last: int) -> li
     return [(marks[i] // SLOTS, marks[i + 1]) for i in range(begin, end, 2) if marks[i + 1] in fids]
 
 
-def open_names(journal: Journal, number: int) -> tuple[str, ...]:
-    """The functions that were open when the event happened, outermost first."""
+def _behind(journal: Journal, number: int) -> int:
+    """Index of the first mark behind the point at which the event happened."""
     marks = journal.marks
     index = first_mark(journal, number - 1)
-    stack = journal.open_before(index)
     while index < len(marks) and marks[index] == (number - 1) * SLOTS:
-        if marks[index + 1] >= 0:
-            stack.append(marks[index + 1])
-        elif stack:
-            stack.pop()
         index += 2
-    return tuple(FUNCTIONS[fid].name for fid in stack)
+    return index
+
+
+FAR = 50_000
+"""Marks that are looked through for a call that is open at two moments; further apart nothing is taken for the same."""
+
+
+def open_calls(journal: Journal, number: int) -> list[Function]:
+    """The functions that were open when the event happened, outermost first; none for event 0."""
+    return [FUNCTIONS[fid] for fid in journal.open_before(_behind(journal, number))] if number else []
+
+
+def open_names(journal: Journal, number: int) -> tuple[str, ...]:
+    """The names of those functions."""
+    return tuple(function.name for function in open_calls(journal, number))
+
+
+def kept_calls(journal: Journal, one: int, other: int) -> int:
+    """How many of the calls that were open when event `one` happened (outermost first) were open at event `other`, too."""
+    if not one or not other:
+        return 0
+    first, last = sorted((_behind(journal, one), _behind(journal, other)))
+    if last - first > FAR:
+        return 0
+    depth = least = len(journal.open_before(first))
+    for fid in journal.marks[first + 1 : last : 2]:
+        depth += 1 if fid >= 0 else -1
+        least = min(least, depth)
+    return max(least, 0)
 
 
 def function_of(journal: Journal, number: int) -> tuple[str, str]:
     """Name and path of the function in which the event happened; empty texts for user code."""
-    marks = journal.marks
-    index, closed = first_mark(journal, number - 1), 0
-    while index < len(marks) and marks[index] == (number - 1) * SLOTS:
-        index += 2
-    for i in range(index - 2, -1, -2):
-        if marks[i + 1] < 0:
-            closed += 1
-        elif closed:
-            closed -= 1
-        else:
-            return FUNCTIONS[marks[i + 1]].name, FUNCTIONS[marks[i + 1]].path
-    return "", ""
+    calls = open_calls(journal, number)
+    return (calls[-1].name, calls[-1].path) if calls else ("", "")
 
 
 def named(fid: int) -> Function:

@@ -20,15 +20,18 @@ from kemu.machine.physmem import Frame
 from kemu.observe.entries import is_table, sign_extend, tables, user_end
 from kemu.observe.frames import address_spaces
 from kemu.observe.names import Names, path_of
-from kemu.trace.journal import SLOTS
+from kemu.trace.index import STRETCH
+from kemu.trace.journal import SLOTS, Journal
 
 
 class Place(NamedTuple):
-    """Where a page-table frame stands: its level in the geometry, whose it is, the first address that it covers."""
+    """Where a page-table frame stands: its level in the geometry, whose it is, the first address that it covers, and the
+    address space."""
 
     level: int
     owner: str
     va: int
+    space: mm_struct
 
 
 class Part(NamedTuple):
@@ -40,6 +43,9 @@ class Part(NamedTuple):
 
 SHARED_PARTS = {"signal": "rlim", "sighand": "action", "files": "fd", "regs": ""}
 """Structures of a task that threads may share, and the table in each."""
+
+BIRTH_FIELDS = frozenset({"pid", "comm", "mm", "pgd", *SHARED_PARTS})
+"""Fields that are written when a task or an address space is born."""
 
 AROUND = 4096
 """Events before and behind a range in which names are looked for too: fork fills the child's mm before it is the child's."""
@@ -94,7 +100,7 @@ class Directory:
             return
         owner = self.mm_name(space)
         for at in tables(space.pgd, 1 << 64 if space is system.init_mm else user_end()):
-            self.tables.setdefault(at.pfn, Place(at.level, owner, at.va))
+            self.tables.setdefault(at.pfn, Place(at.level, owner, at.va, space))
 
     def learn_events(self, log: list[Any], first: int, last: int) -> None:
         """Take in what appears in and around the events (first, last] of a journal's log: what is being made or taken apart."""
@@ -104,10 +110,14 @@ class Directory:
         for obj in [*_once(objects), *_once(values)]:
             self.learn(obj)
 
-    def learn_births(self, log: list[Any], first: int, last: int) -> None:
+    def learn_births(self, journal: Journal, first: int, last: int) -> None:
         """Take in the tasks and address spaces that are born in the events (first, last]."""
-        low, high = first * SLOTS, last * SLOTS
-        self._learn_born(log[low:high:SLOTS], log[low + 1 : high : SLOTS], log[low + 3 : high : SLOTS])
+        log = journal.log
+        for stretch in range(first // STRETCH, -(-last // STRETCH)):
+            if BIRTH_FIELDS.isdisjoint(journal.index.of(log, stretch).fields):
+                continue
+            low, high = max(first, stretch * STRETCH) * SLOTS, min(last, (stretch + 1) * STRETCH) * SLOTS
+            self._learn_born(log[low:high:SLOTS], log[low + 1 : high : SLOTS], log[low + 3 : high : SLOTS])
 
     def _learn_born(self, objects: list[Any], fields: list[Any], values: list[Any]) -> None:
         classes = list(map(type, objects))
@@ -116,7 +126,13 @@ class Directory:
         if mm_struct in classes:
             for obj, field, new in zip(objects, fields, values, strict=True):
                 if obj.__class__ is mm_struct and field == "pgd" and new:
-                    self._roots[new >> 12] = Place(0, self.mm_name(obj), 0)
+                    self._learn_root(obj, new)
+
+    def _learn_root(self, space: mm_struct, root: int) -> None:
+        """An address space that gets its root table around here; where it has it already, what hangs below."""
+        self._roots[root >> 12] = Place(0, self.mm_name(space), 0, space)
+        if space.pgd == root and space.mm_users:
+            self._learn_tables(space)
 
     def _learn_tasks(self, made: list[tuple[task_struct, Any, Any]]) -> None:
         """What events say of tasks: who they are, what they own."""
@@ -242,7 +258,7 @@ class Directory:
         place = self.tables.get(pfn)
         if place is not None and is_table(place.level, entry):
             va = sign_extend(place.va | index << system.geometry.levels[place.level].shift)
-            self.tables[system.geometry.entry_pfn(entry)] = Place(place.level + 1, place.owner, va)
+            self.tables[system.geometry.entry_pfn(entry)] = Place(place.level + 1, place.owner, va, place.space)
 
 
 LEARNERS: dict[type, Callable[[Directory, Any], None]] = {

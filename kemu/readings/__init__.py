@@ -17,6 +17,7 @@ The rule that keeps this file honest: no import of kemu, no text for people but 
 
 from kemu.readings.base import Address, Addresses, Pairs, Reading, Word
 from kemu.readings.conform import Conformance, DifferenceRow, RealReading, RealRow
+from kemu.readings.lessons import LessonList, LessonRow, LessonSteps, LessonText, StepRow
 from kemu.readings.memory import (
     FileList,
     FileRow,
@@ -40,8 +41,12 @@ from kemu.readings.moments import (
     History,
     HistoryValue,
     Moment,
+    OpenCall,
+    PagePicture,
+    PageState,
     SubSteps,
     Text,
+    ThreeLines,
     TimelineDifference,
     TimelineRow,
     Timelines,
@@ -150,6 +155,10 @@ __all__ = [
     "HistoryValue",
     "Holder",
     "LayoutReading",
+    "LessonList",
+    "LessonRow",
+    "LessonSteps",
+    "LessonText",
     "MemoryDump",
     "MemoryMap",
     "MmAnon",
@@ -162,7 +171,10 @@ __all__ = [
     "MutantList",
     "MutantReading",
     "MutantRow",
+    "OpenCall",
     "Outcome",
+    "PagePicture",
+    "PageState",
     "PageTables",
     "Pagemap",
     "PagemapPage",
@@ -191,6 +203,7 @@ __all__ = [
     "SmapsEntry",
     "SmapsRollup",
     "StatReading",
+    "StepRow",
     "StatmReading",
     "StatusReading",
     "SubSteps",
@@ -201,6 +214,7 @@ __all__ = [
     "TaskShares",
     "TaskTree",
     "Text",
+    "ThreeLines",
     "TimelineDifference",
     "TimelineRow",
     "Timelines",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from kemu.readings.base import Reading
+from kemu.readings.base import Address, Reading
+from kemu.readings.spaces import VmaReading
+from kemu.readings.tables import EntryReading, FrameReading
 
 
 class EventReading(Reading):
@@ -86,9 +88,50 @@ class Change(Reading):
     notes: tuple[str, ...] = ()
 
 
+class PageState(Reading):
+    """A page of an address space at one moment: the mapping that holds it, the last entry on the way, the frame that it
+    leads to."""
+
+    vma: VmaReading | None
+    entry: EntryReading
+    frame: FrameReading | None
+
+
+class PagePicture(Reading):
+    """A page of a task at two moments; None: the address space was not there."""
+
+    pid: int
+    name: str
+    address: Address
+    before: PageState | None
+    after: PageState | None
+
+
+class ThreeLines(Reading):
+    """The pages that a command or a move was about, at the moments ``first`` and ``last``; ``more``: how many others there
+    are."""
+
+    first: int
+    last: int
+    pages: tuple[PagePicture, ...]
+    more: int = 0
+
+
+class OpenCall(Reading):
+    """A kernel function that is open at a moment."""
+
+    function: str
+    path: str
+
+
 class Moment(Reading):
     """Where the experiment stands: event ``now`` of ``end``; ``mark``: a name of the moment or ""; ``event``: the last one
-    that happened; ``stops``: the breakpoints and their like that stopped here; ``shown``: what ``display`` shows."""
+    that happened; ``stops``: the breakpoints and their like that stopped here; ``shown``: what ``display`` shows.
+
+    With ``context`` also ``calls``: the functions in which the event happened, outermost first (``kept``: how many of them
+    were open at the moment before, too); ``changes``: the net change since then, where more than this event lies between;
+    ``picture``: the page in question then and now; ``hint``: what else could be looked at here; ``marked``: the event is drawn
+    as a change."""
 
     now: int
     end: int
@@ -98,6 +141,12 @@ class Moment(Reading):
     event: EventReading | None = None
     stops: tuple[str, ...] = ()
     shown: tuple[str, ...] = ()
+    calls: tuple[OpenCall, ...] = ()
+    kept: int = 0
+    changes: tuple[FieldChange, ...] = ()
+    picture: ThreeLines | None = None
+    hint: str = ""
+    marked: bool = False
 
 
 class Why(Reading):
@@ -152,11 +201,12 @@ class CostRow(Reading):
 
 
 class SubSteps(Reading):
-    """The entries of the whole-row event ``number``, one by one: its sub-steps ``number``.1, ``number``.2 ..., whose own
-    numbers count from 1."""
+    """Entries of the whole-row event ``number``, one by one: its sub-steps ``number``.1, ``number``.2 ..., whose own
+    numbers count from 1; ``total``: how many it has."""
 
     number: int
     events: tuple[EventReading, ...]
+    total: int
 
 
 class TimelineRow(Reading):

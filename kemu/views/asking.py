@@ -87,4 +87,6 @@ def sub_steps(reading: SubSteps, style: Style) -> str:
     for event in reading.events:
         number = f"{reading.number}.{event.number}"
         lines += hanging(f"#{number:<9} {event.function:<{width}} ", event.text, style)
+    if reading.events and reading.events[-1].number < reading.total:
+        lines.append(f"of {reading.total} that event #{reading.number} stands for; step into goes on")
     return "\n".join(lines)

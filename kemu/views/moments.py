@@ -26,6 +26,7 @@ from kemu.readings import (
     Text,
     Value,
 )
+from kemu.views.onepage import three_lines
 from kemu.views.style import Style, plural
 
 CHANGES_SHOWN = 24
@@ -152,12 +153,43 @@ def change(reading: Change, style: Style) -> str:
 
 
 def moment(reading: Moment, style: Style) -> str:
-    """Where the experiment stands."""
+    """Where the experiment stands; with context the way there: calls, changes, the page in question."""
     r = reading
     where = f"#{r.now}" + (f" of {r.end}, past" if r.now < r.end else "")
     words = [where, f"timeline {r.timeline}" if r.timeline > 1 else "", f"mark {r.mark}" if r.mark else ""]
     line = ", ".join(word for word in words if word) + (f", inside '{r.inside}'" if r.inside else "")
-    return "\n".join([*r.stops, line, *([event(r.event, style)] if r.event else []), *r.shown])
+    return "\n".join(
+        [
+            *r.stops,
+            line,
+            *_calls_above(r, style),
+            *_event_of(r, style),
+            *change_lines(r.changes, style),
+            *([three_lines(r.picture, style)] if r.picture else []),
+            *([r.hint] if r.hint else []),
+            *r.shown,
+        ]
+    )
+
+
+def _event_of(reading: Moment, style: Style) -> list[str]:
+    """The line of the event; a star where it is what the move did."""
+    if reading.event is None:
+        return []
+    head = f"#{reading.event.number:<5} {reading.event.function:<20} "
+    if not reading.marked:
+        return hanging(head, reading.event.text, style)
+    first, *rest = hanging(head + "* ", reading.event.text, style)
+    return [head + style.paint("*", "changed") + first[len(head) + 1 :], *rest]
+
+
+def _calls_above(reading: Moment, style: Style) -> list[str]:
+    """The open functions that were not open before the move, as ftrace draws them."""
+    return [
+        _with_path(f"{'  ' * depth}  {call.function}() {{", call.path, style)
+        for depth, call in enumerate(reading.calls)
+        if depth >= reading.kept
+    ]
 
 
 def text(reading: Text, _style: Style) -> str:

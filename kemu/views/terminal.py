@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from kemu import readings as r
-from kemu.views import asking, conform, memory, moments, spaces, tables, tasks, trust
+from kemu.views import asking, conform, lessons, memory, moments, onepage, spaces, tables, tasks, trust
 from kemu.views.style import PLAIN, Style
 
 
@@ -40,6 +40,9 @@ RENDERERS: dict[type[r.Reading], Callable[[Any, Style], str]] = {
     r.FrameReading: memory.frame,
     r.FreeReading: memory.free,
     r.History: asking.history,
+    r.LessonList: lessons.lesson_list,
+    r.LessonSteps: lessons.lesson_steps,
+    r.LessonText: lessons.lesson_text,
     r.LayoutReading: spaces.layout,
     r.MemoryDump: tables.dump,
     r.MemoryMap: memory.memory_map,
@@ -69,6 +72,7 @@ RENDERERS: dict[type[r.Reading], Callable[[Any, Style], str]] = {
     r.TaskReading: tasks.task,
     r.TaskTree: tasks.task_tree,
     r.Text: moments.text,
+    r.ThreeLines: onepage.three_lines,
     r.TimelineDifference: asking.timeline_difference,
     r.Timelines: asking.timelines,
     r.TlbReading: tables.tlb,

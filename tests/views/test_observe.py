@@ -61,6 +61,7 @@ def looks(story):
         "tlb": lambda: frames.tlb(kernel, names),
         "events": lambda: events.events(kernel, 0, end, names, low=True),
         "one_event": lambda: events.one_event(kernel, end, names),
+        "event_from_here": lambda: events.event_from_here(kernel, end, names),
         "calls": lambda: calls.calls(kernel, 0, end, names, with_events=True),
         "diff": lambda: difference.diff(kernel, 0, end, names, low=True),
     }

@@ -1,0 +1,23 @@
+"""The section `picture` of what is shown after a change: the page in question as three lines, before and after."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from kemu.readings import ThreeLines
+    from kemu.session import Session
+
+MOST_EVENTS = 20_000
+"""A command with more events gets no picture by itself: it is about many pages."""
+
+
+def picture_of(session: Session, _text: str, first: int, last: int) -> ThreeLines | None:
+    """The pages that the events (first, last] of a command changed; None where they changed none."""
+    from kemu.observe.onepage import of_command
+
+    if not 0 < last - first <= MOST_EVENTS:
+        return None
+    with session.traveling():
+        found = of_command(session.kernel, first, last, session.name_of)
+    return found if found.pages else None
