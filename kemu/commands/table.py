@@ -32,9 +32,12 @@ _COSTS = "kemu.commands.costs"
 _BRANCHES = "kemu.commands.branches"
 _KEEPING = "kemu.commands.keeping"
 _COMPARING = "kemu.shell.comparing"
+_REPORTING = "kemu.shell.reporting"
 _ROWS = "kemu.commands.rows"
 _MOMENTS, _CONTEXT, _GENERAL = "kemu.commands.moments", "kemu.commands.context", "kemu.commands.general"
 _TRUST = "kemu.commands.trust"
+_TEACHING = "kemu.shell.teaching"
+_HELPING, _SETTINGS = "kemu.commands.helping", "kemu.commands.settings"
 _GRAPH = "kemu.commands.graph"
 
 GROUPS = {
@@ -46,6 +49,7 @@ GROUPS = {
     "stops": "where to stop",
     "ask": "why it is so, and what it cost",
     "trust": "is it true",
+    "lessons": "learn, step by step",
     "shell": "the shell itself",
 }
 
@@ -124,16 +128,18 @@ TABLE: dict[str, Entry] = {
     "tlb": Entry(_FRAMES, "looking", "what the TLBs remember"),
     "free": Entry(_FRAMES, "looking", "free and used memory"),
     "graph": Entry(_GRAPH, "looking", "a picture: walk, tables, sharing, mm, rmap, tree, mem, layout, plot"),
+    "report": Entry(_REPORTING, "looking", "the session as one HTML file that plays"),
     "layout": Entry(_FRAMES, "looking", "the address space, user and kernel half"),
     "trace": Entry(_MOMENTS, "time", "the events of a command or a range"),
     "calls": Entry(_MOMENTS, "time", "the kernel functions of a command or a range, as a tree"),
     "diff": Entry(_MOMENTS, "time", "what differs between two moments"),
-    "context": Entry(_CONTEXT, "time", "show the last change, or choose how much is shown after each"),
+    "context": Entry(_CONTEXT, "time", "show the last change, or choose what is shown after each"),
     "step": Entry(_MOMENTS, "time", "go to the next event"),
     "back": Entry(_MOMENTS, "time", "go to the event before"),
     "goto": Entry(_MOMENTS, "time", "go to any moment"),
     "mark": Entry(_MOMENTS, "time", "give this moment a name"),
     "verify": Entry(_TRUST, "trust", "check the invariants of the kernel"),
+    "race": Entry("kemu.commands.race", "trust", "explore every order in which CPUs can take their steps"),
     "mutant": Entry(_TRUST, "trust", "make the kernel a wrong one, for somebody to find"),
     "conform": Entry(_COMPARING, "trust", "compare recorded programs with the real kernel"),
     "real": Entry(_COMPARING, "trust", "repeat the experiment on the host's kernel"),
@@ -164,11 +170,14 @@ TABLE: dict[str, Entry] = {
     "transcript": Entry(_KEEPING, "shell", "all commands so far with what they showed"),
     "cost": Entry(_COSTS, "ask", "what a command or a range cost, beside the same with eager copying"),
     "expand": Entry(_ROWS, "time", "the entries of a table that fork copied as one event, one by one"),
-    "help": Entry(_GENERAL, "shell", "this page, or the page of a command"),
+    "lesson": Entry(_TEACHING, "lessons", "take a guided lesson"),
+    "help": Entry(_HELPING, "shell", "this page, or the page of a command"),
+    "apropos": Entry(_HELPING, "shell", "which commands have to do with a word"),
     "print": Entry(_GENERAL, "shell", "the value of an expression"),
-    "set": Entry(_GENERAL, "shell", "change a setting of the machine"),
-    "show": Entry(_GENERAL, "shell", "the settings"),
+    "set": Entry(_SETTINGS, "shell", "change a setting of the machine, the session or the shell"),
+    "show": Entry(_SETTINGS, "shell", "the settings"),
     "alias": Entry(_GENERAL, "shell", "a short word for a command"),
+    "unalias": Entry(_GENERAL, "shell", "forget an alias"),
     "run": Entry(_GENERAL, "shell", "run the commands in a file"),
     "quit": Entry(_GENERAL, "shell", "leave kemu"),
 }
@@ -179,6 +188,7 @@ ALIASES = {
     "rd": "dump",
     "wr": "write",
     "p": "print",
+    "h": "help",
     "reverse-step": "back",
     "rs": "back",
     "s": "step",

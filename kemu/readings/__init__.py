@@ -74,6 +74,7 @@ from kemu.readings.pictures import (
     TaskShares,
     WalkGraph,
 )
+from kemu.readings.races import RaceCase, RaceCases, RaceOutcome, RaceReading, RaceReplay, RaceStep
 from kemu.readings.spaces import (
     AddressSpace,
     AnonLink,
@@ -183,6 +184,12 @@ __all__ = [
     "PlotGraph",
     "PlotSeries",
     "ProcessList",
+    "RaceCase",
+    "RaceCases",
+    "RaceOutcome",
+    "RaceReading",
+    "RaceReplay",
+    "RaceStep",
     "Reading",
     "RealReading",
     "RealRow",
@@ -203,9 +210,9 @@ __all__ = [
     "SmapsEntry",
     "SmapsRollup",
     "StatReading",
-    "StepRow",
     "StatmReading",
     "StatusReading",
+    "StepRow",
     "SubSteps",
     "TableReading",
     "TaskNode",

@@ -123,4 +123,31 @@ def show_problems(problems: list[Problem], *, as_json: bool) -> None:
             sys.stderr.write(f"{problem}\n")
 
 
-HANDLERS: dict[str, Callable[[Options, list[str]], int]] = {"check": check}
+def listing(options: Options, _words: list[str]) -> int:
+    """`kemu lesson list`."""
+    return _in_shell(options, "lesson")
+
+
+def start(options: Options, words: list[str]) -> int:
+    """`kemu lesson start ID`: the shell, in the lesson."""
+    read = Words(words, {"--student": "", "--lang": ""}, frozenset())
+    if len(read.places) != 1:
+        raise UsageError("lesson start: which one?", hint="kemu lesson lists them")
+    if read.values["--student"]:
+        from kemu.shell.folders import state_folder
+        from kemu.tutor.shelf import Shelf
+
+        Shelf(state_folder()).be(read.values["--student"])
+    options.interactive = True
+    return _in_shell(options, f"lesson start {read.places[0]} {read.values['--lang']}".rstrip())
+
+
+def _in_shell(options: Options, line: str) -> int:
+    """Run the line as the shell would."""
+    from kemu.shell.front import front_end
+
+    options.commands = [line]
+    return front_end(options)
+
+
+HANDLERS: dict[str, Callable[[Options, list[str]], int]] = {"list": listing, "start": start, "check": check}

@@ -12,23 +12,43 @@ An author may say otherwise for bugs that no invariant sees.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from kemu.commands.expr import Value
 from kemu.errors import UsageError
 from kemu.tutor.answers import normal, number_in, same
 from kemu.tutor.judge import said_as
+from kemu.tutor.lesson import Step
 from kemu.tutor.names import plain
 from kemu.tutor.world import WorldError
 
 if TYPE_CHECKING:
     from kemu.session import Session
-    from kemu.tutor.visit import Visit
+
+
+class Hunt(Protocol):
+    """What is needed of a visit (`visit.Visit`)."""
+
+    step: Step
+    session: Session
+    base: int
+    truths: dict[str, tuple[Value, ...]]
+    found: set[str]
+
+    def text(self, key: str, raw: str) -> str:
+        """A text of the step with its values."""
+
+    def value(self, key: str, expression: str) -> Value:
+        """The value of an expression of the step."""
+
+    def failures(self) -> list[str]:
+        """What of `must` does not hold."""
+
 
 NAMED = ("event", "invariant", "function", "frame")
 
 
-def truths(visit: Visit) -> dict[str, tuple[Value, ...]]:
+def truths(visit: Hunt) -> dict[str, tuple[Value, ...]]:
     """By finding, the values of which any is right.  Raises WorldError where the history shows no bug."""
     step = visit.step
     written = {"event": step.event, "invariant": step.invariant, "function": step.function, "frame": step.frame}
@@ -62,7 +82,7 @@ def first_broken(session: Session, first: int) -> tuple[int, tuple[str, ...], st
     return broken.event, tuple(dict.fromkeys(violation.invariant for violation in broken.violations)), function
 
 
-def name(visit: Visit, text: str) -> list[tuple[str, str, bool]]:
+def name(visit: Hunt, text: str) -> list[tuple[str, str, bool]]:
     """(finding, what was said, right) of each part of the answer.  Raises UsageError for a slip of typing."""
     findings = [key for key in visit.step.find if key in NAMED]
     parts = [part.strip() for part in normal(text).replace(";", ",").split(",") if part.strip()]
@@ -87,14 +107,14 @@ def _part(text: str, findings: list[str]) -> tuple[str, Value]:
     return key, value.removesuffix("()")
 
 
-def share(visit: Visit) -> float:
+def share(visit: Hunt) -> float:
     """Which part of the points the findings so far are worth."""
     weights = dict(visit.step.parts) or dict.fromkeys(visit.step.find, 1)
     whole = sum(weights.get(key, 0) for key in visit.step.find)
     return sum(weights.get(key, 0) for key in visit.found) / whole if whole else 1.0
 
 
-def unrepaired(visit: Visit) -> list[str]:
+def unrepaired(visit: Hunt) -> list[str]:
     """Why the kernel cannot count as repaired, a line each."""
     session = visit.session
     if session.planted:
@@ -106,7 +126,7 @@ def unrepaired(visit: Visit) -> list[str]:
     return visit.failures()
 
 
-def solution(visit: Visit) -> list[str]:
+def solution(visit: Hunt) -> list[str]:
     """The answers that find everything."""
     named = [f"{key} {plain(visit.truths[key][0])}" for key in visit.step.find if key in visit.truths]
     lines = [f"answer {', '.join(named)}"] if named else []

@@ -1,4 +1,4 @@
-"""`lesson check`: read, lint and prove; all problems of all files."""
+"""`lesson check`: read, lint, prove, and compare with translations; all problems of all files."""
 
 from __future__ import annotations
 
@@ -56,7 +56,9 @@ def _each(lessons: Sequence[Lesson], seeds: int, students: int, jobs: int) -> li
 
 
 def check_one(path: Path, seeds: int, students: int) -> list[Problem]:
-    """What is wrong with one lesson that can be read."""
+    """What is wrong with one lesson that can be read, and with its translations."""
+    from kemu.tutor.translate import check_translations
+
     lesson = parse_file(path)
     found = lint(lesson)
     if not lesson.packed and not any(problem.severity == "error" for problem in found):
@@ -65,7 +67,7 @@ def check_one(path: Path, seeds: int, students: int) -> list[Problem]:
         except LessonError:
             salt = ""
         found += prove(lesson, seeds_for(lesson, seeds, STUDENTS[:students], salt))
-    return found
+    return found + check_translations(lesson)
 
 
 def two_jobs() -> int:

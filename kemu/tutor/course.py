@@ -131,7 +131,8 @@ def find_lesson(word: str, folder: Path | None = None) -> Lesson:
     if word.isdigit() and 1 <= int(word) <= len(lessons):
         return lessons[int(word) - 1]
     guess = did_you_mean(word, [lesson.id for lesson in lessons])
-    raise UsageError(f"lesson: there is no '{word[:40]}'", hint=guess or "lesson lists the lessons; a file is named with its path")
+    hint = guess or "lesson lists the lessons; a file is named with its path"
+    raise UsageError(f"lesson: there is no '{word[:40]}'", hint=hint)
 
 
 def together(lessons: Sequence[Lesson], known: Iterable[str] = ()) -> Iterator[Problem]:

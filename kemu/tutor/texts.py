@@ -2,7 +2,8 @@
 
     "reads {n} pages at {hex(a)}"     "{{" and "}}" are the braces themselves
 
-A brace inside quotes of the expression closes nothing.  In prose, ordinary fences (```c) are left alone.
+A brace inside quotes of the expression closes nothing.  In prose, fences that name a
+language (```c) are left alone.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from kemu.errors import UsageError
 from kemu.tutor.names import compiled, plain
 
 _STOP = re.compile(r"\{\{|\}\}|\{|\}")
-_FENCED = re.compile(r"(?ms)^ {0,3}(`{3,}|~{3,}).*?(?:^ {0,3}\1[`~]*\s*$|\Z)")
+_FENCED = re.compile(r"(?ms)^ {0,3}(`{3,}|~{3,})[ \t]*\w[^\n]*\n.*?(?:^ {0,3}\1[`~]*[ \t]*$|\Z)")
 
 
 class Hole(NamedTuple):
@@ -77,7 +78,7 @@ def rendered(text: str, value: Callable[[str], Value]) -> str:
 
 
 def rendered_prose(text: str, value: Callable[[str], Value]) -> str:
-    """As `rendered`, but what stands in ordinary fences stays as it is."""
+    """As `rendered`, but what stands in fences of a language stays as it is."""
     parts, at = [], 0
     for fence in _FENCED.finditer(text):
         parts += [rendered(text[at : fence.start()], value), fence[0]]

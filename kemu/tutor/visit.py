@@ -52,6 +52,7 @@ class Visit:
     share: float = 0.0
     tries: int = 0
     hints: int = 0
+    answer: Any = None
     said: str = ""
     was: str = ""
     confidence: str = ""
@@ -137,6 +138,7 @@ class Visit:
         assert self.fact is not None  # noqa: S101 - whoever judges has settled
         right = self.fact.agrees(said)
         self.tries += 1
+        self.answer = said
         self.said, self.was = self.in_words(said), self.in_words(self.fact.value)
         if right:
             self.pass_()

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from kemu import readings as r
-from kemu.views import asking, conform, lessons, memory, moments, onepage, spaces, tables, tasks, trust
+from kemu.views import asking, conform, lessons, memory, moments, onepage, races, spaces, tables, tasks, trust
 from kemu.views.style import PLAIN, Style
 
 
@@ -57,6 +57,9 @@ RENDERERS: dict[type[r.Reading], Callable[[Any, Style], str]] = {
     r.Picture: _picture,
     r.PlotGraph: _subject,
     r.ProcessList: tasks.process_list,
+    r.RaceCases: races.cases,
+    r.RaceReading: races.race,
+    r.RaceReplay: races.replay,
     r.RealReading: conform.real,
     r.RegsReading: tasks.registers,
     r.Residency: tasks.residency,

@@ -1,0 +1,121 @@
+"""`lesson` inside the shell: the list, beginning one, and the words while it is taken."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from kemu.commands.spec import FREE, Candidate, command, maybe, rest
+from kemu.errors import UsageError
+
+if TYPE_CHECKING:
+    from kemu.commands.tokens import Line, Token
+    from kemu.session import Session
+
+
+class LessonWordKind:
+    """A word of a lesson, or the id of one."""
+
+    name = "WORD"
+    what = "a word such as start, task or hint, or the id of a lesson"
+
+    def fits(self, token: Token, session: Session, known: bool) -> bool:
+        """Anything."""
+        return True
+
+    def convert(self, token: Token, line: Line, session: Session) -> str:
+        """The word as typed."""
+        return token.value
+
+    def complete(self, session: Session) -> Iterable[Candidate]:
+        """The words that have a meaning now."""
+        from kemu.tutor.guide import ACTIONS
+
+        words = [("list", "the lessons"), ("start", "begin one, or go on with it"), ("student", "say who you are")]
+        return [*words, *((word, "in this lesson") for word in ACTIONS)] if session.guide else [*words, *lesson_ids()]
+
+
+class LessonRestKind(LessonWordKind):
+    """What stands behind the word: an id, an answer."""
+
+    name = "REST"
+    what = "what belongs to the word: an id, an answer"
+
+    def complete(self, session: Session) -> Iterable[Candidate]:
+        """The lessons."""
+        return lesson_ids()
+
+
+def lesson_ids() -> list[Candidate]:
+    """All lessons with their titles."""
+    from kemu.tutor.course import every_lesson
+
+    try:
+        return [(lesson.id, lesson.title) for lesson in every_lesson()]
+    except FileNotFoundError:
+        return []
+
+
+@command(
+    "lesson",
+    arguments=(maybe("what", LessonWordKind()), rest("words", LessonRestKind(), needed=False)),
+    group="lessons",
+    effect=FREE,
+    summary="take a guided lesson",
+    more="lesson lists them with what you have done; lesson start ID begins one or goes on with it. Inside, task shows the "
+    "question, answer commits you to something, check looks whether the machine is as wanted, hint helps step by step, skip "
+    "shows the solution (marked as shown), reset begins the step again, play ... return is free play on a copy, previous and "
+    "next move, problem writes a report for the author, leave ends the lesson. These words work bare too.",
+    examples=("lesson", "help lesson"),
+)
+def lesson(session: Session, what: str | None, words: str | None) -> Any:
+    """List, begin, or do a word of the lesson that is being taken.  Results, or a list."""
+    from kemu.tutor.lesson import LessonError
+    from kemu.tutor.world import WorldError
+
+    try:
+        return dispatch(session, what or "list", (words or "").strip())
+    except LessonError as error:
+        raise UsageError(f"lesson: {error.problems[0]}", hint="kemu lesson check FILE lists all") from error
+    except WorldError as error:
+        hint = error.hint or "problem writes a report for the author"
+        raise UsageError(f"lesson: line {error.line}: {error.text}", hint=hint) from error
+
+
+def dispatch(session: Session, what: str, words: str) -> Any:
+    """Do the word.  Raises UsageError, LessonError, WorldError."""
+    from kemu.shell.folders import state_folder
+    from kemu.tutor.guide import ACTIONS, Guide
+    from kemu.tutor.shelf import Shelf, steps_of
+
+    guide = session.guide if isinstance(session.guide, Guide) else None
+    shelf = Shelf(state_folder())
+    if what == "list":
+        return shelf.listing(guide.lesson.id if guide else "")
+    if what == "student":
+        return _student(shelf, words)
+    if what == "start":
+        word, _, language = words.partition(" ")
+        if not word:
+            raise UsageError("lesson start: which one?", hint="lesson lists them")
+        return shelf.begin(session, word, language.strip())
+    if what == "steps" and guide is not None:
+        return steps_of(guide)
+    if guide is not None and what in ACTIONS:
+        return guide.word(what, words)
+    if what in ACTIONS or what == "steps":
+        raise UsageError(f"lesson {what}: no lesson has been begun", hint="lesson start ID begins one; lesson lists them")
+    return shelf.begin(session, what, words)
+
+
+def _student(shelf: Any, words: str) -> Any:
+    from kemu.readings import Text
+
+    if words:
+        shelf.be(words)
+    name = shelf.student()
+    return Text((f"you are {name}" if name else "you have not said who you are: lesson student ID",))
+
+
+lesson_command = lesson
+"""The declared command."""

@@ -1,0 +1,423 @@
+"""The words of a lesson at the shell, and what each says back.
+
+    task  next  previous  step N      where to be
+    answer  sure  fairly  guess       commit
+    check  hint  skip  reset          judge, help, give up, begin again
+    play ... return                   free play on a copy
+    problem  leave                    a report for the author; the end
+
+The rule that keeps this file honest: what counts is recorded by `stay`, what is right is decided by `visit`; here it is
+only put into words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from kemu.commands.result import FAILED, Complaint, Result
+from kemu.commands.tokens import Line
+from kemu.errors import UsageError
+from kemu.tutor import bugs, driver, feedback
+from kemu.tutor.admit import LESSON_WORD
+from kemu.tutor.answers import SURE, normal, with_confidence
+from kemu.tutor.feedback import Texts, text
+from kemu.tutor.messages import say
+from kemu.tutor.stay import RECORDED, Stay, copy_of
+from kemu.tutor.visit import OPEN, PASSED, SHOWN, open_visit
+
+KEPT = {
+    "answer": "answer", "check": "check", "hint": "hint", "skip": "skip",
+    "sure": "confidence", "fairly": "confidence", "guess": "confidence",
+}  # fmt: skip
+"""Words that are recorded, and as what."""
+WHILE_PLAYING = frozenset({"return", "task", "leave", "problem"})
+SURENESS = frozenset({"sure", "fairly", "guess"})
+
+
+class Guide(Stay):
+    """A stay with words.  `asked_confidence` is an answer that waits for a word such as `sure`; `waiting` what it came to when
+    something else was typed instead."""
+
+    asked_confidence = ""
+    waiting: Texts = []  # noqa: RUF012 - replaced, never changed
+
+    # ---------------------------------------------------------------------------------------------- beside the shell
+
+    def line(self, text: str) -> list[Result] | None:
+        """Free words are not cut at `;` and quotes."""
+        word, _, rest = text.strip().partition(" ")
+        if word == LESSON_WORD:
+            word, _, rest = rest.strip().partition(" ")
+        free = word == "problem" or (word == "answer" and self.visit is not None and self.visit.step.kind == "explain")
+        if not free or not rest.strip():
+            return None
+        try:
+            return self.word(word, rest.strip())
+        except UsageError as error:
+            return [Result(text.strip(), status=FAILED, error=Complaint.of(error))]
+
+    def expand(self, line: Line) -> Line:
+        """As in `stay`; an answer that waits for a word about it waits no longer."""
+        made = super().expand(line)
+        if made.tokens[0].text != LESSON_WORD:
+            self._settle_confidence()
+        return made
+
+    def saw(self, results: list[Result]) -> list[Result]:
+        """A command has run: a `run` step may be done by it."""
+        results, self.waiting = [*self.waiting, *results], []
+        visit = self.visit
+        if visit is None or self.playing is not None or visit.state != OPEN or visit.step.kind != "run":
+            return results
+        if results and results[-1].ok and visit.pending and visit.after():
+            return [*results, *self._passed()]
+        return results
+
+    def _passed(self) -> Texts:
+        visit = self.here
+        visit.pass_()
+        self.result()
+        if self.blind:
+            return [text("note", say(self.language, "noted_state"), visit.step.id)]
+        done = text("right", say(self.language, "done", id=visit.step.id), visit.step.id)
+        return [done, *feedback.reasons(visit), *self._goes_on()]
+
+    def _goes_on(self) -> Texts:
+        return [text("note", say(self.language, "goes_on"), self.here.step.id)]
+
+    # ---------------------------------------------------------------------------------------------- words
+
+    def word(self, word: str, rest: str) -> Texts:
+        """Do a word of the lesson.  Raises UsageError."""
+        if word not in ACTIONS:
+            raise UsageError(f"lesson: '{word[:40]}' is no word of a lesson", hint=f"words are {', '.join(ACTIONS)}")
+        if self.playing is not None and word not in WHILE_PLAYING:
+            raise UsageError(f"{word}: not while you play", hint="return goes back to the step")
+        if word not in SURENESS:
+            self._settle_confidence()
+        if word in KEPT and self.visit is not None:
+            self.record(KEPT[word], text=f"{word} {rest}".strip())
+        waiting, self.waiting = self.waiting, []
+        return [*waiting, *ACTIONS[word](self, rest)]
+
+    def task(self, _rest: str) -> Texts:
+        """The question again; where the step is done, the next one."""
+        visit = self.here
+        if visit.state != OPEN and self.playing is None:
+            return self.onward("")
+        return [*feedback.shown(visit.lead, visit.step.id), *feedback.task(visit, self.index + 1, self.language)]
+
+    def onward(self, _rest: str) -> Texts:
+        """The next step.  In a guided lesson this one must be done."""
+        if self.lesson.mode == "guided" and self.visit is not None and not self._may_leave():
+            raise UsageError(f"next: step {self.here.step.id} is not done", hint="check, hint, or skip")
+        if self.visit is not None and self.visit.state == OPEN and self.visit.step.kind == "explore":
+            self._badges()
+        if self.index + 1 < len(self.lesson.steps):
+            return self.enter(self.index + 1)
+        return self.finish()
+
+    def _may_leave(self) -> bool:
+        visit = self.here
+        return visit.state != OPEN or visit.step.kind == "explore" or self.done()[visit.step.id].state != "open"
+
+    def _badges(self) -> None:
+        visit = self.here
+        visit.reached()
+        visit.state, visit.share = PASSED, 1.0
+        self.result()
+
+    def previous(self, _rest: str) -> Texts:
+        """The step before."""
+        index = self.index - 1 if self.visit is not None else len(self.lesson.steps) - 1
+        if index < 0:
+            raise UsageError("previous: this is the first step")
+        return self.enter(index)
+
+    def step(self, rest: str) -> Texts:
+        """Any step by number or id; in a guided lesson only up to the first that is not done."""
+        index = int(rest) - 1 if rest.isascii() and rest.isdigit() and len(rest) < 6 else self.lesson.index(rest)
+        if not 0 <= index < len(self.lesson.steps):
+            raise UsageError(f"step: there is no '{rest[:40]}'", hint=f"steps are 1 to {len(self.lesson.steps)}")
+        done = self.done()
+        open_before = next((step.id for step in self.lesson.steps[:index] if done[step.id].state == "open"), "")
+        if open_before and self.lesson.mode == "guided":
+            raise UsageError(f"step: {open_before} comes first", hint="task shows it; skip shows its solution")
+        return self.enter(index)
+
+    def finish(self) -> Texts:
+        """Behind the last step: the epilogue, and what was reached."""
+        session = self.world.after_all()
+        parts = feedback.shown(self.world.lead(session, self.lesson.epilogue, self.world.values))
+        self.visit, self.over, self.index = None, True, len(self.lesson.steps)
+        self.session.become(session)
+        self.session.guide = self
+        self.mark_place()
+        found = [*parts, text("title", self.score())]
+        if self.lesson.next:
+            found.append(text("note", say(self.language, "next", id=self.lesson.next)))
+        return found
+
+    def score(self) -> str:
+        """Points so far."""
+        done = self.done()
+        reached = sum(done[step.id].points(step) for step in self.lesson.steps)
+        return say(self.language, "over", title=self.lesson.title, points=f"{reached:g}", most=self.lesson.points)
+
+    # ---------------------------------------------------------------------------------------------- answers
+
+    def answer(self, rest: str) -> Texts:
+        """Say something to the step."""
+        visit = self.here
+        if visit.step.kind not in ("predict", "order", "choice", "answer", "explain", "bug"):
+            raise UsageError("answer: this step asks for no answer", hint=feedback.how(visit, self.language))
+        if self.exam and visit.state != OPEN:
+            visit.state = OPEN
+        if visit.state != OPEN:
+            raise UsageError("answer: this step is done", hint="task goes on; reset begins it again")
+        if visit.step.kind == "explain":
+            return self._explained(rest)
+        if visit.step.kind == "bug":
+            return self._named(rest)
+        made, sure = with_confidence(rest)
+        visit.confidence = sure or visit.confidence
+        said = visit.read(made)
+        if self.exam:
+            visit.said = visit.in_words(said)
+            visit.state = RECORDED
+            self.result()
+            return [text("note", say(self.language, "noted", said=visit.said), visit.step.id)]
+        if (visit.step.confidence or self.lesson.confidence) and not sure and visit.step.kind == "predict":
+            self.asked_confidence = made
+            return [text("note", say(self.language, "how_sure", said=visit.in_words(said)), visit.step.id)]
+        return self._judged(said)
+
+    def sure(self, word: str) -> Texts:
+        """How sure one is of the answer that was given."""
+        if not self.asked_confidence:
+            raise UsageError(f"{word}: about which answer?", hint="answer VALUE comes first")
+        self.here.confidence = SURE[word]
+        made, self.asked_confidence = self.asked_confidence, ""
+        return self._judged(self.here.read(made))
+
+    def _settle_confidence(self) -> None:
+        """Something else was typed where a word was asked for: the answer stands without it."""
+        if self.asked_confidence and self.visit is not None:
+            made, self.asked_confidence = self.asked_confidence, ""
+            self.waiting = self._judged(self.here.read(made))
+
+    def _judged(self, said: Any) -> Texts:
+        visit = self.here
+        shown = feedback.shown(visit.reveal(), visit.step.id)
+        if self.lesson.packed:
+            visit.said, visit.state = visit.in_words(said), RECORDED
+            self.result()
+            return [text("note", say(self.language, "noted", said=visit.said), visit.step.id), *shown, *self._goes_on()]
+        visit.settle()
+        right = visit.judge(said)
+        if visit.state != OPEN:
+            shown += feedback.shown(visit.pictures(), visit.step.id)
+            self.result()
+        found = [*shown, *feedback.answered(visit, right, self.language)]
+        return found + (self._goes_on() if visit.state != OPEN else [])
+
+    def _explained(self, rest: str) -> Texts:
+        visit = self.here
+        if not rest:
+            raise UsageError("answer: in your own words", hint="answer because the frame has two holders")
+        visit.said = rest
+        visit.pass_()
+        self.result()
+        return [text("note", say(self.language, "thanks"), visit.step.id), *feedback.reasons(visit), *self._goes_on()]
+
+    def _named(self, rest: str) -> Texts:
+        visit = self.here
+        if self.blind:
+            bugs.name(visit, rest)
+            visit.said, visit.state = f"{visit.said}, {rest}".strip(", "), RECORDED
+            self.result()
+            visit.state = OPEN
+            return [text("note", say(self.language, "noted", said=normal(rest)), visit.step.id)]
+        visit.settle()
+        found: Texts = []
+        for key, said, right in bugs.name(visit, rest):
+            words = say(self.language, "found" if right else "not_found", finding=key, said=said)
+            found.append(text("right" if right else "wrong", words, visit.step.id, 0 if right else 3))
+        driver.give(visit, rest)
+        visit.said = rest
+        self.result()
+        return found + self._after_finding()
+
+    def _after_finding(self) -> Texts:
+        visit = self.here
+        if visit.state != OPEN:
+            return [*feedback.reasons(visit), *self._goes_on()]
+        missing = [key for key in visit.step.find if key not in visit.found]
+        return [text("note", say(self.language, "to_find", findings=", ".join(missing)), visit.step.id)]
+
+    # ---------------------------------------------------------------------------------------------- check, hint, skip
+
+    def check(self, _rest: str) -> Texts:
+        """Is the step done, as the machine stands now?"""
+        visit = self.here
+        if visit.state not in (OPEN, RECORDED):
+            return [text("note", say(self.language, "done_already"), visit.step.id)]
+        if visit.step.kind in ("predict", "answer", "choice", "order", "explain"):
+            return [text("note", feedback.how(visit, self.language), visit.step.id)]
+        if not self.session.boundary(self.session.now):
+            raise UsageError("check: this moment lies inside a command", hint="goto end, or where a command ends")
+        if self.blind:
+            visit.state = RECORDED
+            self.result()
+            return [text("note", say(self.language, "noted_state"), visit.step.id)]
+        if visit.step.kind == "explore":
+            return self._explored()
+        visit.tries += 1
+        if not driver.check(visit):
+            found = feedback.checked(visit, self.language)
+            if visit.tries >= 3 and visit.step.hints:
+                found.append(text("note", say(self.language, "offer"), visit.step.id))
+            return found
+        self.result()
+        said = [text("right", say(self.language, "repaired"), visit.step.id)] if "repair" in visit.found else []
+        return [*said, *feedback.finished(visit, self.language)[:1], *feedback.reasons(visit), *self._goes_on()]
+
+    def _explored(self) -> Texts:
+        visit = self.here
+        new = visit.reached()
+        found = [text("right", say(self.language, "badge", text=visit.text("goals", visit.step.goals[at].text))) for at in new]
+        count = say(self.language, "badges", found=len(visit.goals), count=len(visit.step.goals))
+        return [*found, text("note", count, visit.step.id), *self._goes_on()]
+
+    def hint(self, _rest: str) -> Texts:
+        """The next rung of the ladder."""
+        visit = self.here
+        if self.exam:
+            raise UsageError("hint: there are none in an exam")
+        if visit.hints >= len(visit.step.hints):
+            return [text("note", say(self.language, "no_hints"), visit.step.id)]
+        visit.hints += 1
+        words = visit.text("hints", visit.step.hints[visit.hints - 1])
+        ladder = say(self.language, "hint", number=visit.hints, count=len(visit.step.hints), text=words)
+        return [text("hint", ladder, visit.step.id)]
+
+    def skip(self, _rest: str) -> Texts:
+        """Show the solution, and run it; the step is then marked as shown."""
+        visit = self.here
+        if self.exam:
+            raise UsageError("skip: not in an exam", hint="next goes on")
+        if visit.state != OPEN:
+            return self.onward("")
+        found = [text("note", say(self.language, "shown"), visit.step.id)]
+        if self.lesson.packed:
+            found = [text("note", say(self.language, "not_shown"), visit.step.id)]
+        else:
+            found += self._solution()
+        visit.state, visit.share = SHOWN, 0.0
+        self.result()
+        return [*found, *feedback.reasons(visit), *self._goes_on()]
+
+    def _solution(self) -> Texts:
+        """Run the solution on the step's start, so that what is shown is what happens."""
+        visit = open_visit(self.world, self.index)
+        old = self.here
+        visit.state, visit.hints, visit.confidence = SHOWN, old.hints, old.confidence
+        self.visit = visit
+        self.take(visit)
+        found: Texts = []
+        if visit.step.kind in ("predict", "answer", "choice", "order"):
+            found += feedback.shown(visit.reveal(), visit.step.id)
+            visit.settle()
+            visit.was = visit.in_words(visit.fact.value if visit.fact else None)
+            return [*found, text("right", say(self.language, "shown_value", was=visit.was), visit.step.id)]
+        for line in visit.solution():
+            if driver.is_answer(line):
+                found.append(text("typed", line, visit.step.id))
+                continue
+            done = self.world.perform(self.session, (line,), {}, visit.step.at("solution"), "solution")
+            found += feedback.shown(done, visit.step.id)
+        return found
+
+    # ---------------------------------------------------------------------------------------------- going away and back
+
+    def reset(self, _rest: str) -> Texts:
+        """The step from its start."""
+        step = self.here.step
+        note = [text("note", say(self.language, "reset"), step.id)]
+        if step.kind == "predict" and self.done()[step.id].state in ("passed", "failed") and not self.exam:
+            note.append(text("note", say(self.language, "first_counts"), step.id))
+        self.asked_confidence = ""
+        self.enter(self.index)
+        return [*note, *feedback.task(self.here, self.index + 1, self.language)]
+
+    def play(self, _rest: str) -> Texts:
+        """Go on on a copy of the machine."""
+        visit = self.here
+        if visit.state == OPEN and visit.step.reveal:
+            raise UsageError("play: commit first", hint="answer ...; afterwards you may play")
+        kept = copy_of(self.session)
+        copy = open_visit(self.world, self.index)
+        if visit.revealed:
+            copy.reveal()
+        driver.work(copy, self.commands)
+        self.session.become(copy.session)
+        self.session.guide = self
+        self.playing = kept
+        self.mark_place()
+        return [text("note", say(self.language, "play"), visit.step.id)]
+
+    def return_(self, _rest: str) -> Texts:
+        """Back from the copy."""
+        if self.playing is None:
+            raise UsageError("return: you are not playing", hint="play goes on on a copy")
+        kept, self.playing = self.playing, None
+        self.session.become(kept)
+        self.mark_place()
+        return [text("note", say(self.language, "return"), self.here.step.id)]
+
+    def leave(self, _rest: str) -> Texts:
+        """End the lesson; the experiment from before comes back."""
+        number = min(self.index + 1, len(self.lesson.steps))
+        where = {"number": number, "count": len(self.lesson.steps), "id": self.lesson.id}
+        words = say(self.language, "left", title=self.lesson.title, **where)
+        self.visit = None
+        self.session.guide = None
+        self.session.become(self.before)
+        self.session.guide = None
+        setattr(self.session, "lesson", "")  # noqa: B010 - the shell's own attribute
+        return [text("note", words if not self.over else self.score())]
+
+    def problem(self, rest: str) -> Texts:
+        """A report for the author, to be sent by whatever way there is."""
+        from kemu import __version__
+
+        step = self.visit.step.id if self.visit else "the end"
+        lines = [
+            f"lesson   {self.lesson.id} ({self.lesson.hash[:12]}), kemu {__version__}",
+            f"step     {step}, event #{self.session.now} of {self.session.end}",
+            f"seed     {self.seed}",
+            f"problem  {rest or '(say it in your own words: problem the question has two answers)'}",
+            *[f"typed    {line}" for line in self.commands[-12:]],
+        ]
+        return [text("fact", "\n".join(lines), step)]
+
+
+ACTIONS: dict[str, Callable[[Guide, str], Texts]] = {
+    "task": Guide.task,
+    "check": Guide.check,
+    "hint": Guide.hint,
+    "answer": Guide.answer,
+    "skip": Guide.skip,
+    "reset": Guide.reset,
+    "play": Guide.play,
+    "return": Guide.return_,
+    "previous": Guide.previous,
+    "next": Guide.onward,
+    "step": Guide.step,
+    "problem": Guide.problem,
+    "leave": Guide.leave,
+    "sure": lambda guide, _rest: guide.sure("sure"),
+    "fairly": lambda guide, _rest: guide.sure("fairly"),
+    "guess": lambda guide, _rest: guide.sure("guess"),
+}

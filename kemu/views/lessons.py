@@ -1,0 +1,159 @@
+"""Lessons for the terminal: Markdown wrapped to the width, with wide characters counted as two columns.
+
+What Markdown means is kept as far as a line of text can: headings, **bold**, `code`, lists, tables and fences as they are.
+Colour is never the only signal: a role has its word or its mark.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from unicodedata import combining, east_asian_width
+
+from kemu.readings.lessons import LessonList, LessonRow, LessonSteps, LessonText
+from kemu.views.style import Style, plural, table
+
+MARKS = {"right": "ok", "wrong": "--", "hint": "hint", "note": "*"}
+"""What stands before the first line of a role."""
+_PAINT = {"right": "name", "wrong": "error", "hint": "kernel", "title": "name"}
+_INLINE = re.compile(r"(\*\*[^*\n]+\*\*|`[^`\n]+`)")
+_ITEM = re.compile(r"^(\s*(?:[-*+]|\d{1,3}[.)])\s+)(.*)$")
+_LINK = re.compile(r"\[([^\]\n]+)\]\(([^)\s]+)\)")
+
+
+def lesson_text(reading: LessonText, style: Style) -> str:
+    """One text, in the way of its role."""
+    if reading.role == "typed":
+        return style.paint(f"kemu> {reading.text}", "name")
+    if reading.role == "title":
+        rule = style.glyphs.rule * min(columns(reading.text), style.width)
+        return f"\n{style.paint(reading.text, 'name')}\n{rule}"
+    if reading.role in ("options", "fact"):
+        return "\n".join(line for text in reading.text.split("\n") for line in wrapped(text, style, "  ", "     "))
+    mark = MARKS.get(reading.role, "")
+    if not mark:
+        return "\n".join([*markdown(reading.text, style), ""])
+    painted = style.paint(mark, _PAINT.get(reading.role, "name"))
+    body = list(markdown(reading.text, style._replace(width=style.width - len(mark) - 1)))
+    indent = " " * (len(mark) + 1)
+    return "\n".join([f"{painted} {body[0] if body else ''}", *((indent + line).rstrip() for line in body[1:])])
+
+
+def markdown(text: str, style: Style) -> Iterator[str]:
+    """The lines of a Markdown text."""
+    paragraph: list[str] = []
+    fenced = False
+    for line in text.strip("\n").split("\n"):
+        if line.lstrip().startswith(("```", "~~~")):
+            yield from _paragraph(paragraph, style)
+            paragraph, fenced = [], not fenced
+        elif fenced:
+            yield f"    {line}".rstrip()
+        elif _alone(line):
+            yield from _paragraph(paragraph, style)
+            paragraph = []
+            yield from _single(line, style)
+        elif _ITEM.match(line):
+            yield from _paragraph(paragraph, style)
+            paragraph = [line]
+        else:
+            paragraph.append(line)
+    yield from _paragraph(paragraph, style)
+
+
+def _alone(line: str) -> bool:
+    """Does the line stand for itself?  An empty one, a heading, a row of a table, an indented one."""
+    return not line.strip() or line.startswith(("#", "|", "    ", ">"))
+
+
+def _single(line: str, style: Style) -> Iterator[str]:
+    if line.startswith("#"):
+        yield style.paint(line.lstrip("#").strip(), "name")
+    else:
+        yield _inline(line, style) if line.startswith("|") else line.rstrip()
+
+
+def _paragraph(lines: list[str], style: Style) -> Iterator[str]:
+    if not lines:
+        return
+    item = _ITEM.match(lines[0])
+    head = item[1] if item else ""
+    text = " ".join([item[2] if item else lines[0].strip(), *(line.strip() for line in lines[1:])])
+    yield from wrapped(text, style, head, " " * len(head))
+
+
+def wrapped(text: str, style: Style, first: str = "", following: str = "") -> list[str]:
+    """The text in lines of the width, broken at blanks, and between wide characters."""
+    lines, current, width = [], first, columns(first)
+    for word in _words(_LINK.sub(r"\1 (\2)", text)):
+        size = columns(_bare(word))
+        if width + size > style.width and current.strip() and not _hangs(word):
+            lines.append(current.rstrip())
+            current, width = following, columns(following)
+            word = word.lstrip()  # noqa: PLW2901 - the blank stays at the end of the line before
+            size = columns(_bare(word))
+        current, width = current + word, width + size
+    lines.append(current.rstrip())
+    return [_inline(line, style) for line in lines]
+
+
+def _hangs(word: str) -> bool:
+    """Punctuation that may not begin a line."""
+    return word in _CLOSING
+
+
+_CLOSING = frozenset(
+    "\N{IDEOGRAPHIC FULL STOP}\N{FULLWIDTH COMMA}\N{IDEOGRAPHIC COMMA}\N{FULLWIDTH SEMICOLON}\N{FULLWIDTH COLON}"
+    "\N{FULLWIDTH QUESTION MARK}\N{FULLWIDTH RIGHT PARENTHESIS}\N{RIGHT DOUBLE QUOTATION MARK}"
+)
+
+
+def _words(text: str) -> Iterator[str]:
+    """Pieces between which a line may be broken; a blank goes with the word behind it, and inline code stays whole."""
+    for piece in re.findall(r"\s*`[^`]+`[^\s\u2e80-\uffef]*|\s*[\u2e80-\uffef]|\s*[^\s\u2e80-\uffef]+", text):
+        yield re.sub(r"^\s+", " ", piece)
+
+
+def _bare(word: str) -> str:
+    """The word without the marks that are not shown."""
+    return word.replace("**", "").replace("`", "'") if "**" in word else word
+
+
+def _inline(line: str, style: Style) -> str:
+    """Bold and code of one line."""
+
+    def shown(found: re.Match[str]) -> str:
+        mark = found[0]
+        return style.paint(mark[2:-2], "name") if mark.startswith("**") else style.paint(mark, "kernel") if style.colour else mark
+
+    return _INLINE.sub(shown, line)
+
+
+def columns(text: str) -> int:
+    """Columns that the text takes on a terminal."""
+    if text.isascii():
+        return len(text)
+    return sum(0 if combining(char) else 2 if east_asian_width(char) in "WF" else 1 for char in text)
+
+
+def lesson_list(reading: LessonList, style: Style) -> str:
+    """The lessons with what is done of each."""
+    rows = [(row.number, row.id, f"{row.minutes} min", *_reached(row, reading.current)) for row in reading.rows]
+    lines = table("number <lesson time steps points <state", rows) if rows else ["there are no lessons"]
+    titled = lines[:1]
+    for row, line in zip(reading.rows, lines[1:], strict=False):
+        titled += [style.paint(line, "name") if row.id == reading.current else line, f"        {row.title}"]
+    return "\n".join([*titled, *reading.problems, "", "lesson start ID takes one; its number will do"])
+
+
+def _reached(row: LessonRow, current: str) -> tuple[str, str, str]:
+    """Steps, points and state of a lesson."""
+    here = " (here)" if row.id == current else ""
+    return f"{row.done}/{row.steps}", f"{row.points}/{row.most}", row.state + here
+
+
+def lesson_steps(reading: LessonSteps, style: Style) -> str:
+    """The steps of a lesson with their states."""
+    rows = [(row.number, row.id, row.kind, f"{row.points}/{row.most}", row.hints or "", row.state) for row in reading.rows]
+    lines = [style.paint(reading.title, "name"), *table("step <id <kind points hints <state", rows)]
+    return "\n".join([*lines, f"{plural(sum(row.state != 'open' for row in reading.rows), 'step')} of {len(rows)} done"])
