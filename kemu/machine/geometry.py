@@ -46,7 +46,7 @@ class EntryBits:
     ``nx`` forbids execution, ``exec_`` and ``read`` allow it: a format has either.  ``huge`` marks a leaf above the
     last level; with ``leaf_is_rwx`` a leaf is any entry with one of read, write, exec_ (RISC-V).  ``pat_large`` is the
     one bit below a large leaf's frame number that has a meaning of its own (x86: bit 12 selects a cache type).  ``ends``:
-    a present entry with one of these bits ends the walk, as a leaf or because it is malformed."""
+    a present entry with one of these bits ends the walk, as a leaf or because it is malformed.  ``dirtied``: what a write sets."""
 
     present: int
     pfn_mask: int
@@ -66,10 +66,30 @@ class EntryBits:
     reserved: int = 0
     pat_large: int = 0
     ends: int = attrs.field(init=False)
+    dirtied: int = attrs.field(init=False)
+
+    @dirtied.default
+    def _dirtied(self) -> int:
+        return self.accessed | self.dirty
 
     @ends.default
     def _ends(self) -> int:
         return self.reserved | (self.read | self.write | self.exec_ if self.leaf_is_rwx else self.huge)
+
+
+class Decode(dict[int, tuple[bool, bool, bool, bool]]):
+    """What the bits of an entry under ``mask`` allow: (write, user, execute, read), worked out when first asked for.  The bit
+    NX is turned round: set, it allows execution."""
+
+    def __init__(self, bits: EntryBits) -> None:
+        self.bits = bits
+        self.mask = bits.write | bits.user | bits.exec_ | bits.read | bits.nx
+
+    def __missing__(self, have: int) -> tuple[bool, bool, bool, bool]:
+        bits = self.bits
+        write, user, exec_, read = (have & need == need for need in (bits.write, bits.user, bits.exec_ | bits.nx, bits.read))
+        found = self[have] = (write, user, exec_, read)
+        return found
 
 
 @attrs.frozen
@@ -78,9 +98,14 @@ class Geometry:
 
     ``sign_extended``: the address bits above ``va_bits`` must equal the highest one (else the address is not
     canonical); otherwise they must be zero.  ``combine`` is "and" or "leaf".  ``noncanonical_page_fault``: an address
-    that is not canonical raises a page fault (RISC-V), not a general-protection fault (x86).  ``offset_mask`` covers the
-    offset in a page.  ``valid_when_clear`` is not offered: a format whose entries are valid by a set bit is all that the
-    walk knows."""
+    that is not canonical raises a page fault (RISC-V), not a general-protection fault (x86).  ``valid_when_clear`` is not
+    offered: a format whose entries are valid by a set bit is all that the walk knows.
+
+    What follows from these and is asked for at every walk stands ready: ``offset_mask`` covers the offset in a page,
+    ``low_half`` is the highest address of the lower half, ``upper_fields`` are shift and mask of each level's index but the
+    last, ``last_mask`` is the mask of the last one; ``large_shifts`` those of the levels with large leaves; ``careful``: tables are no
+    frames of 512 words, or a last entry can be present and yet no leaf.  An upper entry with just the bits ``pointer`` of ``pointer_mask`` points to a table and
+    takes no right away; the kernel makes no others above the last level."""
 
     name: str
     title: str
@@ -92,11 +117,53 @@ class Geometry:
     combine: str = "and"
     sign_extended: bool = True
     noncanonical_page_fault: bool = False
-    offset_mask: int = attrs.field(init=False)
+    offset_mask: int = attrs.field(init=False, eq=False)
+    low_half: int = attrs.field(init=False, eq=False)
+    upper_fields: tuple[tuple[int, int], ...] = attrs.field(init=False, eq=False, repr=False)
+    last_mask: int = attrs.field(init=False, eq=False, repr=False)
+    pointer: int = attrs.field(init=False, eq=False, repr=False)
+    pointer_mask: int = attrs.field(init=False, eq=False, repr=False)
+    large_shifts: tuple[int, ...] = attrs.field(init=False, eq=False, repr=False)
+    careful: bool = attrs.field(init=False, eq=False, repr=False)
+    decode: Decode = attrs.field(init=False, eq=False, repr=False)
 
     @offset_mask.default
     def _offset_mask(self) -> int:
         return (1 << self.page_shift) - 1
+
+    @low_half.default
+    def _low_half(self) -> int:
+        return (1 << self.va_bits >> 1) - 1
+
+    @upper_fields.default
+    def _upper_fields(self) -> tuple[tuple[int, int], ...]:
+        return tuple((level.shift, level.mask) for level in self.levels[:-1])
+
+    @last_mask.default
+    def _last_mask(self) -> int:
+        return self.levels[-1].mask
+
+    @pointer.default
+    def _pointer(self) -> int:
+        bits = self.bits
+        return bits.present if self.combine == "leaf" else bits.present | bits.write | bits.user | bits.read | bits.exec_ | bits.accessed
+
+    @pointer_mask.default
+    def _pointer_mask(self) -> int:
+        return self.pointer | self.bits.ends | (0 if self.combine == "leaf" else self.bits.nx)
+
+    @large_shifts.default
+    def _large_shifts(self) -> tuple[int, ...]:
+        return tuple(level.shift for level in self.levels if level.leaf)
+
+    @careful.default
+    def _careful(self) -> bool:
+        frames = self.page_shift == 12 and self.entry_bytes == 8 and self.levels[-1].shift == 12
+        return bool(not frames or self.bits.reserved or self.bits.leaf_is_rwx)
+
+    @decode.default
+    def _decode(self) -> Decode:
+        return Decode(self.bits)
 
     @property
     def page_size(self) -> int:

@@ -12,7 +12,8 @@ Rules: Intel SDM volume 3, 4.6 and 4.7; RISC-V privileged specification, 4.3.2.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import partial, reduce
+from operator import and_
 from typing import NamedTuple
 
 import attrs
@@ -20,7 +21,7 @@ import attrs
 from kemu.errors import KernelBug
 from kemu.machine.cpu import Cpu
 from kemu.machine.geometry import EntryBits, Geometry, Level
-from kemu.machine.physmem import PhysMem
+from kemu.machine.physmem import EMPTY, FRAME_SHIFT, PhysMem
 from kemu.machine.tlb import TlbEntry
 from kemu.trace.frames import hardware
 from kemu.trace.steps import step
@@ -32,8 +33,7 @@ PF_PROT, PF_WRITE, PF_USER, PF_RSVD, PF_INSTR = 1, 2, 4, 8, 16
 """Bits of the page-fault error code (arch/x86/include/asm/trap_pf.h)."""
 
 
-@attrs.frozen
-class PageFault:
+class PageFault(NamedTuple):
     """The CPU could not translate ``address``; ``error_code`` as x86 pushes it."""
 
     address: int
@@ -105,7 +105,7 @@ def _descend(phys: PhysMem, geometry: Geometry, root: int, va: int) -> tuple[Fou
         if entry & ends:
             break
         table = (entry & pfn_mask) >> pfn_shift << page_shift
-    return found, _leaf_fault(geometry, level, entry)
+    return found, _leaf_fault(geometry, level.shift, entry)
 
 
 def _load_small(phys: PhysMem, size: int, pa: int) -> int:
@@ -120,15 +120,16 @@ def is_leaf(bits: EntryBits, entry: int) -> bool:
     return bool(entry & bits.huge)
 
 
-def _leaf_fault(geometry: Geometry, level: Level, entry: int) -> str:
-    """Why the present ``entry``, at which the walk ended, is no leaf of ``level``; "" if it is one.  A large leaf must be
-    aligned and of a level that has large leaves; in RISC-V, write without read is reserved and the last level must be a leaf."""
+def _leaf_fault(geometry: Geometry, shift: int, entry: int) -> str:
+    """Why the present ``entry``, at which the walk ended, is no leaf of the level with index ``shift``; "" if it is one.  A large
+    leaf must be aligned and of a level that has large leaves; in RISC-V, write without read is reserved and the last level must
+    be a leaf."""
     bits = geometry.bits
     if entry & bits.reserved:
         return "reserved bit"
-    if level.shift > geometry.page_shift:
+    if shift > geometry.page_shift:
         base = geometry.entry_pfn(entry & ~bits.pat_large) << geometry.page_shift
-        if not level.leaf or base & ((1 << level.shift) - 1):
+        if shift not in geometry.large_shifts or base & ((1 << shift) - 1):
             return "reserved bit"
     if bits.leaf_is_rwx:
         if not is_leaf(bits, entry):
@@ -140,33 +141,19 @@ def _leaf_fault(geometry: Geometry, level: Level, entry: int) -> str:
 
 def rights(geometry: Geometry, steps: list[Step]) -> Rights:
     """The rights of a complete walk, combined as the format says."""
-    return Rights(*_combined(geometry, [(step.entry_pa, step.entry) for step in steps]))
-
-
-def _combined(geometry: Geometry, found: Found) -> tuple[bool, bool, bool, bool, bool]:
-    """The fields of ``Rights``: what the entries that count all allow and none of them forbids."""
     bits = geometry.bits
-    leaf = found[-1][1]
-    all_set = any_set = leaf
-    if geometry.combine == "and":
-        for _, entry in found:
-            all_set &= entry
-            any_set |= entry
-    return (
-        all_set & bits.read == bits.read,
-        all_set & bits.write == bits.write,
-        all_set & bits.user == bits.user,
-        all_set & bits.exec_ == bits.exec_ and not any_set & bits.nx,
-        bool(leaf & bits.glob),
-    )
+    leaf = steps[-1].entry
+    counts = [leaf] if geometry.combine == "leaf" else [step.entry for step in steps]
+    together = reduce(and_, (entry ^ bits.nx for entry in counts))
+    write, user, exec_, read = geometry.decode[together & geometry.decode.mask]
+    return Rights(read, write, user, exec_, bool(leaf & bits.glob))
 
 
 def allowed(cpu: Cpu, r: Rights | TlbEntry, access: int, user: bool) -> bool:
     """True if rights ``r`` permit ``access`` from user mode or, with WP, SMEP and SMAP on, from kernel mode."""
-    if user:
-        if not r.user:
-            return False
-    elif r.user and (access == FETCH or not cpu.ac):
+    if user and not r.user:
+        return False
+    if not user and r.user and (access == FETCH or not cpu.ac):
         return False  # SMEP; SMAP unless the kernel has opened the door (stac)
     if access == WRITE:
         return r.write
@@ -200,7 +187,7 @@ def translate(cpu: Cpu, va: int, access: int, user: bool) -> int | PageFault | G
     entry = cpu.tlb.lookup(va >> shift, cpu.pcid)
     if entry is not None and (access != WRITE or entry.dirty) and allowed(cpu, entry, access, user):
         return entry.pfn << shift | va & geometry.offset_mask
-    if not geometry.canonical(va):
+    if va > geometry.low_half and not geometry.canonical(va):
         if geometry.noncanonical_page_fault:
             return PageFault(va, error_code("not present", access, user))
         return GeneralProtection(va)
@@ -212,38 +199,63 @@ def page_walk(cpu: Cpu, va: int, access: int, user: bool) -> int | PageFault:
     """What the CPU does on a TLB miss: walk, check, set Accessed and Dirty, remember."""
     geometry = cpu.geometry
     shift = geometry.page_shift
-    found, stopped = _descend(cpu.phys, geometry, cpu.root, va)
+    leaf, together, span, stopped = _leaf_of(cpu.phys, geometry, cpu.root, va)
     if not stopped:
-        entry = _tlb_entry(cpu, found, va, access == WRITE)
+        bits, decode = geometry.bits, geometry.decode
+        write, anybody, exec_, read = decode[together & decode.mask]
+        pfn = (leaf & bits.pfn_mask) >> bits.pfn_shift
+        if span > 1:
+            pfn = pfn & -span | va >> shift & span - 1
+        want = bits.dirtied if access == WRITE else bits.accessed
+        dirty = (leaf | want) & bits.dirty != 0
+        entry = TlbEntry(cpu.pcid, va >> shift, pfn, write, anybody, exec_, read, dirty, leaf & bits.glob != 0, span)
         if allowed(cpu, entry, access, user):
-            _set_accessed_dirty(cpu, found, access == WRITE)
+            if leaf & want != want or not together & bits.accessed:
+                _set_accessed_dirty(cpu, va, want)
             cpu.tlb.fill(entry)
-            return entry.pfn << shift | va & geometry.offset_mask
+            return pfn << shift | va & geometry.offset_mask
     cpu.tlb.invlpg(va >> shift, cpu.pcid)  # a page fault drops what the TLB knew about the page
     return PageFault(va, error_code(stopped, access, user))
 
 
-def _tlb_entry(cpu: Cpu, found: Found, va: int, write: bool) -> TlbEntry:
-    """What the CPU would remember of a complete walk to ``va``; ``write``: the access sets D."""
-    geometry = cpu.geometry
-    shift = geometry.page_shift
-    level, leaf = geometry.levels[len(found) - 1], found[-1][1]
-    read, may_write, user, exec_, glob = _combined(geometry, found)
-    pfn = _target(geometry, level, leaf, va) >> shift
-    dirty = write or bool(leaf & geometry.bits.dirty)
-    return TlbEntry(cpu.pcid, va >> shift, pfn, may_write, user, exec_, read, dirty, glob, 1 << (level.shift - shift))
+def _leaf_of(phys: PhysMem, geometry: Geometry, root: int, va: int) -> tuple[int, int, int, str]:
+    """The walk without its steps: the leaf; what all entries that count for the rights have set, NX turned round so that it is
+    a right like the others; how many base pages the leaf maps; and why the walk stopped (as in ``Walk``).
+
+    Tables as the kernel makes them need nothing but their leaf; all others are walked with care."""
+    if geometry.careful:
+        return _leaf_with_care(phys, geometry, root, va)
+    bits, frame_of, pfn = geometry.bits, phys.frames.get, root >> FRAME_SHIFT
+    plain, pointer, pfn_mask, pfn_shift = geometry.pointer_mask, geometry.pointer, bits.pfn_mask, bits.pfn_shift
+    for shift, mask in geometry.upper_fields:
+        entry = frame_of(pfn, EMPTY).get(va >> shift & mask, 0)
+        if entry & plain != pointer:
+            pfn = -1
+            break
+        pfn = (entry & pfn_mask) >> pfn_shift
+    if pfn < 0:
+        return _leaf_with_care(phys, geometry, root, va)
+    leaf = frame_of(pfn, EMPTY).get(va >> FRAME_SHIFT & geometry.last_mask, 0)
+    return leaf, leaf ^ bits.nx, 1, "" if leaf & bits.present else "not present"
 
 
-def _set_accessed_dirty(cpu: Cpu, found: Found, write: bool) -> None:
-    """Set A in every entry used, and D in the leaf if it is written."""
-    bits = cpu.geometry.bits
-    accessed = bits.accessed
+def _leaf_with_care(phys: PhysMem, geometry: Geometry, root: int, va: int) -> tuple[int, int, int, str]:
+    """``_leaf_of`` for tables of any kind."""
+    found, stopped = _descend(phys, geometry, root, va)
+    entries = [entry ^ geometry.bits.nx for _, entry in found]
+    together = entries[-1] if geometry.combine == "leaf" else reduce(and_, entries)
+    return found[-1][1], together, 1 << (geometry.levels[len(found) - 1].shift - geometry.page_shift), stopped
+
+
+def _set_accessed_dirty(cpu: Cpu, va: int, want: int) -> None:
+    """Set A in every entry used for ``va``, and the bits ``want`` in the leaf."""
+    found, _ = _descend(cpu.phys, cpu.geometry, cpu.root, va)
+    accessed = cpu.geometry.bits.accessed
     if cpu.geometry.combine != "leaf":  # RISC-V keeps A, D and U of a pointer entry zero
         for place, entry in found[:-1]:
             if entry & accessed != accessed:
                 cpu.phys.store(place, entry | accessed)
     place, leaf = found[-1]
-    want = accessed | bits.dirty if write else accessed
     if leaf & want != want:
         cpu.phys.store(place, leaf | want)
 
