@@ -133,12 +133,12 @@ class Kernel:
         self.journal = Journal()
         self.recording = record
         _boot(mem, geometry, nr_cpus, lru_batch)
-        self.globals = dict(vars(system))
+        self.globals = system.values()
         self.activate()
 
     def activate(self) -> None:
         """Make this kernel the one that runs."""
-        vars(system).update(self.globals)
+        system.fill(self.globals)
         use_bodies(self.bodies)
         switch_recording(self.journal if self.recording else None)
 
@@ -177,7 +177,7 @@ def _untouched(p: page) -> bool:
 
 
 def _boot(mem: int, geometry: Geometry, nr_cpus: int, lru_batch: bool) -> None:
-    vars(system).clear()
+    system.clear()
     _set_up_globals(mem, geometry)
     system.sysctl.lru_batch = lru_batch
     _hooks()

@@ -6,8 +6,9 @@ kemu keeps the globals of the running one in ``system``; ``Kernel.activate`` (bo
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
+from typing import Any
 
 from kemu.errors import KernelBug
 from kemu.kernel.mm_types import inode, mm_struct, page
@@ -23,6 +24,12 @@ class System:
     looked at; ``vdso_pfn`` is the first of the kernel's frames that programs get to see (vdso.py); ``delivered`` the
     signals that tasks took since the caller emptied it; the last four are the hooks through which lower modules call
     upwards (filled at boot)."""
+
+    __slots__ = (
+        "phys", "geometry", "bits", "protection_map", "pgd_shift", "p4d_shift", "pud_shift", "pmd_shift", "cpus",
+        "cpu", "mem_map", "zone", "lruvec", "init_mm", "init_task", "tasks", "files", "zero_pfn", "vdso_pfn", "vmstat",
+        "sysctl", "counters", "trap", "delivered", "out_of_memory", "reclaim", "mmdrop", "fatal_signal",
+    )  # fmt: skip
 
     phys: PhysMem
     geometry: Geometry
@@ -52,6 +59,20 @@ class System:
     reclaim: Callable[[int], int]
     mmdrop: Callable[[mm_struct], None]
     fatal_signal: Callable[[task_struct], None]
+
+    def values(self) -> dict[str, Any]:
+        """The globals as they are."""
+        return {name: getattr(self, name) for name in self.__slots__ if hasattr(self, name)}
+
+    def fill(self, values: Mapping[str, Any]) -> None:
+        """Make these the globals."""
+        for name, value in values.items():
+            setattr(self, name, value)
+
+    def clear(self) -> None:
+        """Forget all globals."""
+        for name in self.values():
+            delattr(self, name)
 
 
 system = System()

@@ -36,7 +36,10 @@ class Explorer(Protocol):
 class _Attached:
     """The explorer that is asked at every micro-step, if there is one."""
 
-    explorer: Explorer | None = None
+    __slots__ = ("explorer",)
+
+    def __init__(self) -> None:
+        self.explorer: Explorer | None = None
 
 
 _attached = _Attached()
