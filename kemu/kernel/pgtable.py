@@ -242,13 +242,11 @@ def level_shifts(geometry: Geometry) -> dict[str, int]:
     return {name: shifts.get(name, 0) for name in ("pgd", "p4d", "pud", "pmd", "pte")}
 
 
-def _offset(entry_pa: int, shift: int, address: int) -> int:
-    """The entry for ``address`` in the table to which the entry at ``entry_pa`` points; 0 if that is empty."""
-    entry = system.phys.load(entry_pa)
+def _offset(entry: int, shift: int, address: int) -> int:
+    """The entry for ``address`` in the table to which ``entry`` points; 0 if that is empty."""
     if not entry:
         return 0
-    bits = system.bits
-    return ((entry & bits.pfn_mask) >> bits.pfn_shift << PAGE_SHIFT) + ((address >> shift) & 511) * 8
+    return ((entry & system.bits.pfn_mask) >> system.bits.pfn_shift << PAGE_SHIFT) + (address >> shift & 511) * 8
 
 
 def pgd_offset(mm: mm_struct, address: int) -> int:
@@ -258,22 +256,22 @@ def pgd_offset(mm: mm_struct, address: int) -> int:
 
 def p4d_offset(pgd: int, address: int) -> int:
     """The P4D entry; in a geometry of 4 levels the PGD entry itself."""
-    return _offset(pgd, system.p4d_shift, address) if system.p4d_shift else pgd
+    return _offset(system.phys.load(pgd), system.p4d_shift, address) if system.p4d_shift else pgd
 
 
 def pud_offset(p4d: int, address: int) -> int:
     """The PUD entry."""
-    return _offset(p4d, system.pud_shift, address) if system.pud_shift else p4d
+    return _offset(system.phys.load(p4d), system.pud_shift, address) if system.pud_shift else p4d
 
 
 def pmd_offset(pud: int, address: int) -> int:
     """The PMD entry."""
-    return _offset(pud, system.pmd_shift, address)
+    return _offset(system.phys.load(pud), system.pmd_shift, address)
 
 
 def pte_offset_map(pmd: int, address: int) -> int:
     """The PTE, or 0 if there is no table."""
-    return _offset(pmd, PAGE_SHIFT, address)
+    return _offset(system.phys.load(pmd), PAGE_SHIFT, address)
 
 
 def pte_lockptr(pmd: int) -> page:
