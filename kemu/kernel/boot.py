@@ -128,6 +128,10 @@ class Kernel:
             raise UsageError(f"{nr_cpus} CPUs: expected 1 to 8")
         switch_recording(None)
         use_bodies({})
+        if not record:
+            from kemu.kernel.bulk import prepare  # reads the kernel's source again: not for those who never need it
+
+            prepare()
         self.bodies: Mapping[FunctionType, CodeType] = {}
         self.globals: dict[str, Any] = {}
         self.journal = Journal()

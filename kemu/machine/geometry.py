@@ -46,7 +46,8 @@ class EntryBits:
     ``nx`` forbids execution, ``exec_`` and ``read`` allow it: a format has either.  ``huge`` marks a leaf above the
     last level; with ``leaf_is_rwx`` a leaf is any entry with one of read, write, exec_ (RISC-V).  ``pat_large`` is the
     one bit below a large leaf's frame number that has a meaning of its own (x86: bit 12 selects a cache type).  ``ends``:
-    a present entry with one of these bits ends the walk, as a leaf or because it is malformed.  ``dirtied``: what a write sets."""
+    a present entry with one of these bits ends the walk, as a leaf or because it is malformed.  ``dirtied``: what a write
+    sets."""
 
     present: int
     pfn_mask: int
@@ -103,9 +104,10 @@ class Geometry:
 
     What follows from these and is asked for at every walk stands ready: ``offset_mask`` covers the offset in a page,
     ``low_half`` is the highest address of the lower half, ``upper_fields`` are shift and mask of each level's index but the
-    last, ``last_mask`` is the mask of the last one; ``large_shifts`` those of the levels with large leaves; ``careful``: tables are no
-    frames of 512 words, or a last entry can be present and yet no leaf.  An upper entry with just the bits ``pointer`` of ``pointer_mask`` points to a table and
-    takes no right away; the kernel makes no others above the last level."""
+    last, ``last_mask`` is the mask of the last one, ``large_shifts`` are the shifts of the levels with large leaves.
+    ``careful``: tables are no frames of 512 words, or a last entry can be present and yet no leaf.  An upper entry with just
+    the bits ``pointer`` of ``pointer_mask`` points to a table and takes no right away; the kernel makes no others above the
+    last level."""
 
     name: str
     title: str
@@ -146,7 +148,8 @@ class Geometry:
     @pointer.default
     def _pointer(self) -> int:
         bits = self.bits
-        return bits.present if self.combine == "leaf" else bits.present | bits.write | bits.user | bits.read | bits.exec_ | bits.accessed
+        rights = bits.write | bits.user | bits.read | bits.exec_ | bits.accessed
+        return bits.present if self.combine == "leaf" else bits.present | rights
 
     @pointer_mask.default
     def _pointer_mask(self) -> int:

@@ -11,7 +11,8 @@ a word of RAM (``machine/physmem.py``, which is a Table too).  ``None`` in a Tab
 and that is exactly what undo needs.
 
 Recording can be switched off as a whole: the barrier is taken out of the classes, the call wrappers out of the functions
-(``frames.py``), and the kernel runs as it is written.  Going back is then impossible; everything else is the same.
+(``frames.py``), and the kernel runs as it is written, for bulk work even without the calls of its small functions
+(``inline.py``).  Going back is then impossible; everything else is the same.
 """
 
 from __future__ import annotations
@@ -110,27 +111,20 @@ _way_round: dict[type, Any] = {}
 def _straight_init(cls: type) -> Any:
     """An ``__init__`` for ``cls`` that assigns its fields: without a barrier there is nothing to go round, and what goes round
     takes three times as long."""
-    given, body, space = ["self"], [], {}
-    fields = sorted(attrs.fields(cls), key=lambda field: field.kw_only)
-    for field in fields:
-        default, name = f"_{field.name}", field.alias
-        space[default] = field.default.factory if isinstance(field.default, attrs.Factory) else field.default
-        value = f"{default}()" if isinstance(field.default, attrs.Factory) else default
+    parameters, body, space = [], [], {"_not_given": attrs.NOTHING}
+    for field in sorted(attrs.fields(cls), key=lambda field: bool(field.kw_only)):
+        default: Any = field.default
+        makes = isinstance(default, attrs.Factory)  # type: ignore[arg-type]
+        space[f"_{field.name}"] = default.factory if makes else default
+        value = f"_{field.name}()" if makes else f"_{field.name}"
         if field.init:
-            if field.kw_only and "*" not in given:
-                given.append("*")
-            if field.default is attrs.NOTHING:
-                given.append(name)
-                value = name
-            elif isinstance(field.default, attrs.Factory):
-                space["_not_given"] = attrs.NOTHING
-                given.append(f"{name}=_not_given")
-                value = f"{value} if {name} is _not_given else {name}"
-            else:
-                given.append(f"{name}={default}")
-                value = name
+            if field.kw_only and "*" not in parameters:
+                parameters.append("*")
+            needed = default is attrs.NOTHING
+            parameters.append(field.alias + ("" if needed else "=_not_given" if makes else f"={value}"))
+            value = f"{value} if {field.alias} is _not_given else {field.alias}" if makes else field.alias
         body.append(f"    self.{field.name} = {value}\n")
-    exec(f"def __init__({', '.join(given)}):\n" + "".join(body), space)
+    exec(f"def __init__({', '.join(['self', *parameters])}):\n" + "".join(body), space)
     return space["__init__"]
 
 
@@ -210,7 +204,7 @@ def _relax_collector() -> None:
 @contextmanager
 def sealed() -> Iterator[None]:
     """Within the block any write raises ``KernelBug`` and no call is marked.  Without recording there is no barrier to
-    close; the block then only has its effect on RAM and tables."""
+    close; the block then only has its effect on RAM and tables, as far as they are changed by a call of ``put``."""
     kept_extend, kept_mark, kept_log = tape.extend, tape.mark, tape.log
     tape.extend, tape.mark, tape.log = _refuse, _no_mark, []
     _barrier_in_tables(True)

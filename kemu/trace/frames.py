@@ -127,25 +127,30 @@ def _template(positional: int, keywords: tuple[str, ...]) -> CodeType:
     return code
 
 
-def _on_record_change(recording: bool) -> None:
-    for function, plain, marked in _codes:
-        function.__code__ = marked if recording else plain
-
-
-on_record_change(_on_record_change)
-
-
 class Bodies:
-    """Functions that run with another body than the written one: what makes a kernel a wrong one (races/mutants.py).
+    """What the functions run when it is not the written code.
 
-    ``in_force`` maps a function to the code that it runs; ``written`` keeps what it ran before."""
+    ``in_force`` maps a function to the code of a wrong kernel (races/mutants.py), ``written`` keeps what it ran before;
+    ``expanded`` maps a function to the same with its calls put in (inline.py), which is in force while nothing is recorded and
+    no wrong kernel is planted, ``calls`` keeps what it ran before; ``bulk`` tells whether it is."""
 
     def __init__(self) -> None:
         self.in_force: Mapping[FunctionType, CodeType] = {}
         self.written: dict[FunctionType, CodeType] = {}
+        self.expanded: Mapping[FunctionType, CodeType] = {}
+        self.calls: dict[FunctionType, CodeType] = {}
+        self.bulk = False
 
 
 _bodies = Bodies()
+
+
+def _on_record_change(recording: bool) -> None:
+    _leave_bulk()
+    for function, plain, marked in _codes:
+        function.__code__ = marked if recording else plain
+    _enter_bulk()
+
 
 
 def use_bodies(bodies: Mapping[FunctionType, CodeType]) -> None:
@@ -153,18 +158,48 @@ def use_bodies(bodies: Mapping[FunctionType, CodeType]) -> None:
     what it does inside is another thing.  Code of the same signature is expected."""
     if bodies == _bodies.in_force:
         return
+    _leave_bulk()
     for function, code in _bodies.written.items():
         _set_body(function, code)
     _bodies.written = {function: body_of(function) for function in bodies}
     _bodies.in_force = dict(bodies)
     for function, code in bodies.items():
         _set_body(function, code)
+    _enter_bulk()
 
+
+def use_expanded(expanded: Mapping[FunctionType, CodeType]) -> None:
+    """While nothing is recorded and no other body is in force, the functions in ``expanded`` run that code: the same without
+    the calls."""
+    _leave_bulk()
+    _bodies.expanded = expanded
+    _enter_bulk()
+
+
+def _enter_bulk() -> None:
+    if _bodies.bulk or tape.recording or _bodies.in_force or not _bodies.expanded:
+        return
+    _bodies.calls = {function: function.__code__ for function in _bodies.expanded}
+    for function, code in _bodies.expanded.items():
+        function.__code__ = code
+    _bodies.bulk = True
+
+
+def _leave_bulk() -> None:
+    if _bodies.bulk:
+        for function, code in _bodies.calls.items():
+            function.__code__ = code
+        _bodies.bulk = False
+
+
+on_record_change(_on_record_change)
 
 def body_of(function: FunctionType) -> CodeType:
     """The code that does the work of ``function``, without the marks around it."""
     found = _entry_of(function)
-    return function.__code__ if found is None else _codes[found][1]
+    if found is not None:
+        return _codes[found][1]
+    return _bodies.calls[function] if _bodies.bulk and function in _bodies.calls else function.__code__
 
 
 def _set_body(function: FunctionType, code: CodeType) -> None:

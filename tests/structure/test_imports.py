@@ -55,6 +55,7 @@ KERNEL_ORDER = [
     },
     {"syscalls"},
     {"entry"},
+    {"bulk"},
     {"boot"},
 ]
 """Inside kernel/ a module may import its own row and the rows above it."""
