@@ -257,6 +257,26 @@ def _on_cpu(session: Session, cpu: Value, field: Value) -> Value:
     return number if type(number) is int else None
 
 
+@function(
+    "borrowed(CPU, FIELD)", "a number of the address space that the kernel thread on a CPU has borrowed; none if it has not"
+)
+def _borrowed(session: Session, cpu: Value, field: Value) -> Value:
+    from kemu.session import system_of
+
+    kernel = system_of(session.kernel)
+    which = number_of(cpu, "CPU")
+    task = kernel.cpus[which].curr if which < len(kernel.cpus) else None
+    space = task.active_mm if task is not None and task.mm is None else None
+    number = getattr(space, str(field), None) if space is not None and space is not kernel.init_mm else None
+    return number if type(number) is int else None
+
+
+@function("of_mm(TASK, FIELD)", "a number of its address space, such as 'mm_users'; none without one")
+def _of_mm(session: Session, task: Value, field: Value) -> Value:
+    number = getattr(task_of(session, task).mm, str(field), None)
+    return number if type(number) is int else None
+
+
 @function("cached(FILE, PAGE)", "the frame that holds a page of the file in the page cache; none if it is not there")
 def _cached(session: Session, path: Value, index: Value) -> Value:
     from kemu.session import system_of

@@ -76,6 +76,11 @@ KNOWN = [
     ("pss(kid)", 6),
     ("on_cpu(0, 'mm_users')", 1),
     ("on_cpu(7, 'mm_users')", None),
+    ("of_mm(kid, 'mm_users')", 1),
+    ("of_mm(kthreadd, 'mm_users')", None),
+    ("of_mm(kid, 'nothing')", None),
+    ("borrowed(0, 'mm_users')", None),
+    ("borrowed(1, 'mm_users')", None),
     ("cached('/data', 1) != none", True),
     ("cached('/data', 9)", None),
     ("cached('/nowhere', 0)", None),
@@ -99,6 +104,14 @@ def test_free_frames_move_with_an_allocation():
     before = value(session, "free_frames()")
     session.run("write app 0x11000 1")
     assert value(session, "free_frames()") == before - 1
+
+
+def test_a_kernel_thread_borrows_what_the_task_before_it_used():
+    session = Session()
+    session.run("spawn app; clone app vm as twin; schedule kthreadd")
+    assert (value(session, "borrowed(0, 'mm_users')"), value(session, "borrowed(0, 'mm_count')")) == (2, 2)
+    session.run("exit app; exit twin")
+    assert value(session, "borrowed(0, 'mm_users')") == 0
 
 
 def test_the_newest_signal_and_errno_are_told_until_one_goes_back_before_them():
