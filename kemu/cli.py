@@ -21,6 +21,7 @@ usage: kemu [OPTIONS]                    the shell; with a pipe as input, run wh
        kemu [OPTIONS] run FILE           run a script; '-' is standard input
        kemu demo                         a minute of fork and copy-on-write, without typing
        kemu doctor                       what this machine offers to kemu
+       kemu report SCRIPT -o FILE.html   run a script and write an HTML page that plays it
        kemu conform PATH...              compare with the real kernel (kemu conform --help)
        kemu lesson [WORDS]               take, write and check lessons (kemu lesson --help)
 
@@ -47,11 +48,12 @@ SUBCOMMANDS = {
     "doctor": "kemu.shell.doctor",
     "demo": "kemu.shell.demo",
     "conform": "kemu.shell.conform",
+    "report": "kemu.shell.reporting",
     "lesson": "kemu.shell.lessons",
 }
 """Words that have a `main(options) -> int` of their own, by module."""
 
-OWN_WORDS = frozenset({"conform", "lesson"})
+OWN_WORDS = frozenset({"conform", "lesson", "report"})
 """Those of them that read the words behind them by themselves."""
 
 _FLAGS = {

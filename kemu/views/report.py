@@ -1,0 +1,186 @@
+"""The report: a film as one page that plays, with nothing else needed.
+
+    head      title, facts, the player (slider, buttons)
+    moment    the event, its calls, what changed; the tables joined at frames, mappings, RAM, tasks; filled by the script
+    commands  every command with its answer, as text
+    data      the film: texts once each, numbers for the rest
+
+What the page shows before its script runs, or without one, is the last moment.
+
+The rule that keeps this file honest: a text goes through ``esc``, data through ``data_block``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from kemu.readings.report import Film, Played, Pools
+from kemu.views.page import data_block, document, esc, part
+from kemu.views.report_panels import mappings, memory, memory_in_words, tasks
+from kemu.views.report_player import Player
+from kemu.views.report_tables import in_words, joined
+from kemu.views.style import plural
+
+TASK_FIELDS = (
+    "pid", "name", "state", "mm", "active_mm", "size", "rss", "minor", "major", "running_on", "blocked_in",
+)  # fmt: skip
+"""What the page needs of a task."""
+
+BUTTONS = (
+    ("first", "|&lt;", "first moment (Home)"),
+    ("cback", "&lt;&lt;", "end of the command before (Page Up)"),
+    ("back", "&lt;", "one step back (left arrow)"),
+    ("play", "play", "play, or pause"),
+    ("next", "&gt;", "one step on (right arrow)"),
+    ("cnext", "&gt;&gt;", "end of the command (Page Down)"),
+    ("last", "&gt;|", "last moment (End)"),
+)
+GRAINS = (("shown", "an event"), ("all", "an event, also of lists and locks"), ("call", "a call"), ("command", "a command"))
+
+
+def report(film: Film, version: str) -> str:
+    """The page."""
+    parts = (_head(film, version), _player(film), _moment(film), _commands(film.commands), data_block("film", data(film)))
+    return document(film.title, "\n".join(parts), style=part("report.css"), script=part("report_draw.js") + part("report.js"))
+
+
+def default_sides(player: Player) -> tuple[int, ...]:
+    """The ids of the address spaces that are drawn: the oldest and the newest that a process of the user has."""
+    people = [space for space in player.spaces if not space.pids or any(pid > 2 for pid in space.pids)]
+    chosen = people or player.spaces
+    return tuple(dict.fromkeys(space.id for space in (chosen[0], chosen[-1]))) if chosen else ()
+
+
+# ---------------------------------------------------------------- the parts of the page
+
+
+def _head(film: Film, version: str) -> str:
+    number = len(film.events)
+    facts = f"{plural(number, 'event')}, {plural(len(film.commands), 'command')}; {film.machine.geometry}; kemu {version}"
+    return (
+        '<a class="skip screen" href="#moment">to the moment</a>\n'
+        f'<header><h1>{esc(film.title)}</h1><p class="soft">{esc(facts)}</p>'
+        '<button id="look" class="screen">light/dark</button></header>'
+    )
+
+
+def _player(film: Film) -> str:
+    buttons = "".join(f'<button id="{name}" aria-label="{does}" title="{does}">{sign}</button>' for name, sign, does in BUTTONS)
+    grains = "".join(f'<option value="{value}">{words}</option>' for value, words in GRAINS)
+    last = film.last
+    return (
+        '<nav class="player screen" aria-label="timeline"><div class="bar">'
+        f'<input type="range" id="slider" min="{film.first}" max="{last}" value="{last}" step="1" aria-label="moment">'
+        f'<div class="buttons">{buttons}</div><output id="where" for="slider">#{last} of {last}</output>'
+        f'<label>step <select id="grain">{grains}</select></label>'
+        "</div></nav>"
+    )
+
+
+def _moment(film: Film) -> str:
+    player = Player(film).goto(film.last)
+    ids = default_sides(player)
+    drawing = joined(player, ids) if ids else ""
+    words, ram = in_words(player, ids) if ids else "", memory_in_words(player)
+    return f"""<main id="moment" tabindex="-1">
+<section class="event" aria-live="polite"><div id="note"></div><p id="command"></p><p id="text"></p><p id="rule"></p></section>
+<div class="columns">
+<div class="story">
+<section><h2>Calls</h2><div id="calls" class="scroll tall"></div></section>
+<section><h2>Why</h2><div id="why"></div></section>
+<section><h2>Changed by this command so far</h2><div id="changes" class="scroll tall"></div></section>
+</div>
+<div id="state" class="state">
+<section><h2>Page tables, joined at frames</h2>
+<p class="screen choose"><label>left <select id="left"></select></label> <label>right <select id="right"></select></label></p>
+<div id="joined" class="scroll" tabindex="0" role="group" aria-label="page tables, joined at frames">{drawing}</div>
+<p class="soft">{esc(_key(film))}</p>
+<details class="alt screen"><summary>the same in words</summary><pre id="joinedtext">{esc(words)}</pre></details></section>
+<section><h2>Mappings</h2><div id="mappings" class="scroll pair">{mappings(player, ids)}</div></section>
+<section><h2>RAM, one cell a frame</h2><div id="memory" class="scroll">{memory(player)}</div>
+<details class="alt screen"><summary>the same as text</summary><pre id="memorytext">{esc(ram)}</pre></details></section>
+<section><h2>Tasks</h2><div id="tasks" class="scroll">{tasks(player)}</div></section>
+</div>
+</div>
+</main>"""
+
+
+def _key(film: Film) -> str:
+    bits = ", ".join(f"{letter} {name}" for letter, name in film.machine.legend)
+    return f"{bits}. A solid arrow: the entry allows writing; dashed: it does not. * changed by the last step, old \u2192 new."
+
+
+def _commands(commands: Iterable[Played]) -> str:
+    items = "".join(_command(played) for played in commands)
+    return f'<footer><h2>Commands and what they answered</h2><ol id="commands">{items}</ol></footer>'
+
+
+def _command(played: Played) -> str:
+    events = f"#{played.first + 1}-#{played.last}" if played.last > played.first else f"at #{played.now}"
+    failed = "" if played.ok else ' <b class="bad">failed</b>'
+    output = f"<pre>{esc(played.output)}</pre>" if played.output else ""
+    name = f'<a href="#e{played.now}"><code>{esc(played.text)}</code></a>'
+    return f'<li>{name} <span class="soft">{events}</span>{failed}{output}</li>'
+
+
+# ---------------------------------------------------------------- the data
+
+
+class Texts(dict[str, int]):
+    """Texts by their place, each of them once."""
+
+    def place(self, text: str) -> int:
+        """Where the text stands."""
+        return self.setdefault(text, len(self))
+
+
+def data(film: Film) -> dict[str, Any]:
+    """The film for the page's script, which unpacks it (report.js)."""
+    texts = Texts()
+    events = _events(film, texts.place)
+    calls = [(call.depth, texts.place(call.function), texts.place(call.path), call.first, call.last) for call in film.calls]
+    machine = film.machine
+    return {
+        "v": 1,
+        "first": film.first,
+        "last": film.last,
+        "machine": {
+            "levels": machine.levels,
+            "userEnd": hex(machine.user_end),
+            "pfnShift": machine.pfn_shift,
+            "frames": machine.frames,
+            "zero": machine.zero,
+        },
+        "events": events,
+        "calls": calls,
+        "texts": list(texts),
+        "commands": [(p.text, p.first, p.last, p.now, p.ok) for p in film.commands],
+        "marks": film.marks,
+        "notes": film.notes,
+        **_pools(film.pools),
+        "start": film.start,
+        "changes": film.changes,
+    }
+
+
+def _events(film: Film, place: Callable[[str], int]) -> dict[str, Any]:
+    columns = {"kind": "kind", "what": "what", "field": "field", "old": "old", "now": "new", "note": "note", "fn": "function"}
+    return {
+        "number": [event.number for event in film.events],
+        **{name: [place(getattr(event, field)) for event in film.events] for name, field in columns.items()},
+        "shown": "".join("01"[shown] for shown in film.shown),
+        "before": film.before,
+        "rule": [place(rule) for rule in film.rules],
+    }
+
+
+def _pools(pools: Pools) -> dict[str, Any]:
+    return {
+        "words": [(hex(word.base), *word[1:]) for word in pools.words],
+        "looks": [(*look[:4], look.preview.hex()) for look in pools.looks],
+        "vmas": [(hex(v.start), hex(v.end), v.perm, hex(v.offset), v.inode, v.name) for v in pools.vmas],
+        "spaces": pools.spaces,
+        "tasks": [[getattr(task, field) for field in TASK_FIELDS] for task in pools.tasks],
+        "taskFields": TASK_FIELDS,
+    }
