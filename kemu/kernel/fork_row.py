@@ -9,11 +9,14 @@ Only tables of an mm that never pinned a page go this way; a pinned page needs t
 
 from __future__ import annotations
 
+from collections import deque
+
 from kemu.kernel.filemap import mm_counter_file
 from kemu.kernel.flags import VM_SHARED, PG_anon_exclusive
 from kemu.kernel.mm_types import MM_ANONPAGES, PAGE_SHIFT, U64, anon_vma, is_cow_mapping, page, vm_area_struct
+from kemu.kernel.swapops import is_guard_pte_marker
 from kemu.kernel.system import system
-from kemu.machine.physmem import Frame
+from kemu.machine.physmem import WORDS, Frame
 from kemu.trace.barrier import plain_setter, tape
 
 
@@ -35,18 +38,36 @@ set_flags = plain_setter(page, "flags")
 class Row:
     """One copied table: undone and redone as a whole.
 
-    ``src_before``/``src_after`` the parent's entries that lost W, ``copied`` the child's entries, all by word index; ``pages``
-    those that got a mapping and a reference; ``exclusive`` those among them that were PageAnonExclusive."""
+    ``keys`` are the word indices of the present entries; ``before`` and ``after`` the parent's entries, which lose W in a private
+    mapping; ``child`` the child's entries; ``markers`` what guards in the child too, by word index; ``pages`` those that got a
+    mapping and a reference; ``exclusive`` those among them that were PageAnonExclusive."""
 
-    __slots__ = ("src", "dst", "src_before", "src_after", "copied", "pages", "exclusive")
+    __slots__ = ("src", "dst", "keys", "before", "after", "child", "markers", "pages", "exclusive")
 
     def __init__(self, src: Frame, dst: Frame) -> None:
         self.src, self.dst = src, dst
-        self.src_before: dict[int, int] = {}
-        self.src_after: dict[int, int] = {}
-        self.copied: dict[int, int] = {}
+        self.keys: list[int] = []
+        self.before: list[int] = []
+        self.after: list[int] = []
+        self.child: list[int] = []
+        self.markers: dict[int, int] = {}
         self.pages: list[page] = []
         self.exclusive: list[page] = []
+
+    @property
+    def copied(self) -> dict[int, int]:
+        """The child's entries by word index."""
+        return dict(zip(self.keys, self.child, strict=True)) | self.markers
+
+    @property
+    def src_before(self) -> dict[int, int]:
+        """The parent's entries that change, as they were, by word index."""
+        return {i: old for i, old, new in zip(self.keys, self.before, self.after, strict=True) if old != new}
+
+    @property
+    def src_after(self) -> dict[int, int]:
+        """The same entries as they become."""
+        return {i: new for i, old, new in zip(self.keys, self.before, self.after, strict=True) if old != new}
 
     def _restore(self, field: str, done: bool) -> None:
         if done:
@@ -56,24 +77,29 @@ class Row:
 
     def apply(self) -> None:
         """Make the copy."""
-        for p in self.pages:
-            set_refcount(p, p._refcount + 1)
-            set_mapcount(p, p._mapcount + 1)
-        for p in self.exclusive:
-            set_flags(p, p.flags & ~PG_anon_exclusive)
-        self.src.update(self.src_after)
-        self.dst.update(self.copied)
+        pages = self.pages
+        _do(map(set_refcount, pages, [p._refcount + 1 for p in pages]))
+        _do(map(set_mapcount, pages, [p._mapcount + 1 for p in pages]))
+        _do(map(set_flags, self.exclusive, [p.flags & ~PG_anon_exclusive for p in self.exclusive]))
+        if self.after is not self.before:
+            self.src.update(zip(self.keys, self.after, strict=True))
+        self.dst.update(zip(self.keys, self.child, strict=True))
+        self.dst.update(self.markers)
 
     def undo(self) -> None:
         """Take the copy back."""
-        for p in self.pages:
-            set_refcount(p, p._refcount - 1)
-            set_mapcount(p, p._mapcount - 1)
-        for p in self.exclusive:
-            set_flags(p, p.flags | PG_anon_exclusive)
-        self.src.update(self.src_before)
-        for index in self.copied:
-            del self.dst[index]
+        pages = self.pages
+        _do(map(set_refcount, pages, [p._refcount - 1 for p in pages]))
+        _do(map(set_mapcount, pages, [p._mapcount - 1 for p in pages]))
+        _do(map(set_flags, self.exclusive, [p.flags | PG_anon_exclusive for p in self.exclusive]))
+        if self.after is not self.before:
+            self.src.update(zip(self.keys, self.before, strict=True))
+        _do(map(self.dst.__delitem__, self.keys))
+        _do(map(self.dst.__delitem__, self.markers))
+
+
+_do = deque[None](maxlen=0).extend
+"""Do what an iterator does, for its effects."""
 
 
 def copy_row(src_vma: vm_area_struct, dst_pte: int, src_pte: int, nr: int) -> list[int] | None:
@@ -86,7 +112,7 @@ def copy_row(src_vma: vm_area_struct, dst_pte: int, src_pte: int, nr: int) -> li
     dst = frames.get(dst_pte >> PAGE_SHIFT)
     row = Row(src, Frame(dst_pte >> PAGE_SHIFT) if dst is None else dst)
     _fill(row, src_vma.vm_flags, range(first, first + nr))
-    if len(row.copied) < row_copy.min_entries:
+    if len(row.keys) < row_copy.min_entries:
         return None
     if dst is None:
         frames.put(dst_pte >> PAGE_SHIFT, row.dst)
@@ -97,15 +123,22 @@ def copy_row(src_vma: vm_area_struct, dst_pte: int, src_pte: int, nr: int) -> li
 
 def _fill(row: Row, vm_flags: int, indices: range) -> None:
     """Compute the row: the rules of ``copy_present_ptes`` and ``__copy_present_ptes`` for each word in ``indices``."""
-    bits, mem_map, src = system.bits, system.mem_map, row.src
-    present, special, pfn_mask, pfn_shift = bits.present | bits.protnone, bits.special, bits.pfn_mask, bits.pfn_shift
-    write = bits.write if is_cow_mapping(vm_flags) else 0
-    protect = U64 & ~write
+    bits, src = system.bits, row.src
+    protect = U64 & ~bits.write if is_cow_mapping(vm_flags) else U64
     copy = protect & ~(bits.accessed | (bits.dirty if vm_flags & VM_SHARED else 0))
-    row.copied = {i: pte & copy for i in sorted(src) if i in indices and (pte := src[i]) & present}
-    row.src_before = {i: src[i] for i in row.copied if src[i] & write}
-    row.src_after = {i: pte & protect for i, pte in row.src_before.items()}
-    row.pages = [mem_map[(pte & pfn_mask) >> pfn_shift] for pte in row.copied.values() if not pte & special]
+    keys = sorted(src) if len(indices) == WORDS else sorted(i for i in src if i in indices)
+    entries = list(map(src.__getitem__, keys))
+    present, plain, pfn_mask, pfn_shift = bits.present | bits.protnone, bits.present | bits.special, bits.pfn_mask, bits.pfn_shift
+    mapping = entries
+    if [pte for pte in entries if pte & plain != bits.present]:
+        row.markers = {i: src[i] for i in keys if not src[i] & present and is_guard_pte_marker(src[i])}
+        keys = [i for i in keys if src[i] & present]
+        entries = list(map(src.__getitem__, keys))
+        mapping = [pte for pte in entries if not pte & bits.special]
+    row.keys, row.before = keys, entries
+    row.child = [pte & copy for pte in entries]
+    row.after = entries if protect == U64 else [pte & protect for pte in entries]
+    row.pages = list(map(system.mem_map.__getitem__, [(pte & pfn_mask) >> pfn_shift for pte in mapping]))
     row.exclusive = [p for p in row.pages if p.flags & PG_anon_exclusive]
 
 

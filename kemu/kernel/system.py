@@ -7,7 +7,6 @@ kemu keeps the globals of the running one in ``system``; ``Kernel.activate`` (bo
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cache
 from typing import Any
 
 from kemu.errors import KernelBug
@@ -92,17 +91,23 @@ def current_mm() -> mm_struct:
     return mm
 
 
+BLOCK = 64
+"""Frames whose ``struct page`` are made together."""
+
+
 def pfn_to_page(pfn: int) -> page:
     """The ``struct page`` of frame ``pfn``; made on first sight (a frame nobody looked at is free and empty)."""
     found = system.mem_map.get(pfn)
-    if found is None:
-        number = _numbers(pfn >> 6)[pfn & 63]
-        found = system.mem_map[number] = page(pfn=number)
-    return found
+    return make_page(pfn) if found is None else found
 
 
-@cache
-def _numbers(block: int) -> tuple[int, ...]:
-    """The numbers of 64 neighbouring frames, made together, so that they lie together in the host's memory too: fork looks one
-    page after the other up, and each number by itself would be a cache miss."""
-    return tuple(range(block << 6, (block + 1) << 6))
+def make_page(pfn: int) -> page:
+    """The ``struct page`` of a frame that nobody looked at.  Neighbours are made with it, so that they lie together in the host's
+    memory too: fork looks at one page after the other, and each by itself would be a cache miss.  The first of a block is made
+    alone: of large free blocks only the first frame is looked at."""
+    mem_map = system.mem_map
+    first = pfn - pfn % BLOCK
+    for number in (pfn,) if pfn == first else range(first, first + BLOCK):
+        if number not in mem_map:
+            mem_map[number] = page(pfn=number)
+    return mem_map[pfn]

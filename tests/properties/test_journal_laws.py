@@ -3,11 +3,12 @@ history; and an unrecorded machine does the same work."""
 
 import random
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from kemu.kernel.boot import Kernel
 from kemu.kernel.fork_row import row_copy
+from kemu.kernel.madvise import MADV_GUARD_INSTALL
 from kemu.kernel.mman import MAP_ANONYMOUS, MAP_PRIVATE
 from kemu.kernel.system import system
 from kemu.machine.geometry import RISCV_SV39, X86_64_5LEVEL
@@ -92,6 +93,10 @@ def test_the_laws_hold_for_other_page_tables(program, geometry):
         assert kernel.state_hash() == state
 
 
+GUARD = 8
+"""Beside PROT_* (0, 1, 3): put guard pages there."""
+
+
 def _fork_after(writes, prot_changes, *, rows):
     """The states before and after a fork of a process with scattered pages, with whole-row events or without."""
     row_copy.enabled, row_copy.min_entries = rows, 1
@@ -106,7 +111,8 @@ def _fork_after(writes, prot_changes, *, rows):
             else:
                 script.load(task, base + at * 4096, 1)
         for at, n, prot in prot_changes:
-            script.syscall(task, "mprotect", base + at * 4096, n * 4096, prot)
+            call, last = ("madvise", MADV_GUARD_INSTALL) if prot == GUARD else ("mprotect", prot)
+            script.syscall(task, call, base + at * 4096, n * 4096, last)
         before = kernel.state_hash()
         start = len(kernel.journal)
         child = system.tasks[script.syscall(task, "fork").value]
@@ -125,8 +131,9 @@ def _fork_after(writes, prot_changes, *, rows):
 @settings(max_examples=40)
 @given(
     st.lists(st.tuples(st.integers(0, 1199), st.booleans()), min_size=1, max_size=40),
-    st.lists(st.tuples(st.integers(0, 1100), st.integers(1, 90), st.sampled_from([0, 1, 3])), max_size=3),
+    st.lists(st.tuples(st.integers(0, 1100), st.integers(1, 90), st.sampled_from([0, 1, 3, GUARD])), max_size=3),
 )
+@example([(at, True) for at in range(6)], [(2, 1, GUARD), (4, 1, 0)])
 def test_a_copied_row_equals_the_loop(writes, prot_changes):
     row_fork, row_write, row_events = _fork_after(writes, prot_changes, rows=True)
     loop_fork, loop_write, loop_events = _fork_after(writes, prot_changes, rows=False)
