@@ -65,12 +65,15 @@ class Session(session.Session):
 
 
 def draw(reading: Reading) -> dict[str, Any]:
-    """A reading by MIME type: as the shell draws it, and as data."""
+    """A reading by MIME type: as the shell draws it, as data, and as SVG where it is a picture and an engine is here."""
+    from kemu.views.graph import svg
     from kemu.views.json import to_data
     from kemu.views.terminal import RENDERERS, render
 
     text = render(reading) if type(reading) in RENDERERS else repr(reading)
-    return {"text/plain": text, "application/json": to_data(reading)}
+    shown = {"text/plain": text, "application/json": to_data(reading)}
+    picture = svg(reading)
+    return {**shown, "image/svg+xml": picture} if picture else shown
 
 
 Reading.drawn = draw

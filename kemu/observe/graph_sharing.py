@@ -52,26 +52,32 @@ class Group(NamedTuple):
 def sharing(
     kernel: Kernel, tasks: list[task_struct], names: Names = None, *, cuts: frozenset[int] = frozenset()
 ) -> SharingGraph:
-    """The user halves of the tasks' tables, joined at the frames; no group goes on across an address of ``cuts``.
-    ``UsageError`` for a task without an address space."""
+    """The user halves of the tasks' tables, joined at the frames; tasks with one mm are one. No group goes on across an
+    address of ``cuts``. ``UsageError`` for a task without an address space."""
     with looking(kernel):
-        spaces = [need_mm(task, names) for task in tasks]
+        users: dict[int, list[task_struct]] = {}
+        for task in tasks:
+            users.setdefault(need_mm(task, names).id, []).append(task)
+        spaces = [need_mm(found[0], names) for found in users.values()]
         by_frame = _by_frame(spaces)
         groups = sorted(_groups(by_frame, cuts), key=_order)
         drawn, rest = groups[:MOST_GROUPS], groups[MOST_GROUPS:]
         return SharingGraph(
             geometry=system.geometry.title,
             legend=entry_legend(system.bits),
-            spaces=tuple(
-                SharingSpace(task.pid, name_of(task, names), mm.id, sum(1 for _ in tables(mm.pgd, user_end())))
-                for task, mm in zip(tasks, spaces, strict=True)
-            ),
+            spaces=tuple(_space(mm, users[mm.id], names) for mm in spaces),
             tables=tuple(_tables(spaces, drawn)),
             frames=tuple(_frame(spaces, group, names) for group in drawn),
             pages=sum(map(len, by_frame.values())),
             left_out=sum(len(group.pfns) * len(group.places) for group in rest),
             groups_left=len(rest),
         )
+
+
+def _space(mm: mm_struct, tasks: list[task_struct], names: Names) -> SharingSpace:
+    """One address space, called after the tasks that use it."""
+    name = " = ".join(dict.fromkeys(name_of(task, names) for task in tasks))
+    return SharingSpace(tasks[0].pid, name, mm.id, sum(1 for _ in tables(mm.pgd, user_end())))
 
 
 def _by_frame(spaces: list[mm_struct]) -> dict[tuple[int, int], list[Place]]:

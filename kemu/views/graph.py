@@ -12,8 +12,9 @@ from difflib import SequenceMatcher
 from typing import Any, NamedTuple
 
 from kemu import readings as r
+from kemu.errors import HostUnavailable
 from kemu.views import dot as dot_text
-from kemu.views import graph_plot, graph_ram, graph_sharing, graph_spaces, graph_tables, graph_walk
+from kemu.views import graph_plot, graph_ram, graph_sharing, graph_spaces, graph_tables, graph_walk, layout
 from kemu.views.graph_model import Cell, Diagram, Node, compared
 from kemu.views.graph_text import tidy
 from kemu.views.style import Style
@@ -94,3 +95,17 @@ def diagrams(reading: r.Picture) -> list[tuple[str, Diagram]]:
 def dot(reading: r.Picture) -> str:
     """The picture as DOT."""
     return dot_text.source(*diagrams(reading))
+
+
+def svg(reading: r.Reading) -> str:
+    """A picture, or what one can show, as SVG; "" for any other reading, and where no engine is here."""
+    if not isinstance(reading, r.Picture):
+        if type(reading) not in KINDS or isinstance(reading, r.Text):
+            return ""
+        reading = r.Picture("", 0, reading)
+    if isinstance(reading.subject, r.PlotGraph):
+        return graph_plot.svg(reading.subject)
+    try:
+        return layout.layout(dot(reading), "svg").decode()
+    except HostUnavailable:
+        return ""

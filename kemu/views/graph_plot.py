@@ -181,8 +181,8 @@ def _axes(r: PlotGraph, low: int, high: int) -> list[str]:
 
 
 def _steps(r: PlotGraph, low: int, high: int) -> list[str]:
-    """A staircase for each series, its letter at the right end."""
-    made = []
+    """A staircase for each series, its letter at the right end; those that end together share a place there."""
+    made, ends = [], dict[str, str]()
     for number, series in enumerate(r.series):
         path, value = "", None
         for event, now in [*series.points, (r.last, _at(series, r.last))]:
@@ -195,8 +195,9 @@ def _steps(r: PlotGraph, low: int, high: int) -> list[str]:
         look = f'stroke="{COLOURS[number % 6]}" stroke-dasharray="{DASHES[number % 6]}"'
         made.append(f'<path d="{path or "M0 0"}" fill="none" stroke-width="2" {look}/>')
         if value is not None:
-            made.append(f'<text x="{WIDE - 24}" y="{_y(value, low, high) + 4:.1f}">{LETTERS[number % 26]}</text>')
-    return made
+            place = f"{_y(value, low, high) + 4:.1f}"
+            ends[place] = ends.get(place, "") + LETTERS[number % 26]
+    return [*made, *(f'<text x="{WIDE - 26}" y="{place}">{letters}</text>' for place, letters in ends.items())]
 
 
 def _names(r: PlotGraph) -> list[str]:

@@ -13,12 +13,47 @@ from kemu.views.memory import MAP_COLUMNS, memory_map
 from kemu.views.spaces import size_text
 from kemu.views.style import PLAIN, Style, plural
 
+MOST_LINES = 40
+"""Lines of cells that are drawn of RAM."""
+
 # ---------------------------------------------------------------- mem
 
 
 def mem(reading: MemoryMap, style: Style) -> list[str]:
     """One cell a frame, 64 to a line; lines that repeat the one above are folded."""
-    return [_mem_title(reading), "", *memory_map(reading, style).split("\n")]
+    rows, key = _mem_lines(reading, style)
+    return [_mem_title(reading), "", *rows, *key]
+
+
+def _mem_lines(r: MemoryMap, style: Style) -> tuple[list[str], list[str]]:
+    """The lines of cells, those in the middle left out where there are too many, and the key."""
+    lines = memory_map(r, style).split("\n")
+    rows, key = lines[: len(lines) - len(r.legend)], lines[len(lines) - len(r.legend) :]
+    if len(rows) <= MOST_LINES:
+        return rows, key
+    head, tail = rows[: MOST_LINES - 4], rows[-4:]
+    tail = tail[next(at for at, row in enumerate(tail) if not _repeats(row)) :]
+    shown = [_tally(part, r) for part in (head, tail)]
+    rest = {word: count - sum(found[letter] for found in shown) for letter, word, count in r.legend}
+    said = ", ".join(f"{word} {count}" for word, count in rest.items() if count)
+    left_out = f"{style.glyphs.more:>8}  {sum(rest.values())} frames not drawn: {said}"
+    return [*head, cut(left_out, style.width, style), *tail], key
+
+
+def _repeats(row: str) -> int:
+    """How often a folded line repeats the one above; 0 for a line of cells."""
+    return int(row.split()[1]) if "more line" in row else 0
+
+
+def _tally(rows: list[str], r: MemoryMap) -> dict[str, int]:
+    """Frames by letter in some lines, those that are folded included."""
+    found = dict.fromkeys((letter for letter, _, _ in r.legend), 0)
+    cells = ""
+    for row in rows:
+        cells = cells if _repeats(row) else row.split()[-1]
+        for letter in found:
+            found[letter] += cells.count(letter) * (_repeats(row) or 1)
+    return found
 
 
 def _mem_title(r: MemoryMap) -> str:
@@ -27,9 +62,8 @@ def _mem_title(r: MemoryMap) -> str:
 
 def mem_diagram(reading: MemoryMap) -> Diagram:
     """The lines as the cells of one node."""
-    lines = memory_map(reading, PLAIN).split("\n")
-    rows, key = lines[: -len(reading.legend) or None], lines[len(lines) - len(reading.legend) :]
-    cells = [Cell(row, row.split()[0] if "more line" not in row else f"fold {at}") for at, row in enumerate(rows)]
+    rows, key = _mem_lines(reading, PLAIN)
+    cells = [Cell(row, row.split()[0] if row.split()[0].startswith("0x") else f"fold {at}") for at, row in enumerate(rows)]
     return Diagram(_mem_title(reading), (Node("ram", tuple(cells), "frame"),), (), tuple(key))
 
 
@@ -88,8 +122,8 @@ def _texts(region: Region, inside: list[Region]) -> list[str]:
 def about(size: int) -> str:
     """A size in the unit that suits it, rounded: ``128 TB``, ``1.5 GB``."""
     shift, unit = next((s, u) for s, u in ((40, "TB"), (30, "GB"), (20, "MB"), (10, "kB"), (0, "bytes")) if size >> s or not s)
-    value = size / (1 << shift)
-    return f"{value:.0f} {unit}" if value >= 100 or value == int(value) else f"{value:.1f} {unit}"
+    value = round(size / (1 << shift), 1)
+    return f"{value:.0f} {unit}" if value >= 100 or value == int(value) else f"{value} {unit}"
 
 
 def layout_diagram(reading: LayoutReading) -> Diagram:

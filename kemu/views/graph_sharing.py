@@ -97,7 +97,7 @@ def frame_lines(frame: SharingFrame) -> list[str]:
 def _many(frame: SharingFrame) -> list[str]:
     if frame.count == 1:
         return []
-    return [f"and {frame.count - 1} more like it"]
+    return [f"+{frame.count - 1} more like it"]
 
 
 # ---------------------------------------------------------------- two: a mirror
@@ -108,10 +108,24 @@ def _mirror(r: SharingGraph, style: Style) -> list[str]:
     lines = [_pair(_title(r, 0), _title(r, 1), side, style)]
     shown: set[tuple[int, int]] = set()
     for frame in r.frames:
-        fresh = [_new_tables(r, n, frame, shown) for n in (0, 1)]
+        places = _way(r, frame) - shown
+        shown |= places
+        fresh = [[table for table in r.tables if table.space == n and (table.depth, table.start) in places] for n in (0, 1)]
         lines += _trees(fresh[0], fresh[1], side, style)
         lines += _band(frame, side, style)
     return lines if r.frames else [*lines, "", "nothing is mapped"]
+
+
+def _way(r: SharingGraph, frame: SharingFrame) -> set[tuple[int, int]]:
+    """Depth and first address of the tables on the way to the frame's entries: what both sides have there is drawn together."""
+    places = set()
+    for edge in frame.edges:
+        known = {table.pfn: table for table in r.tables if table.space == edge.space}
+        at = known.get(edge.table)
+        while at is not None:
+            places.add((at.depth, at.start))
+            at = known.get(at.parent)
+    return places
 
 
 def _title(r: SharingGraph, number: int) -> str:
@@ -121,20 +135,6 @@ def _title(r: SharingGraph, number: int) -> str:
 
 def _pair(one: str, other: str, side: int, style: Style) -> str:
     return left(one, side, style) + " " * BOX + right(other, side, style)
-
-
-def _new_tables(r: SharingGraph, space: int, frame: SharingFrame, shown: set[tuple[int, int]]) -> list[SharingTable]:
-    """The tables on the way to the frame's entries of the space that have not been drawn yet."""
-    wanted = [edge.table for edge in frame.edges if edge.space == space]
-    known = {table.pfn: table for table in r.tables if table.space == space}
-    way: list[SharingTable] = []
-    for pfn in wanted:
-        at = known.get(pfn)
-        while at is not None and (space, at.pfn) not in shown:
-            way.append(at)
-            shown.add((space, at.pfn))
-            at = known.get(at.parent)
-    return sorted(way, key=lambda table: (table.start, table.depth))
 
 
 def _trees(one: list[SharingTable], other: list[SharingTable], side: int, style: Style) -> list[str]:

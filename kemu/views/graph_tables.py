@@ -50,12 +50,14 @@ class Row(NamedTuple):
 def _look(run: EntryRun) -> object:
     """Runs with the same look are drawn as one line."""
     if run.table is not None:
-        return run.entry.letters if run.entry else "", tuple(_shape(below) for below in run.table.runs)
+        return run.entry.letters if run.entry else "", _shape(run.table)
     return (run.entry.letters, run.entry.kind, run.entry.note) if run.entry else ""
 
 
-def _shape(run: EntryRun) -> object:
-    return run.first, run.count, _look(run)
+def _shape(table: TableReading) -> object:
+    """What is where in a table, whichever frames it leads to."""
+    alike = ((look, list(runs)) for look, runs in groupby(table.runs, key=_look))
+    return tuple((runs[0].first, sum(run.count for run in runs), look) for look, runs in alike)
 
 
 def rows(table: TableReading) -> list[Row]:

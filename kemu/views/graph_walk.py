@@ -124,6 +124,8 @@ def _stop(r: WalkGraph) -> list[str]:
 
 
 def _accesses(r: WalkGraph) -> list[str]:
+    if not r.walk.canonical and r.walk.pid:
+        return ["now   any access raises " + ("#GP" if r.walk.geometry.startswith("x86") else "a page fault")]
     if not r.walk.faults:
         return []
     return ["now   " + ", ".join(f"a {name} faults ({code})" if code else f"a {name} is ok" for name, code in r.walk.faults)]

