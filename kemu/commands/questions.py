@@ -271,9 +271,14 @@ def _borrowed(session: Session, cpu: Value, field: Value) -> Value:
     return number if type(number) is int else None
 
 
-@function("of_mm(TASK, FIELD)", "a number of its address space, such as 'mm_users'; none without one")
+@function("of_mm(TASK, FIELD)", "a number of its address space, such as 'mm_users' or 'MM_ANONPAGES'; none without one")
 def _of_mm(session: Session, task: Value, field: Value) -> Value:
-    number = getattr(task_of(session, task).mm, str(field), None)
+    from kemu.observe.space import counter
+
+    space = task_of(session, task).mm
+    if space is not None and str(field).startswith("MM_"):
+        return counter(space, str(field))
+    number = getattr(space, str(field), None)
     return number if type(number) is int else None
 
 

@@ -142,6 +142,12 @@ def mm(kernel: Kernel, task: task_struct, names: Names = None) -> MmReading:
         )
 
 
+def counter(space: mm_struct, name: str) -> int | None:
+    """A counter of ``rss_stat`` by its Linux name, in pages; None for a name that it does not have."""
+    known = mt.MM_COUNTER_NAMES
+    return space.rss_stat[known.index(name)] if name in known else None
+
+
 def _users(space: mm_struct, names: Names) -> tuple[MmHolder, ...]:
     tasks = [task for _, task in sorted(system.tasks.items()) if task.mm is space]
     return tuple(MmHolder("task", task.pid, name_of(task, names)) for task in tasks)
