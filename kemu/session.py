@@ -46,12 +46,15 @@ _SHELL = ("context", "aliases", "depth", "granularity", "shown", "guide", "lesso
 
 @attrs.frozen
 class Record:
-    """A command that belongs to the experiment: its text, its events (first, last], and who is current behind it."""
+    """A command that belongs to the experiment: its text, its events (first, last], and who is current behind it.
+    ``unfinished``: at its end calls are still under way (a race that was stopped where something broke), so nothing can be
+    changed there."""
 
     text: str
     first: int
     last: int
     current: int
+    unfinished: bool = False
 
 
 @attrs.define
@@ -107,6 +110,10 @@ class Session:
         self.verifying = False
         self.planted = ""
         """The name of the mutant that makes this kernel a wrong one, or empty."""
+        self.raced: Any = None
+        self.replayed: Any = None
+        self.unfinished = False
+        """What was raced last, the replay that is walked through, and whether the change under way ends inside calls."""
         self.preferences: dict[str, str] = {}
         self.lesson = ""
         self.guide: Any = None
@@ -168,6 +175,8 @@ class Session:
         """The command in whose middle `event` lies."""
         records = self.timeline.records
         index = bisect_right(records, event, key=lambda record: record.last)
+        if index and records[index - 1].last == event and records[index - 1].unfinished:
+            return records[index - 1]
         found = records[index] if index < len(records) else None
         return found if found and found.first < event < found.last else None
 
@@ -177,6 +186,18 @@ class Session:
         index = bisect_left(records, event, key=lambda record: record.last)
         found = records[index] if index < len(records) else None
         return found if found and found.first < event else None
+
+    def commands_between(self, first: int, last: int) -> list[Record]:
+        """The commands with events in (first, last], in order."""
+        records = self.timeline.records
+        begin = bisect_right(records, first, key=lambda record: record.last)
+        end = bisect_left(records, last, key=lambda record: record.first)
+        return [record for record in records[begin:end] if record.last > record.first]
+
+    def moments_of_names(self) -> set[int]:
+        """The moments at which a name or another current task begins to be meant, beside what the machine says."""
+        told = {at for at, _, _ in self._names} | {at for at, _ in self._used} | {at for at, _, _ in self._homes}
+        return told | set(self.marks.values())
 
     def last_command(self) -> tuple[int, int]:
         """The events (first, last] of the newest command that has some, as far as they have happened at this moment."""
@@ -219,6 +240,7 @@ class Session:
         if self.past:
             self._branch()
         first = self._first = self.end
+        self.unfinished = False
         used = self._use_for_replay(first)
         try:
             yield
@@ -227,7 +249,7 @@ class Session:
             self._take_back(first)
             raise
         self.journal.catch_up()
-        self.timeline.records += [*used, Record(text, first, self.end, self.current_pid)]
+        self.timeline.records += [*used, Record(text, first, self.end, self.current_pid, self.unfinished)]
 
     @contextmanager
     def beside(self, event: int) -> Iterator[Journal]:
@@ -272,7 +294,7 @@ class Session:
         inside = self.command_at(self.now)
         if inside is None:
             return
-        nearest = inside.first if self.now - inside.first <= inside.last - self.now else inside.last
+        nearest = inside.first if inside.unfinished or self.now - inside.first <= inside.last - self.now else inside.last
         raise UsageError(
             f"moment: #{self.now} lies inside '{inside.text}'; the machine cannot be changed here",
             hint=f"goto {nearest} is the nearest place between two commands",

@@ -37,12 +37,13 @@ from kemu.kernel.sched_types import (
     siginfo,
     task_struct,
 )
-from kemu.kernel.signal import CLD_EXITED, CLD_KILLED, SIGCHLD, __send_signal_locked, sig_action
+from kemu.kernel.signal import CLD_EXITED, CLD_KILLED, SIGCHLD, SIGKILL, __send_signal_locked, complete_signal, sig_action
 from kemu.kernel.system import current, system
 from kemu.kernel.tlbflush import enter_lazy_tlb
 from kemu.kernel.uaccess import put_user
 from kemu.machine.atomic import atomic_dec, atomic_dec_and_test
 from kemu.trace.frames import linux
+from kemu.trace.steps import is_explored
 
 WAIT_OPTIONS = WNOHANG | WUNTRACED | WCONTINUED | WNOTHREAD | WALL | WCLONE
 
@@ -118,14 +119,20 @@ def do_group_exit(code: int) -> None:
 
 @linux("kernel/signal.c")
 def zap_other_threads(tsk: task_struct) -> None:
-    """The other threads die now, each in its own context."""
+    """The other threads die now, each in its own context; one that another CPU runs at this moment does so on its way back to
+    user mode, as all of them do in Linux."""
     for thread in tsk.signal.thread_head:
-        if thread is not tsk and not thread.flags & PF_EXITING:
-            thread.state = TASK_RUNNING
-            thread.blocked_in = ""
-            schedule_to(thread)
-            do_exit(tsk.signal.group_exit_code)
-            schedule_to(tsk)
+        if thread is tsk or thread.flags & PF_EXITING:
+            continue
+        if is_explored() and any(cpu.curr is thread for cpu in system.cpus):
+            thread.pending += (siginfo(SIGKILL),)
+            complete_signal(SIGKILL, thread)
+            continue
+        thread.state = TASK_RUNNING
+        thread.blocked_in = ""
+        schedule_to(thread)
+        do_exit(tsk.signal.group_exit_code)
+        schedule_to(tsk)
 
 
 def fatal_signal(tsk: task_struct) -> None:

@@ -6,8 +6,9 @@
 ``bodies(mutant)`` compiles the changed text in the function's own module; a kernel whose ``bodies`` hold it runs the wrong
 code, every other kernel the right one.  The function keeps its frame, so the call tree does not give the mutant away.
 
-``caught`` says who notices: an invariant, the simple model of memory contents ("model"), the kernel's own checks ("kernel")
-or the recorded programs of the real kernel ("conformance").  A test plants each and compares.
+``caught`` says who notices: an invariant, the simple model of memory contents ("model"), the kernel's own checks ("kernel"),
+the recorded programs of the real kernel ("conformance"), or only two CPUs at once ("explorer", racy.py).  A test plants each
+and compares.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from typing import cast
 import attrs
 
 from kemu.errors import KernelBug, UsageError
+from kemu.races import racy
 from kemu.races.catalogue import CHANGES
 
 
@@ -42,14 +44,15 @@ class Mutant:
         return f"{self.function.__module__.replace('.', '/')}.py#{self.function.__name__}"
 
 
-MUTANTS: dict[str, Mutant] = {change[0]: Mutant(*change) for change in CHANGES}
+MUTANTS: dict[str, Mutant] = {change[0]: Mutant(*change) for change in (*CHANGES, *racy.CHANGES)}
 """All wrong kernels by name."""
 
 
 def find(word: str) -> Mutant:
-    """The mutant of that name; a number picks one without telling which.  ``UsageError`` if there is none."""
+    """The mutant of that name; a number picks one that shows on one CPU, without telling which.  ``UsageError`` if there is
+    none."""
     if word.isascii() and word.isdigit():
-        names = sorted(MUTANTS)
+        names = sorted(name for name, mutant in MUTANTS.items() if mutant.caught != racy.EXPLORER)
         return MUTANTS[names[int(word) * 7919 % len(names)]]
     if word not in MUTANTS:
         raise UsageError(f"mutant: there is no '{word[:40]}'", hint="mutant list names them; a number picks one for you to find")

@@ -59,6 +59,11 @@ def step_until(ready: Ready, obj: Any, lock: str) -> None:
         raise KernelBug(f"deadlock: {lock} of {obj} is held")
 
 
+def is_explored() -> bool:
+    """True while an explorer is attached: other CPUs may be in the middle of something."""
+    return _attached.explorer is not None
+
+
 def is_removed(lock: str) -> bool:
     """True if an explorer lets the executing CPU run without the lock of this name."""
     return _attached.explorer is not None and _attached.explorer.is_removed(lock)

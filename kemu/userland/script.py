@@ -125,7 +125,7 @@ class Script:
             exit_to_user_mode()
         taken = _sig_info(task, system.delivered)
         blocked = task.state not in (TASK_RUNNING, TASK_DEAD) and not task.exit_state
-        completed = self._settle(task)
+        completed = self.settle()
         self.kernel.journal.catch_up()
         return Outcome(
             value=max(ret, 0),
@@ -144,7 +144,7 @@ class Script:
         if task.state != TASK_RUNNING:
             raise UsageError(f"{task.comm} (pid {task.pid}) waits in {task.blocked_in}", hint="see: ps")
 
-    def _settle(self, task: task_struct) -> tuple[Completed, ...]:
+    def settle(self) -> tuple[Completed, ...]:
         """Let everybody run who became runnable: those that waited, those that were sent a signal."""
         done: list[Completed] = []
         for _ in range(1000):

@@ -1,0 +1,119 @@
+"""race: every order in which CPUs can take their steps, what comes of each, and one of them played step by step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from kemu.commands import kinds
+from kemu.commands.result import OK, UNSATISFIED, Result, Shown
+from kemu.commands.spec import FREE, command, flags, keyword, many
+from kemu.errors import UsageError
+from kemu.readings import RaceCase, RaceCases
+
+if TYPE_CHECKING:
+    from kemu.commands.spec import Candidate
+    from kemu.session import Session
+
+ATOMIC, PLAIN, REFCOUNT = "atomic", "non-atomic", "refcount"
+_COW = "spawn parent; mmap parent 0x10000 1p rw; write parent 0x10000 1; fork parent as child; "
+
+
+class RacedKind(kinds.TextKind):
+    """A case, a command, a schedule, or the word replay."""
+
+    def complete(self, session: Session) -> Iterable[Candidate]:
+        """The built-in cases."""
+        return [("replay", "play a schedule"), *((case.name, case.summary) for case in cases().cases)]
+
+
+class LockKind(kinds.TextKind):
+    """The name of a lock, perhaps with a CPU."""
+
+    def complete(self, session: Session) -> Iterable[Candidate]:
+        """The locks that can be taken away."""
+        return [("ptl", "of a page table"), ("mmap_lock", "of an mm"), ("vma_lock", "of a VMA"), ("lock", "of locked-gets")]
+
+
+class MutantKind(kinds.TextKind):
+    """The name of a wrong kernel."""
+
+    def complete(self, session: Session) -> Iterable[Candidate]:
+        """All wrong kernels."""
+        from kemu.races.mutants import MUTANTS
+
+        return [(mutant.name, mutant.story) for mutant in MUTANTS.values()]
+
+
+RACED = RacedKind("CASE|CMD", "a case, or a command in quotes")
+LOCK = LockKind("LOCK", "a lock: ptl, mmap_lock, vma_lock or lock; ptl@1 for CPU 1 alone")
+MUTANT = MutantKind("MUTANT", "the name of a mutant")
+
+
+@command(
+    "race",
+    arguments=(many("what", RACED),),
+    options=(
+        flags("kind", {"--atomic": ATOMIC, "--non-atomic": PLAIN, "--refcount": REFCOUNT}),
+        flags("unless", {"--unless-zero": True}),
+        keyword("cpus", kinds.COUNT, "--cpus"),
+        keyword("uses", kinds.COUNT, "--uses"),
+        keyword("count", kinds.NUMBER, "--count"),
+        keyword("bound", kinds.COUNT, "--bound"),
+        keyword("lock", LOCK, "--without-lock"),
+        keyword("mutant", MUTANT, "--mutant"),
+    ),
+    group="trust",
+    effect=FREE,
+    summary="explore every order in which CPUs can take their steps",
+    more="race alone lists the built-in cases, race CASE explores one, race 'CMD' 'CMD' your own: each command runs on a CPU of "
+    "its own, from this moment on, and nothing of it stays. It tells how many schedules lead to which outcome, and for a bad one "
+    "the schedule; race replay SCHEDULE plays it on the machine, and then step, back, trace and all other words walk through it. "
+    "A step lies before each atomic operation, lock operation and access to a page-table entry. --bound N allows N preemptions. "
+    "--without-lock NAME takes a lock away, NAME@1 on CPU 1 only. The exit code is 3 if some schedule ends badly: docs/races.md.",
+    examples=(
+        "race",
+        "race gets --non-atomic; race replay 00100111; step",
+        "race get-last-put; race get-last-put --unless-zero",
+        "race cow-cow --bound 1",
+        _COW + 'race "write parent 0x10000 2" "write child 0x10000 3" --bound 1 --non-atomic',
+    ),
+)
+def race(
+    session: Session,
+    *,
+    what: tuple[str, ...],
+    kind: tuple[str, ...],
+    unless: tuple[bool, ...],
+    cpus: int | None,
+    uses: int | None,
+    count: int | None,
+    bound: int | None,
+    lock: str | None,
+    mutant: str | None,
+) -> Shown | list[Result]:
+    """List, explore, or play a schedule."""
+    from kemu.commands import racing
+
+    if len(set(kind)) > 1:
+        raise UsageError("race: --atomic, --non-atomic and --refcount exclude each other")
+    options = racing.Options(kind[0] if kind else ATOMIC, bool(unless), cpus, uses, count, bound, lock or "", mutant or "")
+    if not what:
+        here = racing.where(session) if options == racing.Options() else None
+        return Shown(here or cases())
+    wanted = racing.read(what, options)
+    if wanted.replay:
+        from kemu.commands.replaying import replay
+
+        return replay(session, wanted)
+    reading = racing.explored(session, wanted)
+    return Shown(reading, status=UNSATISFIED if reading.bad else OK)
+
+
+def cases() -> RaceCases:
+    """The built-in races."""
+    from kemu.races.cases import KERNEL_CASES
+    from kemu.races.programs import LITMUS
+
+    small = [RaceCase(case.name, "litmus", case.summary) for case in LITMUS.values()]
+    return RaceCases((*small, *(RaceCase(case.name, "kernel", case.summary) for case in KERNEL_CASES.values())))

@@ -1,0 +1,340 @@
+"""What was asked of `race`, and the exploration that answers it.
+
+race gets --non-atomic                 a litmus program           all schedules, counted
+race cow-cow --bound 1                 a built-in kernel case     on a machine of its own
+race "write a 1" "write b 2"           commands                   from this moment of the session, beside its journal
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from kemu.commands.suggest import did_you_mean
+from kemu.commands.tokens import split
+from kemu.commands.uapi import errno_name, signal_name
+from kemu.errors import UsageError
+from kemu.races import litmus, nonatomic, schedule, stage
+from kemu.races.cases import KERNEL_CASES, KernelCase
+from kemu.races.explorer import DEFAULT_BOUND, MOST_BOUND, Exploration, Race, Result, explore, text_of
+from kemu.races.mutants import bodies, find
+from kemu.races.programs import ATOMIC, LITMUS, PLAIN, REFCOUNT, Knobs, build
+from kemu.races.racers import Capture, Racer, capture
+from kemu.readings import RaceOutcome, RaceReading, RaceReplay, RaceStep
+
+if TYPE_CHECKING:
+    from kemu.session import Session
+
+KERNEL_LOCKS = ("ptl", "mmap_lock", "vma_lock")
+LITMUS_LOCK = "lock"
+MOST_RACERS = 3
+CASE_MEMORY = 16 << 20
+"""RAM of the machine on which a built-in case runs."""
+
+
+@attrs.frozen
+class Options:
+    """The knobs, as given."""
+
+    kind: str = ATOMIC
+    unless_zero: bool = False
+    cpus: int | None = None
+    uses: int | None = None
+    count: int | None = None
+    bound: int | None = None
+    lock: str = ""
+    mutant: str = ""
+
+    def words(self) -> list[str]:
+        """The options as they are written."""
+        numbers = (("--cpus", self.cpus), ("--uses", self.uses), ("--count", self.count), ("--bound", self.bound))
+        found = [] if self.kind == ATOMIC else [f"--{self.kind}"]
+        found += ["--unless-zero"] if self.unless_zero else []
+        found += [f"{word} {value}" for word, value in numbers if value is not None]
+        found += [f"--without-lock {self.lock}"] if self.lock else []
+        return found + ([f"--mutant {self.mutant}"] if self.mutant else [])
+
+
+@attrs.frozen
+class Wanted:
+    """What is to be raced: a litmus or kernel case by name, or commands; ``schedule`` to be played if ``replay``."""
+
+    case: str
+    commands: tuple[str, ...]
+    options: Options
+    replay: bool = False
+    schedule: str = ""
+
+    @property
+    def text(self) -> str:
+        """What stands behind the word race to mean this race."""
+        return self._words()
+
+    @property
+    def replay_text(self) -> str:
+        """The command that means this replay at any time."""
+        return f"race replay {self._words(self.schedule)}"
+
+    def _words(self, *behind: str) -> str:
+        raced = [self.case] if self.case else map(quoted, self.commands)
+        return " ".join([*raced, *behind, *self.options.words()])
+
+    @property
+    def is_litmus(self) -> bool:
+        """Is it a small program?"""
+        return self.case in LITMUS
+
+
+def quoted(text: str) -> str:
+    """A command as one word."""
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def read(words: tuple[str, ...], options: Options) -> Wanted:
+    """What the words behind `race` mean.  UsageError for a case that there is not, or too few or many commands."""
+    replay = words[0] == "replay"
+    words = words[1:] if replay else words
+    given = words[-1] if replay and words and schedule.looks_like_one(words[-1]) else ""
+    words = words[:-1] if given else words
+    if replay and not given:
+        raise UsageError("race: replay which schedule?", hint="race prints one for each outcome, such as 0*12,1*30 or 100001")
+    if not words:
+        return Wanted("", (), options, replay, given)
+    if len(words) == 1:
+        return Wanted(known_case(words[0]), (), options, replay, given)
+    if len(words) > MOST_RACERS:
+        raise UsageError(f"race: {len(words)} commands, at most {MOST_RACERS}", hint="put each command in quotes")
+    return Wanted("", words, options, replay, given)
+
+
+def known_case(name: str) -> str:
+    """The name, if it is one of a built-in case."""
+    if name in LITMUS or name in KERNEL_CASES:
+        return name
+    if " " in name:
+        raise UsageError("race: one command alone does not race", hint='race "write a 0x10000 1" "write b 0x10000 2"')
+    guess = did_you_mean(name, [*LITMUS, *KERNEL_CASES])
+    raise UsageError(f"race: there is no case '{name[:40]}'", hint=guess or "race alone lists them")
+
+
+# ---------------------------------------------------------------- litmus
+
+
+def program_of(wanted: Wanted) -> litmus.Program:
+    """The litmus program that is meant."""
+    o = wanted.options
+    if o.bound is not None or o.mutant:
+        raise UsageError(f"race {wanted.case}: --bound and --mutant are for kernel races", hint="here all schedules are counted")
+    cpus = 2 if o.cpus is None else o.cpus
+    unlocked = frozenset(cpu for _, cpu in removed_locks(o.lock, (LITMUS_LOCK,), cpus))
+    return build(LITMUS[wanted.case], Knobs(o.kind, cpus, o.uses, o.count, o.unless_zero, unlocked))
+
+
+def removed_locks(text: str, known: tuple[str, ...], cpus: int) -> frozenset[tuple[str, int]]:
+    """The locks that are taken away, by name and CPU: `ptl`, `ptl@1`, several with commas between."""
+    found: set[tuple[str, int]] = set()
+    for part in text.split(",") if text else ():
+        name, at, cpu = part.partition("@")
+        if name not in known:
+            raise UsageError(f"--without-lock: there is no lock '{name[:40]}' here", hint=f"known are {', '.join(known)}")
+        if at and not (cpu.isascii() and cpu.isdigit() and len(cpu) < 3 and int(cpu) < cpus):
+            raise UsageError(f"--without-lock: '{cpu[:40]}' is no CPU of this race", hint=f"{name}@0 to {name}@{cpus - 1}")
+        found |= {(name, int(cpu))} if at else {(name, number) for number in range(cpus)}
+    return frozenset(found)
+
+
+def litmus_reading(wanted: Wanted) -> RaceReading:
+    """All schedules of a litmus program."""
+    program = program_of(wanted)
+    found = litmus.explore(program)
+    outcomes = tuple(
+        _litmus_outcome(program, name, tally) for name, tally in sorted(found.outcomes.items(), key=_good_first)
+    )
+    return RaceReading(
+        race=wanted.text,
+        engine="litmus",
+        cpus=tuple("  ".join(step.text for step in steps) for steps in program.cpus),
+        bound=None,
+        schedules=found.schedules,
+        bad=found.bad,
+        steps=sum(len(steps) for steps in program.cpus),
+        states=found.states,
+        complete=True,
+        warnings=_warnings(program, found),
+        outcomes=outcomes,
+    )
+
+
+def _good_first(item: tuple[str, Any]) -> tuple[bool, str]:
+    return item[0] not in litmus.GOOD, item[0]
+
+
+def _litmus_outcome(program: litmus.Program, name: str, tally: litmus.Tally) -> RaceOutcome:
+    states = stage.cut(litmus.play(program, tally.first), len(tally.first))
+    steps = tuple(
+        RaceStep(number, step.cpu, step.text, step.memory, 0, 0, step.verdict)
+        for number, step in enumerate(stage.steps_of(program, states), 1)
+    )
+    return RaceOutcome(name, name not in litmus.GOOD, tally.schedules, tally.first, (), steps)
+
+
+def _warnings(program: litmus.Program, found: litmus.Exploration) -> tuple[str, ...]:
+    """What refcount_t says in the first schedules of the outcomes."""
+    said = [litmus.play(program, tally.first)[-1].shared.warnings for tally in found.outcomes.values()]
+    return tuple(f"refcount_t: {text}" for text in sorted({text for texts in said for text in texts}))
+
+
+# ---------------------------------------------------------------- kernel
+
+
+@attrs.frozen
+class SessionWords:
+    """How a session calls errors, signals and tasks."""
+
+    session: Session
+
+    def errno(self, number: int) -> str:
+        """`EFAULT`."""
+        return errno_name(number)
+
+    def signal(self, number: int) -> str:
+        """`SIGSEGV`."""
+        return signal_name(number)
+
+    def task(self, pid: int) -> str:
+        """The name of the pid."""
+        return self.session.name_of(pid)
+
+
+def check_options(options: Options) -> None:
+    """Refuse what only litmus programs have."""
+    litmus_only = {
+        "--cpus": options.cpus, "--uses": options.uses, "--count": options.count, "--unless-zero": options.unless_zero or None,
+    }  # fmt: skip
+    given = [word for word, value in litmus_only.items() if value is not None]
+    if given:
+        hint = "kernel races have --bound, --non-atomic, --without-lock, --mutant"
+        raise UsageError(f"race: {given[0]} is for litmus programs", hint=hint)
+    if options.kind == REFCOUNT:
+        raise UsageError("race: --refcount is for litmus programs", hint="the kernel's page and mm counts are atomic_t")
+    if options.bound is not None and options.bound > MOST_BOUND:
+        raise UsageError(f"race: --bound {options.bound} is too much", hint=f"at most {MOST_BOUND}; nearly all races show with 2")
+
+
+def racers_of(session: Session, commands: tuple[str, ...]) -> tuple[Racer, ...]:
+    """What each command would do, held back.  The session is one whose changes are thrown away."""
+    script, kept = Capture(session.kernel), session.script
+    session.script = script
+    try:
+        return tuple(_racer(session, script, text) for text in commands)
+    finally:
+        session.script = kept
+
+
+def _racer(session: Session, script: Capture, text: str) -> Racer:
+    from kemu.commands import spec, table
+    from kemu.commands.run import arguments
+
+    lines = split(text)
+    if len(lines) != 1:
+        raise UsageError(f"race: '{text[:60]}' is not one command", hint="one system call or access for each CPU")
+    made = table.find(lines[0].tokens[0].text)
+    if made is None:
+        raise table.unknown(lines[0].tokens[0].text)
+    if made.effect != spec.CHANGE or made.host:
+        raise UsageError(f"race: {made.name} is nothing that a program does", hint="such as write, read, munmap, fork, exit")
+    script.touch = None
+    return capture(text, lambda: made.function(session, **arguments(session, made, lines[0])))
+
+
+def race_of(session: Session, commands: tuple[str, ...], options: Options) -> Race:
+    """The race of these commands in the session as it stands."""
+    check_options(options)
+    wrong = dict(nonatomic.bodies()) if options.kind == PLAIN else {}
+    if options.mutant:
+        wrong |= bodies(find(options.mutant))
+    removed = removed_locks(options.lock, KERNEL_LOCKS, len(commands))
+    bound = DEFAULT_BOUND if options.bound is None else options.bound
+    return Race(session.kernel, racers_of(session, commands), SessionWords(session), bound, removed, wrong)
+
+
+@contextmanager
+def case_session(case: KernelCase) -> Iterator[Session]:
+    """A machine of its own, set up for the case."""
+    from kemu.commands.run import run
+    from kemu.session import Session
+
+    session = Session(mem=CASE_MEMORY, cpus=len(case.commands))
+    for line in case.setup:
+        for result in run(session, line):
+            if result.error is not None:
+                raise UsageError(f"race {case.name}: {result.error.what}")
+    yield session
+
+
+def explored(session: Session, wanted: Wanted) -> RaceReading:
+    """The exploration of what is wanted; remembered as the session's last race."""
+    if wanted.is_litmus:
+        reading = litmus_reading(wanted)
+    elif wanted.case:
+        check_options(wanted.options)
+        case = KERNEL_CASES[wanted.case]
+        with case_session(case) as own:
+            own.kernel.bodies = session.kernel.bodies
+            reading = _kernel_reading(own, case.commands, wanted)
+        session.kernel.activate()
+    else:
+        reading = _kernel_reading(session, wanted.commands, wanted)
+    session.raced = wanted
+    return reading
+
+
+def _kernel_reading(session: Session, commands: tuple[str, ...], wanted: Wanted) -> RaceReading:
+    if not session.boundary(session.now):
+        raise UsageError(f"race: #{session.now} lies inside a command", hint="goto a moment between two commands")
+    with session.beside(session.now):
+        race = race_of(session, commands, wanted.options)
+        found = explore(race)
+    return RaceReading(
+        race=wanted.text,
+        engine="kernel",
+        cpus=commands,
+        bound=race.bound,
+        schedules=found.schedules,
+        bad=found.bad,
+        steps=found.steps,
+        states=found.states,
+        complete=found.complete,
+        warnings=(),
+        outcomes=_kernel_outcomes(found),
+    )
+
+
+def _kernel_outcomes(found: Exploration) -> tuple[RaceOutcome, ...]:
+    ordered = sorted(found.outcomes.values(), key=lambda tally: (tally.first.bad, tally.first.name))
+    return tuple(
+        RaceOutcome(t.first.name, t.first.bad, t.schedules, text_of(t.first.choices), detail(t.first), ()) for t in ordered
+    )
+
+
+def detail(result: Result) -> tuple[str, ...]:
+    """What is wrong, one line each."""
+    return (*(str(violation) for violation in result.violations), *([result.text] if result.text else []))
+
+
+# ---------------------------------------------------------------- where a replay stands
+
+
+def where(session: Session) -> RaceReplay | None:
+    """The replay in which the present moment lies, with the number of steps that have happened."""
+    shown: RaceReplay | None = session.replayed
+    if shown is None or not shown.first <= session.now <= shown.last or not _still_there(session, shown):
+        return None
+    return shown.replace(done=sum(step.last <= session.now for step in shown.steps))
+
+
+def _still_there(session: Session, shown: RaceReplay) -> bool:
+    return any((record.first, record.last) == (shown.first, shown.last) for record in session.timeline.records)

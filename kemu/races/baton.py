@@ -1,0 +1,276 @@
+"""Several CPUs, one baton: real kernel functions on threads of which exactly one runs.
+
+    CPU 0   |--- fault ---step|            |step--- ... ---|          a thread holds the baton until a step lies before it;
+    CPU 1                     |step--- lock|                          there the chooser says who runs next
+
+Each CPU has a thread.  It runs up to its first step and waits there; from then on every choice names the CPU that takes the
+step before which it stands.  A CPU that waits for a lock cannot be chosen until the lock is free; if nobody can be chosen and not
+all are done, that is a deadlock.  Nothing here depends on the host's scheduler: the same choices give the same run.
+
+The rule that keeps this file honest: whoever does not hold the baton touches nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from threading import Lock, Thread
+from typing import Any
+
+import attrs
+
+from kemu.errors import KernelBug
+from kemu.kernel.sched_types import percpu, siginfo
+from kemu.kernel.system import system
+from kemu.trace.steps import Ready, explorer
+
+Body = Callable[[], None]
+"""What one CPU does in a run."""
+
+Choose = Callable[[list[int], int], int]
+"""Who runs next, of the CPUs that can, after the one that ran last (-1: nobody has yet).  -1 ends the run here."""
+
+
+class Observer:
+    """Somebody who looks on; this one does not care."""
+
+    def switched(self, number: int) -> None:
+        """CPU ``number`` runs from now on; -1: the run is over, what comes is unwinding."""
+
+    def standing(self, number: int, lock: str) -> None:
+        """CPU ``number`` has come to a step; ``lock`` is the lock that it is about to take, or empty."""
+
+
+FALLS = (AssertionError, AttributeError, IndexError, KeyError, TypeError, ValueError)
+"""How a kernel falls over whose data is corrupt: what Python says of a pointer that leads nowhere."""
+
+
+class Abandon(BaseException):
+    """Unwinds a thread whose run is over."""
+
+
+class Worker:
+    """The thread of one CPU; it waits for jobs and lives as long as its crew."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.go = Lock()
+        self.go.acquire()
+        self.job: Callable[[], None] | None = None
+        self.thread = Thread(target=self._work, name=f"CPU {number}", daemon=True)
+        self.thread.start()
+
+    def _work(self) -> None:
+        while True:
+            self.go.acquire()
+            job, self.job = self.job, None
+            if job is None:
+                return
+            job()
+
+
+@attrs.define
+class Place:
+    """Where a CPU stands in a run: the lock that it waits for, what it sees as its own globals, and whether it is done."""
+
+    waits: tuple[Ready, Any, str] | None = None
+    cpu: percpu | None = None
+    delivered: list[siginfo] = attrs.field(factory=list)
+    done: bool = False
+
+    def able(self) -> bool:
+        """Can it take a step?"""
+        return not self.done and (self.waits is None or self.waits[0](self.waits[1], self.waits[2]))
+
+
+@attrs.define
+class Ending:
+    """How a run ended: ``why`` is "done", "deadlock", "stopped" (the chooser ended it), "bug" or "oops" (the kernel refused to go
+    on, or fell over), with the CPU and the words."""
+
+    why: str
+    cpu: int = -1
+    text: str = ""
+
+
+class Run:
+    """One run of several CPUs under a chooser; also the explorer that the kernel's steps ask."""
+
+    def __init__(
+        self,
+        crew: Crew,
+        bodies: Sequence[Body],
+        choose: Choose,
+        removed: frozenset[tuple[str, int]] = frozenset(),
+        observer: Observer | None = None,
+    ) -> None:
+        self.crew, self.bodies, self.choose = crew, bodies, choose
+        self.removed, self.observer = removed, observer
+        self.places = [Place() for _ in bodies]
+        self.active = -1
+        self.choosing = False
+        self.lent = False
+        self.over = False
+        self.ending = Ending("done")
+        self.failure: BaseException | None = None
+
+    # ---------------------------------------------------------------- asked by the kernel's steps
+
+    def on_step(self) -> None:
+        """The active CPU is about to take a step."""
+        self._stand(None)
+
+    def on_wait(self, ready: Ready, obj: Any, lock: str) -> None:
+        """The active CPU is about to take a lock."""
+        self._stand((ready, obj, lock))
+
+    def is_removed(self, lock: str) -> bool:
+        """Is the active CPU to run without that lock?"""
+        return (lock, self.active) in self.removed
+
+    def _stand(self, waits: tuple[Ready, Any, str] | None) -> None:
+        """Stand before a step until it is this CPU's turn."""
+        if self.over:
+            raise Abandon
+        me = self.active
+        place = self.places[me]
+        place.waits = waits
+        if self.observer is not None:
+            self.observer.standing(me, waits[2] if waits is not None else "")
+        if not self.choosing:
+            self._pass(me, self.crew.main)
+        else:
+            self._next(me)
+        place.waits = None
+
+    # ---------------------------------------------------------------- passing the baton
+
+    def _next(self, me: int) -> None:
+        """Choose who runs next; comes back when ``me`` is chosen again."""
+        chosen = self._chosen(me)
+        if chosen != me:
+            self._pass(me, self.crew.main if chosen < 0 else self._go_of(chosen))
+
+    def _chosen(self, last: int) -> int:
+        """The CPU that runs next, or -1 at the end of the run."""
+        able = [number for number, place in enumerate(self.places) if place.able()]
+        if not able:
+            if not all(place.done for place in self.places):
+                self.ending = Ending("deadlock", text=self._who_waits())
+            return -1
+        chosen = self.choose(able, last)
+        if chosen < 0:
+            self.ending = Ending("stopped")
+        return chosen
+
+    def _who_waits(self) -> str:
+        waiting = [(number, place.waits) for number, place in enumerate(self.places) if place.waits is not None]
+        return ", ".join(f"CPU {number} waits for {waits[2]} of {waits[1]}" for number, waits in waiting)
+
+    def _pass(self, me: int, to: Lock) -> None:
+        """Give the baton away and wait for it."""
+        place = self.places[me]
+        place.cpu, place.delivered = system.cpu, system.delivered
+        to.release()
+        self.crew.workers[me].go.acquire()
+        if self.over:
+            raise Abandon
+        self._take(me)
+
+    def _go_of(self, number: int) -> Lock:
+        return self.crew.workers[number].go
+
+    def _take(self, me: int) -> None:
+        """This CPU runs now: its globals are the current ones."""
+        place = self.places[me]
+        self.active = me
+        system.cpu, system.delivered = place.cpu or system.cpus[me], place.delivered
+        if self.observer is not None:
+            self.observer.switched(me)
+
+    # ---------------------------------------------------------------- the life of a run
+
+    def perform(self) -> Ending:
+        """Run all bodies to the end of the run."""
+        before = system.cpu
+        with explorer(self):
+            try:
+                for number in range(len(self.bodies)):
+                    self._start(number)
+                self.choosing = True
+                self._rest(self._chosen(-1))
+            finally:
+                if self.observer is not None:
+                    self.observer.switched(-1)
+                self._stop()
+                system.cpu = before
+        if self.failure is not None:
+            raise self.failure
+        return self.ending
+
+    def _start(self, number: int) -> None:
+        """Let a CPU run up to its first step."""
+        place = self.places[number]
+        place.cpu, place.delivered = system.cpus[number], []
+        worker = self.crew.workers[number]
+        worker.job = lambda: self._body(number)
+        self._lend(worker.go)
+
+    def _lend(self, go: Lock) -> None:
+        """Give the baton to a CPU, and wait until it comes back."""
+        self.lent = True
+        go.release()
+        self.crew.main.acquire()
+        self.lent = False
+
+    def _rest(self, chosen: int) -> None:
+        """Let the chosen CPU run; comes back at the end of the run."""
+        if chosen >= 0 and self.ending.why == "done":
+            self._lend(self._go_of(chosen))
+
+    def _body(self, number: int) -> None:
+        """What the thread of a CPU does in this run."""
+        place = self.places[number]
+        self._take(number)
+        try:
+            self.bodies[number]()
+        except Abandon:
+            place.done = True
+            self.crew.main.release()
+            return
+        except KernelBug as bug:
+            self.ending = Ending("bug", number, str(bug))
+        except FALLS as fall:
+            self.ending = Ending("oops", number, f"{type(fall).__name__}: {fall}")
+        except BaseException as failure:  # noqa: BLE001 - perform raises it again, in the caller's thread
+            self.failure = failure
+            self.ending = Ending("oops", number)
+        place.done, place.delivered = True, system.delivered
+        goes_on = self.choosing and not self.over and self.ending.why == "done"
+        chosen = self._chosen(number) if goes_on else -1
+        (self.crew.main if chosen < 0 else self._go_of(chosen)).release()
+
+    def _stop(self) -> None:
+        """Unwind the CPUs that are in the middle of something.  Where the run was interrupted, one of them still has the baton: it
+        gives it back at its next step."""
+        self.over = True
+        if self.lent:
+            self.crew.main.acquire()
+        for number, place in enumerate(self.places):
+            if place.cpu is not None and not place.done:
+                self._go_of(number).release()
+                self.crew.main.acquire()
+
+
+class Crew:
+    """The threads of an exploration, used for one run after the other."""
+
+    def __init__(self, size: int) -> None:
+        self.main = Lock()
+        self.main.acquire()
+        self.workers = [Worker(number) for number in range(size)]
+
+    def dismiss(self) -> None:
+        """End the threads; no run is under way."""
+        for worker in self.workers:
+            worker.go.release()
+            worker.thread.join()

@@ -1,0 +1,111 @@
+"""The same state, recognised cheaply: a number for each state along a run, kept up event by event.
+
+    before the race    0
+    event  cell old -> new     number ^= hash(cell, old) ^ hash(cell, new)
+
+Two runs that have made the same changes, in whatever order, come to the same number; what holds in a state needs to be checked
+only the first time.  Hundreds of schedules of one race share most of their states.
+
+An object is called by what it is in every run: a page by its frame, an object that was there before the race by its identity,
+one that the run made by its kind, how many of the kind came before it, and its contents when it was linked.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator
+from typing import Any
+
+import attrs
+
+from kemu.kernel.boot import STATE
+from kemu.kernel.mm_types import page
+from kemu.kernel.system import system
+from kemu.machine.physmem import Frame, PhysMem
+from kemu.trace.journal import SLOTS
+
+_PLAIN = (int, str, bytes, float, type(None))
+
+
+def reachable() -> dict[int, Any]:
+    """Every object of the active kernel's state, by identity; held so that no identity is used twice meanwhile."""
+    found: dict[int, Any] = {}
+    waiting: list[Any] = [getattr(system, name) for name in STATE]
+    while waiting:
+        obj = waiting.pop()
+        if isinstance(obj, _PLAIN) or id(obj) in found:
+            continue
+        found[id(obj)] = obj
+        waiting += _parts(obj)
+    return found
+
+
+def _parts(obj: Any) -> Iterable[Any]:
+    """What an object leads to."""
+    if isinstance(obj, page):
+        return (obj.mapping, obj.next, obj.prev)
+    if isinstance(obj, dict):
+        return () if isinstance(obj, Frame) else obj.values()
+    if isinstance(obj, (tuple, list, frozenset)):
+        return obj
+    if isinstance(obj, PhysMem):
+        return (obj.frames,)
+    return [getattr(obj, name) for name in _fields(obj) if hasattr(obj, name)]
+
+
+def _fields(obj: Any) -> Iterator[str]:
+    """The names of an object's fields."""
+    if attrs.has(type(obj)):
+        yield from (field.name for field in attrs.fields(type(obj)))
+    else:
+        yield from getattr(type(obj), "__slots__", ())
+
+
+class Fingerprint:
+    """The number of the state along one run.  ``known``: what was there before the race (see ``reachable``)."""
+
+    def __init__(self, known: dict[int, Any]) -> None:
+        self.known = known
+        self.names: dict[int, Hashable] = {}
+        self.made: Counter[str] = Counter()
+        self.held: list[Any] = []
+        self.number = 0
+
+    def follow(self, log: list[Any], event: int) -> None:
+        """Take in the event with this index in ``log`` (from 0); the state is still the one before it."""
+        obj, field, old, new = log[event * SLOTS : event * SLOTS + SLOTS]
+        cell = (self.name(obj), field if isinstance(field, (str, int)) else self.name(field))
+        self.number ^= hash((cell, self.value(old))) ^ hash((cell, self.value(new)))
+
+    def value(self, value: Any) -> Hashable:
+        """What stands for a value."""
+        if isinstance(value, _PLAIN):
+            return value
+        if isinstance(value, (tuple, list)):
+            return tuple(self.value(part) for part in value)
+        if isinstance(value, frozenset):
+            return frozenset(self.value(part) for part in value)
+        return self.name(value)
+
+    def name(self, obj: Any) -> Hashable:
+        """What an object is called in every run."""
+        if isinstance(obj, page):
+            return obj.pfn
+        if id(obj) in self.known:
+            return ("known", id(obj))
+        name = self.names.get(id(obj))
+        if name is None:
+            kind = type(obj).__name__
+            name = (kind, self.made[kind])
+            self.made[kind] += 1
+            self.names[id(obj)] = name
+            self.held.append(obj)
+            self.names[id(obj)] = name = (*name, self._contents(obj))
+        return name
+
+    def _contents(self, obj: Any) -> Hashable:
+        """The plain values in a new object."""
+        if isinstance(obj, dict):
+            return tuple((key, value) for key, value in sorted(obj.items()) if isinstance(value, _PLAIN))
+        pairs = ((name, getattr(obj, name, None)) for name in _fields(obj))
+        return tuple((name, value) for name, value in pairs if isinstance(value, _PLAIN))

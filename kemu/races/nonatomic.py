@@ -1,0 +1,60 @@
+"""Counts that are changed as ``n++`` is compiled without care: load, add, store, and another CPU may come in between.
+
+    atomic_inc        | n = n + 1 |                   nothing comes in between
+    without           | load n | store n + 1 |        an update by another CPU in the gap is lost
+
+The functions here have the names and the signatures of those in machine/atomic.py, whose place their code takes for the time of a
+race (``bodies``): so they may use only what that module has too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import CodeType, FunctionType
+from typing import Any, cast
+
+from kemu.machine import atomic
+from kemu.machine.atomic import _wrap
+from kemu.trace.steps import step
+
+
+def atomic_inc(obj: Any, field: str) -> None:
+    """Load, add 1, store."""
+    step()
+    value = getattr(obj, field)
+    step()
+    setattr(obj, field, _wrap(value + 1))
+
+
+def atomic_dec(obj: Any, field: str) -> None:
+    """Load, subtract 1, store."""
+    step()
+    value = getattr(obj, field)
+    step()
+    setattr(obj, field, _wrap(value - 1))
+
+
+def atomic_add_return(obj: Any, field: str, i: int) -> int:
+    """Load, add, store; the value that was stored."""
+    step()
+    value = _wrap(getattr(obj, field) + i)
+    step()
+    setattr(obj, field, value)
+    return value
+
+
+def atomic_inc_not_zero(obj: Any, field: str) -> bool:
+    """Load, compare, store."""
+    step()
+    value = getattr(obj, field)
+    if value == 0:
+        return False
+    step()
+    setattr(obj, field, _wrap(value + 1))
+    return True
+
+
+def bodies() -> Mapping[FunctionType, CodeType]:
+    """What ``Kernel.bodies`` must hold for counts to be changed in this way."""
+    variants = (atomic_inc, atomic_dec, atomic_add_return, atomic_inc_not_zero)
+    return {cast(FunctionType, getattr(atomic, made.__name__)): made.__code__ for made in variants}

@@ -1,0 +1,115 @@
+"""What came of a run, as each CPU would tell it: results, signals, bytes read, and what became of the pages that were touched.
+
+Two runs have the same outcome if these words are the same.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import attrs
+
+from kemu.kernel.mm_types import mm_struct
+from kemu.kernel.sched_types import TASK_DEAD, TASK_RUNNING, siginfo
+from kemu.kernel.system import system
+from kemu.observe.entries import leaves
+from kemu.races.racers import Racer
+
+
+class Words(Protocol):
+    """How numbers of the system-call interface are called, and tasks."""
+
+    def errno(self, number: int) -> str:
+        """``EFAULT``."""
+
+    def signal(self, number: int) -> str:
+        """``SIGSEGV``."""
+
+    def task(self, pid: int) -> str:
+        """The name of the pid."""
+
+
+@attrs.frozen
+class Seen:
+    """A page as it was found: its frame (None: not present) and whether the entry allows writing."""
+
+    pfn: int | None = None
+    writable: bool = False
+
+
+class Before:
+    """The pages that the racers are about to touch, and the space they lie in."""
+
+    def __init__(self, racers: tuple[Racer, ...]) -> None:
+        self.spaces: list[mm_struct | None] = [racer.task.mm for racer in racers]
+        self.pages = [
+            look(mm, racer.address) for racer, mm in zip(racers, self.spaces, strict=True)
+        ]
+
+
+def look(mm: mm_struct | None, address: int) -> Seen:
+    """The page at ``address``."""
+    if mm is None or not mm.pgd:
+        return Seen()
+    start = address & ~4095
+    for leaf in leaves(mm.pgd, start, start + 4096):
+        if leaf.entry & system.bits.present:
+            return Seen(system.geometry.entry_pfn(leaf.entry), bool(leaf.entry & system.bits.write))
+    return Seen()
+
+
+def tell(
+    racers: tuple[Racer, ...], before: Before, results: list[int], delivered: list[list[siginfo]], words: Words
+) -> str:
+    """The outcome of a run that came to its end."""
+    parts = []
+    for number, racer in enumerate(racers):
+        said = _signalled(racer, delivered[number], words) or _returned(racer, results[number], words)
+        said = said or _touched(racer, before.pages[number], look(before.spaces[number], racer.address))
+        parts.append(f"{words.task(racer.task.pid)} {said}")
+    return "; ".join([*parts, *_last_writer(racers, before)])
+
+
+def _signalled(racer: Racer, delivered: list[siginfo], words: Words) -> str:
+    """What a CPU tells whose task took a signal, or has ended; else nothing."""
+    if delivered:
+        killed = racer.task.exit_state or racer.task.state == TASK_DEAD
+        return f"takes {words.signal(delivered[0].signo)}" + (" and dies" if killed else "")
+    if racer.task.exit_state or racer.task.state == TASK_DEAD:
+        return "has ended"
+    return f"waits in {racer.task.blocked_in}" if racer.task.state != TASK_RUNNING else ""
+
+
+def _returned(racer: Racer, ret: int, words: Words) -> str:
+    """The result of a system call; nothing for an access."""
+    if racer.touch is not None:
+        return ""
+    return f"gets -{words.errno(-ret)}" if ret < 0 else f"gets {ret:#x}" if ret > 9 else f"gets {ret}"
+
+
+def _touched(racer: Racer, page: Seen, now: Seen) -> str:
+    """What an access did to its page."""
+    touch = racer.touch
+    if touch is None:
+        return ""
+    if touch.kind == "read":
+        return f"reads {bytes(racer.got[:8]).hex()}"
+    if now.pfn is None:
+        return "writes; the page is gone" if touch.kind == "write" else "fetches; the page is gone"
+    if page.pfn is None:
+        return "gets a new page"
+    if page.pfn != now.pfn:
+        return "copies the page"
+    return "keeps the page" if now.writable and not page.writable else f"{touch.kind}s in place"
+
+
+def _last_writer(racers: tuple[Racer, ...], before: Before) -> list[str]:
+    """What lies at an address that two racers wrote, one of whom was the last."""
+    written: dict[int, int] = {}
+    for racer, mm in zip(racers, before.spaces, strict=True):
+        if racer.touch is not None and racer.touch.kind == "write":
+            found = look(mm, racer.touch.address)
+            if found.pfn is not None:
+                pa = (found.pfn << 12) + (racer.touch.address & 4095)
+                written[pa] = written.get(pa, 0) + 1
+    return [f"memory holds {system.phys.read(pa, 1).hex()}" for pa, times in sorted(written.items()) if times > 1]

@@ -1,0 +1,116 @@
+"""What each CPU does in a race: the one call or access that a command would make, held back to be made later, many times.
+
+write child 0x10000 2      the command is run with a Capture in the place of the script:
+it never stores, it hands over what it would have done
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import attrs
+
+from kemu.errors import UsageError
+from kemu.kernel.entry import exit_to_user_mode
+from kemu.kernel.sched import schedule_to
+from kemu.kernel.sched_types import TASK_RUNNING, task_struct
+from kemu.kernel.system import system
+from kemu.userland.script import Outcome, Script
+
+
+@attrs.frozen
+class Touch:
+    """The user access that a racer makes: "read", "write" or "fetch" of ``size`` bytes at ``address``."""
+
+    kind: str
+    address: int
+    size: int
+
+
+@attrs.frozen
+class Racer:
+    """One CPU's part: the command as text, the task that runs it, what it does (the system call's result as C gives it), the
+    bytes that it reads, and the access if it is one."""
+
+    text: str
+    task: task_struct
+    action: Callable[[], int]
+    got: bytearray
+    touch: Touch | None = None
+
+    @property
+    def address(self) -> int:
+        """Where it accesses memory, 0 if it makes a system call."""
+        return self.touch.address if self.touch is not None else 0
+
+    def perform(self) -> int:
+        """Do it as the task would, from user mode and back to it."""
+        self.got.clear()
+        ret = self.action()
+        if not self.task.exit_state and self.task.state == TASK_RUNNING:
+            exit_to_user_mode()
+        return ret
+
+
+class Captured(Exception):
+    """Raised in the place of the first thing that a command would do."""
+
+    def __init__(self, task: task_struct, action: Callable[[], int], got: bytearray, touch: Touch | None) -> None:
+        super().__init__("captured")
+        self.task, self.action, self.got, self.touch = task, action, got, touch
+
+
+class Capture(Script):
+    """A script that performs nothing: it raises ``Captured``."""
+
+    touch: Touch | None = None
+
+    def spawn(self, name: str) -> task_struct:
+        """Refused: spawn is no system call of a program."""
+        raise UsageError(f"race: spawn {name} is nothing that a program does", hint="spawn it before the race")
+
+    def load(self, task: task_struct, addr: int, nbytes: int, cpu: int | None = None) -> Outcome:
+        """Hold a load back."""
+        self.touch = Touch("read", addr, nbytes)
+        return super().load(task, addr, nbytes, cpu)
+
+    def store(self, task: task_struct, addr: int, data: bytes, cpu: int | None = None) -> Outcome:
+        """Hold a store back."""
+        self.touch = Touch("write", addr, len(data))
+        return super().store(task, addr, data, cpu)
+
+    def fetch(self, task: task_struct, addr: int, cpu: int | None = None) -> Outcome:
+        """Hold a fetch back."""
+        self.touch = Touch("fetch", addr, 1)
+        return super().fetch(task, addr, cpu)
+
+    def _perform(
+        self, task: task_struct, cpu: int | None, action: Callable[[], int], got: bytearray | None = None
+    ) -> Outcome:
+        self._refuse_if_unable(task)
+        raise Captured(task, action, bytearray() if got is None else got, self.touch)
+
+
+def capture(text: str, command: Callable[[], object]) -> Racer:
+    """The racer that the command ``text`` stands for; ``command`` runs it on a ``Capture``.  ``UsageError`` if it makes no system
+    call and no access."""
+    try:
+        command()
+    except Captured as held:
+        return Racer(text, held.task, held.action, held.got, held.touch)
+    raise UsageError(f"race: '{text[:60]}' makes no system call and no access", hint='such as: race "write a 0x10000 1" "exit b"')
+
+
+def take_places(racers: tuple[Racer, ...]) -> None:
+    """Let each CPU run its racer's task.  ``UsageError`` if there are too few CPUs, or one task is to run on two."""
+    if len(racers) > len(system.cpus):
+        raise UsageError(f"race: {len(racers)} commands, but {len(system.cpus)} CPUs", hint="kemu --cpus 3 starts with three")
+    tasks = [racer.task for racer in racers]
+    twice = next((task for at, task in enumerate(tasks) if task in tasks[:at]), None)
+    if twice is not None:
+        what = f"race: {twice.comm} (pid {twice.pid}) cannot run on two CPUs at once"
+        raise UsageError(what, hint="clone app vm as thread makes a second one")
+    for cpu, task in zip(system.cpus, tasks, strict=False):
+        system.cpu = cpu
+        schedule_to(task)
+    system.cpu = system.cpus[0]

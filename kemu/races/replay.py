@@ -1,0 +1,215 @@
+"""One schedule of a race, played on a kernel's own journal, so that it can be walked through afterwards.
+
+    step   CPU  before it                            events
+       1     0  the access                           #61 .. #62
+       2     1  lock ptl in handle_pte_fault         #63 .. #63
+
+While several CPUs are inside kernel functions at once, the marks of the journal would cross.  So at each switch the functions of
+the CPU that stops are marked as left and those of the CPU that goes on as entered again, under a frame that names the CPU.
+
+A schedule that ends where something does not hold stops there: the calls that are under way stay under way.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from functools import partial
+from types import FrameType
+
+import attrs
+
+from kemu.errors import UsageError
+from kemu.invariants import examine, first_broken
+from kemu.machine import atomic
+from kemu.races import baton, nonatomic
+from kemu.races.baton import Ending, Observer, Run
+from kemu.races.explorer import NAMES, Arena, Race, Result, prepared
+from kemu.trace import steps
+from kemu.trace.barrier import tape
+from kemu.trace.frames import FUNCTIONS, hardware
+from kemu.trace.journal import Journal
+from kemu.userland.script import Script
+
+MOST_CPUS = 8
+INNER = frozenset({steps.__file__, atomic.__file__, nonatomic.__file__, baton.__file__, __file__})
+"""Files whose functions say nothing about what a CPU is about to do."""
+
+
+def _cpu_frame(number: int) -> int:
+    """The function number of a frame that says which CPU runs."""
+
+    def runs() -> None:
+        """This CPU runs, the others stand before a step."""
+
+    runs.__name__ = f"CPU {number}"
+    hardware(runs)
+    return FUNCTIONS[-1].fid
+
+
+CPU_FRAMES = tuple(_cpu_frame(number) for number in range(MOST_CPUS))
+"""A frame for each CPU."""
+
+
+class Given:
+    """A chooser that follows a given schedule.  At its end ``halt`` is asked whether to stop there; if not, the CPU that ran last
+    goes on, then the others."""
+
+    def __init__(self, choices: list[int], halt: Callable[[], bool]) -> None:
+        self.choices, self.halt = choices, halt
+        self.taken: list[int] = []
+        self.refused = ""
+
+    def choose(self, able: list[int], last: int) -> int:
+        """Who runs next; -1 to stop here."""
+        at = len(self.taken)
+        if at == len(self.choices) and at and self.halt():
+            return -1
+        chosen = self.choices[at] if at < len(self.choices) else last if last in able else able[0]
+        if chosen not in able:
+            self.refused = f"schedule: CPU {chosen} cannot take step {at + 1}: it is done or waits for a lock"
+            return -1
+        self.taken.append(chosen)
+        return chosen
+
+
+class Marker(Observer):
+    """Keeps the marks of a journal nested while CPUs take turns, and notes what each CPU stands before."""
+
+    def __init__(self, journal: Journal, cpus: int) -> None:
+        self.journal = journal
+        self.open: list[list[int]] = [[] for _ in range(cpus)]
+        self.texts = [""] * cpus
+        self.active = -1
+        self.read = len(journal.marks)
+
+    def switched(self, number: int) -> None:
+        """Leave the functions of the CPU that stops, enter those of the one that goes on."""
+        if number == self.active:
+            return
+        marks = self.journal.marks
+        if self.active >= 0:
+            self._learn(self.active)
+            self._mark([~fid for fid in (*reversed(self.open[self.active]), CPU_FRAMES[self.active])])
+        if number >= 0:
+            self._mark([CPU_FRAMES[number], *self.open[number]])
+        self.read = len(marks)
+        self.active = number
+
+    def _learn(self, cpu: int) -> None:
+        """Which functions the CPU has entered and left since it got the baton."""
+        for fid in self.journal.marks[self.read + 1 :: 2]:
+            if fid >= 0:
+                self.open[cpu].append(fid)
+            elif self.open[cpu]:
+                self.open[cpu].pop()
+
+    def _mark(self, fids: list[int]) -> None:
+        for fid in fids:
+            tape.mark(len(tape.log))
+            tape.mark(fid)
+
+    def forget_unwinding(self) -> None:
+        """Drop the marks of functions that were left because the run was over."""
+        del self.journal.marks[self.read :]
+
+    def standing(self, number: int, lock: str) -> None:
+        """Note the step before which the CPU stands."""
+        self.texts[number] = words_for_step(inspect.currentframe(), lock)
+
+
+def words_for_step(frame: FrameType | None, lock: str) -> str:
+    """What a CPU is about to do, from the functions that have led to its ``step()``: ``folio_get in do_wp_page``."""
+    names = {function.name for function in FUNCTIONS}
+    what = f"lock {lock}" if lock else ""
+    half = ""
+    while frame is not None:
+        code = frame.f_code
+        inner = code.co_filename in INNER
+        if code.co_filename == nonatomic.__file__:
+            half = "store: " if "value" in frame.f_locals else "load: "
+        if code.co_name == "access" and not what:
+            return "the access"
+        if code.co_name in names:
+            return f"{half}{what} in {code.co_name}" if what and what != code.co_name else code.co_name
+        if not inner and (not what or not lock) and not code.co_name.startswith("_"):
+            what = code.co_name
+        frame = frame.f_back
+    return what or "a step"
+
+
+@attrs.frozen
+class PlayedStep:
+    """A step of a run that was played: who took it, what it was, and the events (first, last] that it caused."""
+
+    cpu: int
+    text: str
+    first: int
+    last: int
+
+
+@attrs.frozen
+class Played:
+    """A run that was played: its steps, how it ended, and whether calls are still under way at its end (``unfinished``)."""
+
+    steps: tuple[PlayedStep, ...]
+    result: Result
+    unfinished: bool
+
+
+def play(race: Race, choices: list[int]) -> Played:
+    """Play a schedule on the kernel's journal, which keeps the events.  ``UsageError`` for one that the race does not have."""
+    with prepared(race) as arena:
+        kernel = race.kernel
+        kernel.journal.catch_up()
+        begin = len(kernel.journal)
+        marker = Marker(kernel.journal, len(race.racers))
+        given = Given(choices, partial(_broken_now, race))
+        texts: list[str] = []
+
+        def choose(able: list[int], last: int) -> int:
+            chosen = given.choose(able, last)
+            if chosen >= 0:
+                texts.append(marker.texts[chosen])
+            return chosen
+
+        ending, results, run = arena.run(choose, marker)
+        marker.forget_unwinding()
+        if given.refused:
+            raise UsageError(given.refused, hint="race finds the schedules that there are")
+        kernel.journal.catch_up()
+        result = _judge(arena, begin, ending, tuple(given.taken), partial(_told, arena, results, run))
+        return Played(_steps(arena, given.taken, texts, len(kernel.journal)), result, ending.why != "done")
+
+
+def _broken_now(race: Race) -> bool:
+    return bool(examine(race.words.task, quiescent=False))
+
+
+def _told(arena: Arena, results: list[int], run: Run) -> str:
+    return arena.told(results, run)
+
+
+def _judge(arena: Arena, begin: int, ending: Ending, taken: tuple[int, ...], told: Callable[[], str]) -> Result:
+    """What the run has come to: what did not hold first, or how it ended, or what the CPUs tell."""
+    kernel = arena.race.kernel
+    done = ending.why == "done"
+    if done:
+        Script(kernel).settle()
+        kernel.journal.catch_up()
+    end = len(kernel.journal)
+    broken = first_broken(kernel, begin, end, {end} if done else (), arena.race.words.task)
+    if broken is not None:
+        return Result(broken.violations[0].invariant, True, taken, broken.event, broken.violations)
+    if not done:
+        return Result(NAMES[ending.why], True, taken, text=ending.text)
+    return Result(told(), False, taken)
+
+
+def _steps(arena: Arena, taken: list[int], texts: list[str], end: int) -> tuple[PlayedStep, ...]:
+    """The steps with their events."""
+    edges = [*arena.marks[: len(taken)], end]
+    return tuple(
+        PlayedStep(cpu, text, first, last)
+        for cpu, text, first, last in zip(taken, texts, edges[:-1], edges[1:], strict=True)
+    )

@@ -1,0 +1,37 @@
+"""Races for tests: a built-in case or commands, explored with knobs; and bodies of so many steps without any kernel."""
+
+from kemu.commands import racing
+from kemu.commands.run import run
+from kemu.races.baton import Crew, Run
+from kemu.races.explorer import Search
+from kemu.session import Session
+from kemu.trace.steps import step
+
+FORKED = "spawn parent; mmap parent 0x10000 1p rw; write parent 0x10000 1; fork parent as child"
+THREADS = "spawn a; mmap a 0x10000 1p rw; clone a vm sighand thread files fs as b"
+
+
+def session(text="", **knobs):
+    """A session behind these commands."""
+    made = Session(mem=16 << 20, **knobs)
+    for result in run(made, text):
+        assert result.error is None, result
+    return made
+
+
+def explored(*words, on=None, **knobs):
+    """The reading of an exploration."""
+    return racing.explored(on or session(), racing.read(words, racing.Options(**knobs)))
+
+
+def schedules_of(steps, bound):
+    """Every schedule of CPUs that do nothing but so many steps each, as the search finds them."""
+    crew, search, found = Crew(len(steps)), Search(bound), []
+    try:
+        while True:
+            Run(crew, [lambda count=count: [step() for _ in range(count)] for count in steps], search.choose).perform()
+            found.append(search.choices)
+            if not search.next_run():
+                return found
+    finally:
+        crew.dismiss()
