@@ -1,21 +1,30 @@
-"""What is shown after a command that changed the machine: the net change, old -> new, short or in full.
+"""What is shown after a command that changed the machine: sections that can be chosen, each short or in full.
+
+    changes    the net change, old -> new
+    calls      where in the kernel it happened
+    picture    the page in question, VMA / entry / frame, before and after
+    display    the expressions of `display`
 
 *Short* keeps what a story about address spaces needs (mappings, entries, counts of frames, births and deaths of tasks) and
-leaves out switching between tasks, the TLB and plumbing; *full* is `diff` of the command.
+leaves out switching between tasks, the TLB and plumbing; *full* is `diff` of the command, with its call tree. A section that
+has nothing to say is not there: nothing is drawn again that did not change.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from kemu.commands import kinds
-from kemu.commands.spec import FREE, command, maybe
-from kemu.readings import Change, FieldChange, Text
+from kemu.commands.spec import FREE, command, many
+from kemu.commands.suggest import did_you_mean
+from kemu.errors import UsageError
+from kemu.readings import CallTree, Change, FieldChange, Reading, Text
 
 if TYPE_CHECKING:
     from kemu.session import Session
 
-HOWS = ("off", "short", "full")
+HOWS = {"off": "nothing", "short": "what a story needs", "full": "everything", "all": "all sections"}
 MOST_EVENTS = 20_000
 """A command with more events is not compared by itself; `diff` does it when asked."""
 SHORT_LINES = 10
@@ -28,6 +37,51 @@ SHORT = {
     "task": {"exit_state", "pid", "real_parent", "mm", "blocked_in"},
 }
 """Kinds that the short form shows, each with its fields."""
+
+
+SECTIONS = {
+    "changes": "what changed, old -> new",
+    "calls": "the kernel functions",
+    "picture": "the page in question, before and after",
+    "display": "what display shows",
+}
+"""What can be shown after a change or a move."""
+
+
+def sections(session: Session) -> frozenset[str]:
+    """The sections that are shown now."""
+    if session.context == "off":
+        return frozenset()
+    return frozenset(session.preferences.get("sections", " ".join(SECTIONS)).split())
+
+
+def shown_after(session: Session, text: str, first: int, last: int) -> Iterator[Reading]:
+    """What is to be shown after the command `text` with the events (first, last], section by section."""
+    wanted = sections(session) if first < last else frozenset[str]()
+    found: list[Reading | None] = []
+    if "changes" in wanted:
+        found.append(change_of(session, text, first, last, session.context))
+    if "calls" in wanted and session.context == "full":
+        found.append(_calls(session, first, last))
+    if "picture" in wanted:
+        from kemu.commands.picturing import picture_of
+
+        found.append(picture_of(session, text, first, last))
+    if "display" in wanted and session.displays:
+        from kemu.commands.stops import displays
+
+        found.append(Text(displays(session)))
+    yield from (reading for reading in found if reading is not None)
+
+
+def _calls(session: Session, first: int, last: int) -> CallTree | None:
+    """The call tree of the command, where it is not too large to be read."""
+    from kemu.observe import calls as tree
+
+    if last - first > MOST_EVENTS:
+        return None
+    with session.traveling():
+        return tree.calls(session.kernel, first, last, session.name_of, with_events=False)
 
 
 def change_of(session: Session, text: str, first: int, last: int, how: str) -> Change | Text | None:
@@ -71,18 +125,42 @@ def _matters(change: FieldChange, mapped: set[str]) -> bool:
 
 @command(
     "context",
-    arguments=(maybe("how", kinds.WordKind("HOW", HOWS)),),
+    arguments=(many("words", kinds.ChoiceKind("WHAT", {**HOWS, **SECTIONS}, "off, short, full, all, or names of sections")),),
     group="time",
     effect=FREE,
-    summary="show the last change, or choose how much is shown after each",
-    more="off, short or full. At a terminal short is the default, elsewhere off.",
-    examples=("spawn app; context", "context short; spawn app; fork as kid"),
+    summary="show the last change, or choose what is shown after each",
+    more="How much: off, short or full. What: names of sections (changes, calls, picture, display), or all. At a terminal short "
+    "is the default, elsewhere off. After a move, calls are the functions that were entered; after a command, only full shows "
+    "its call tree. context alone shows the last change in full; show context says what is chosen.",
+    examples=("spawn app; context", "context short changes picture; spawn app; fork as kid; show context"),
 )
-def context(session: Session, how: str | None) -> Change | Text:
-    """The change of the last command, or the new setting."""
-    if how is not None:
-        session.context = how
-        return Text((f"context: {how}",))
+def context(session: Session, words: tuple[str, ...]) -> Change | Text:
+    """The change of the last command, or the new choice."""
+    if words:
+        choose(session, words)
+        return Text((f"context: {chosen(session)}",))
     first, last = session.last_command()
     record = session.command_of(last) if last else None
     return change_of(session, record.text if record else "", first, last, "full") or Text(("nothing has changed yet",))
+
+
+def choose(session: Session, words: Iterable[str]) -> None:
+    """Set how much, and which sections; sections alone switch `off` to `short`. Raises UsageError for a word that is neither."""
+    known = [*HOWS, *SECTIONS]
+    for word in words:
+        if word not in known:
+            raise UsageError(f"context: expected {', '.join(known)}, got '{word[:40]}'", hint=did_you_mean(word, known))
+    hows = [word for word in words if word in HOWS and word != "all"]
+    wanted = [word for word in SECTIONS if word in words or "all" in words]
+    if hows:
+        session.context = hows[-1]
+    elif session.context == "off":
+        session.context = "short"
+    if wanted:
+        session.preferences["sections"] = " ".join(wanted)
+
+
+def chosen(session: Session) -> str:
+    """`short: changes picture`, or `off`."""
+    found = sections(session)
+    return session.context if not found else f"{session.context}: {' '.join(name for name in SECTIONS if name in found)}"

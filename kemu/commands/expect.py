@@ -9,50 +9,72 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kemu.commands import table
+from kemu.commands.offers import Place, complete, expression_words
 from kemu.commands.spec import Argument, Candidate, Command, Option
 from kemu.commands.tokens import Token, split
 from kemu.errors import UsageError
 
 if TYPE_CHECKING:
-    from kemu.session import Session
+    from kemu.session import Session, Task
 
 
 def candidates(session: Session, text: str) -> tuple[str, list[Candidate]]:
     """The word that is being typed at the end of `text`, and what it could become. Changes no state."""
-    tokens, word = _typed(text)
-    if tokens is None:
-        return "", []
-    return word, [found for found in _following(session, tokens) if found[0].startswith(word)]
-
-
-def _typed(text: str) -> tuple[tuple[Token, ...] | None, str]:
-    """The finished tokens of the last command and the unfinished word behind them; None inside quotes or brackets."""
     try:
-        lines = split(text + "\0")
-    except UsageError:
-        return None, ""
-    last = lines[-1].tokens
+        tokens, word = _typed(text)
+    except UsageError as error:
+        return expression_words(session, text) if "is never closed" in error.what and "string" not in error.what else ("", [])
+    with session.looking():
+        found = _following(session, tokens, word)
+        return word, [candidate for candidate in found if candidate[0].startswith(word)]
+
+
+def _typed(text: str) -> tuple[tuple[Token, ...], str]:
+    """The finished tokens of the last command and the unfinished word behind. Raises UsageError inside quotes or brackets."""
+    last = split(text + "\0")[-1].tokens
     return last[:-1], last[-1].text[:-1]
 
 
-def _following(session: Session, tokens: tuple[Token, ...]) -> list[Candidate]:
+def _following(session: Session, tokens: tuple[Token, ...], word: str) -> list[Candidate]:
     """What may stand behind the tokens."""
     if not tokens:
-        return [(name, entry.summary) for name, entry in table.TABLE.items()] + [
-            (name, f"alias of: {meaning}") for name, meaning in session.aliases.items()
-        ]
-    made = table.find(tokens[0].text)
+        return _first_words(session, word)
+    made = table.find(session.aliases.get(tokens[0].text, tokens[0].text).partition(" ")[0])
     if made is None:
         return []
+    place = Place(session, _task(session, made, tokens), word)
     pending = _pending_option(made, tokens)
     if pending is not None and pending.kind is not None:
-        return list(pending.kind.complete(session))
+        return list(complete(pending.kind, place))
     found: dict[str, str] = {}
     for argument in _arguments_behind(session, made, tokens[1:]):
-        found |= dict(_nested(session, argument, tokens) or argument.kind.complete(session))
+        found |= dict(_nested(session, argument, tokens, word) or complete(argument.kind, place))
     if _may_end(session, made, tokens[1:]):
-        found |= {word: option.name for option in made.options for word in option.words}
+        found |= {word: option.about(word) for option in made.options for word in option.words if not _given(word, tokens)}
     return list(found.items())
+
+
+def _first_words(session: Session, word: str) -> list[Candidate]:
+    """The commands, the user's aliases, and, if they are asked for by their first letters, other words for commands."""
+    found = [(name, entry.summary) for name, entry in table.TABLE.items()]
+    found += [(name, f"alias of: {meaning}") for name, meaning in session.aliases.items()]
+    if word:
+        found += [(name, f"{other}: {table.TABLE[other].summary}") for name, other in table.ALIASES.items()]
+    return found
+
+
+def _task(session: Session, made: Command, tokens: tuple[Token, ...]) -> Task:
+    """The task that the half-typed command is about."""
+    if len(tokens) > 1 and any(argument.kind.name == "TASK" for argument in made.arguments[:1]):
+        name = tokens[1].text
+        pid = session.names().get(name, int(name[1:]) if name.startswith("@") and name[1:].isdecimal() and len(name) < 10 else -1)
+        return session.tasks.get(pid, session.current)
+    return session.current
+
+
+def _given(word: str, tokens: tuple[Token, ...]) -> bool:
+    """Does the word stand there already, so that nobody wants it again?"""
+    return any(token.text == word for token in tokens[1:])
 
 
 def _pending_option(made: Command, tokens: tuple[Token, ...]) -> Option | None:
@@ -61,11 +83,11 @@ def _pending_option(made: Command, tokens: tuple[Token, ...]) -> Option | None:
     return next((option for option in made.options if option.kind is not None and last in option.words), None)
 
 
-def _nested(session: Session, argument: Argument, tokens: tuple[Token, ...]) -> list[Candidate]:
+def _nested(session: Session, argument: Argument, tokens: tuple[Token, ...], word: str) -> list[Candidate]:
     """Inside `on 1 COMMAND`: what the inner command takes."""
     if argument.kind.name != "COMMAND" or len(tokens) <= 2:
         return []
-    return _following(session, tokens[2:])
+    return _following(session, tokens[2:], word)
 
 
 def _states(session: Session, made: Command, tokens: tuple[Token, ...]) -> set[int]:

@@ -61,10 +61,11 @@ class Step(NamedTuple):
 
 
 class Expression(NamedTuple):
-    """A compiled expression. It may be evaluated any number of times, against any state."""
+    """A compiled expression. It may be evaluated any number of times, against any state. `form`: see `formats`."""
 
     source: Source
     steps: tuple[Step, ...]
+    form: str = ""
 
     def evaluate(self, names: Names) -> Value:
         """The value at this moment. Raises UsageError with the place for an unknown name or a wrong type."""

@@ -52,7 +52,15 @@ def evaluate(token: Token, line: Line, session: Session) -> Value:
     return compile_expression(Source(line.text, token.column, token.end)).evaluate(SessionNames(session))
 
 
-class TaskKind:
+class Offered:
+    """A kind for which nothing can be offered by itself; `offers` knows what the machine has of some of them."""
+
+    def complete(self, session: Session) -> Iterable[Candidate]:
+        """Nothing."""
+        return ()
+
+
+class TaskKind(Offered):
     """A task: a name or `@PID`."""
 
     name = "TASK"
@@ -68,12 +76,8 @@ class TaskKind:
         """The task_struct."""
         return session.find(token.value)
 
-    def complete(self, session: Session) -> Iterable[Candidate]:
-        """Names of living tasks and zombies."""
-        return [(name, f"pid {pid}") for name, pid in session.names().items()]
 
-
-class NameKind:
+class NameKind(Offered):
     """A new name for a task or a moment."""
 
     name = "NAME"
@@ -91,10 +95,6 @@ class NameKind:
             raise UsageError(f"longer than {LONGEST_NAME} characters", hint="choose a shorter name")
         return token.text
 
-    def complete(self, session: Session) -> Iterable[Candidate]:
-        """Nothing: the name is new."""
-        return ()
-
 
 class NewTaskKind(NameKind):
     """A name for a task that is about to be made."""
@@ -106,7 +106,7 @@ class NewTaskKind(NameKind):
         return name
 
 
-class NumberKind:
+class NumberKind(Offered):
     """A number or an expression, within bounds."""
 
     def __init__(self, name: str, what: str, low: int, high: int, hint: str = "see: help expressions") -> None:
@@ -145,10 +145,6 @@ class NumberKind:
             return f"as an unsigned 64-bit number it is {value + 2**64:#x}; write that if you mean it"
         return self.hint
 
-    def complete(self, session: Session) -> Iterable[Candidate]:
-        """Nothing: any number will do."""
-        return ()
-
 
 class WordKind:
     """One word of a fixed set, or a number in its place where the set has numbers."""
@@ -179,8 +175,20 @@ class WordKind:
         return self.words[key]
 
     def complete(self, session: Session) -> Iterable[Candidate]:
-        """The words."""
-        return [(word, self.name) for word in self.words]
+        """The words, with what they stand for."""
+        return [(word, self.name if value == word else f"{self.name} {value}") for word, value in self.words.items()]
+
+
+class ChoiceKind(WordKind):
+    """One word of a fixed set, with a few words about each for completion."""
+
+    def __init__(self, name: str, about: Mapping[str, str], what: str = "") -> None:
+        super().__init__(name, tuple(about), what)
+        self.about = dict(about)
+
+    def complete(self, session: Session) -> Iterable[Candidate]:
+        """The words, with what each is for."""
+        return list(self.about.items())
 
 
 class NumberedKind(WordKind):
@@ -237,7 +245,7 @@ class ProtKind:
         return [("rw", "read and write"), ("r", "read"), ("rx", "read and execute"), ("none", "no access")]
 
 
-class PathKind:
+class PathKind(Offered):
     """A file inside kemu: a path with a `/`, or a quoted one."""
 
     def __init__(self, what: str = "a path of kemu, such as /bin/a.out") -> None:
@@ -252,10 +260,6 @@ class PathKind:
         """The path as typed."""
         return token.value
 
-    def complete(self, session: Session) -> Iterable[Candidate]:
-        """The files that `load` brought."""
-        return [(path, "file") for path in session.file_paths()]
-
 
 class FilePart(NamedTuple):
     """A file and the byte offset at which a mapping begins; `path` may also be the name of an open memory file."""
@@ -264,7 +268,7 @@ class FilePart(NamedTuple):
     offset: int
 
 
-class FilePartKind:
+class FilePartKind(Offered):
     """`PATH`, or `PATH@1p` for the file from page 1 on."""
 
     name = "FILE"
@@ -273,10 +277,6 @@ class FilePartKind:
     def fits(self, token: Token, session: Session, known: bool) -> bool:
         """As a path."""
         return PATH.fits(token, session, known)
-
-    def complete(self, session: Session) -> Iterable[Candidate]:
-        """As a path."""
-        return PATH.complete(session)
 
     def convert(self, token: Token, line: Line, session: Session) -> FilePart:
         """Path and offset (bytes)."""
@@ -289,7 +289,7 @@ class FilePartKind:
         return FilePart(path, SIZE.convert(at, line, session))
 
 
-class HostPathKind:
+class HostPathKind(Offered):
     """A file of the host, as any word or a quoted text."""
 
     name = "HOSTFILE"
@@ -305,17 +305,8 @@ class HostPathKind:
             raise UsageError("a path cannot hold a zero byte")
         return token.value
 
-    def complete(self, session: Session) -> Iterable[Candidate]:
-        """Files of the working folder."""
-        import os
 
-        try:
-            return [(entry.name + "/" * entry.is_dir(), "host") for entry in os.scandir() if " " not in entry.name]
-        except OSError:
-            return ()
-
-
-class TextKind:
+class TextKind(Offered):
     """Any word or quoted text, taken as it is."""
 
     def __init__(self, name: str, what: str) -> None:
@@ -330,12 +321,8 @@ class TextKind:
         """The text without quotes."""
         return token.value
 
-    def complete(self, session: Session) -> Iterable[Candidate]:
-        """Nothing."""
-        return ()
 
-
-class DataKind:
+class DataKind(Offered):
     """What to store: a text gives its bytes, `7` eight bytes, `7b` one byte."""
 
     name = "DATA"
@@ -364,12 +351,8 @@ class DataKind:
             return token.value.encode("latin-1")
         return token.value.encode("utf-8", "surrogateescape")
 
-    def complete(self, session: Session) -> Iterable[Candidate]:
-        """Nothing."""
-        return ()
 
-
-class MomentKind:
+class MomentKind(Offered):
     """An event number (also an expression) or the name of a mark; `start` and `end` are the first and the last."""
 
     name = "MOMENT"
@@ -389,13 +372,8 @@ class MomentKind:
         hint = did_you_mean(token.text, known) or "mark NAME gives this moment a name"
         raise UsageError(f"no moment is called '{token.text}'", hint=hint)
 
-    def complete(self, session: Session) -> Iterable[Candidate]:
-        """Marks, start and end."""
-        ends = [("start", "#0"), ("end", f"#{session.end}")]
-        return ends + [(name, f"#{event}") for name, event in session.marks.items()]
 
-
-class ExpressionKind:
+class ExpressionKind(Offered):
     """The rest of the command as an expression, compiled but not evaluated."""
 
     name = "EXPR"
@@ -408,12 +386,6 @@ class ExpressionKind:
     def convert(self, token: Token, line: Line, session: Session) -> Expression:
         """The compiled expression."""
         return compile_expression(Source(line.text, token.column, token.end))
-
-    def complete(self, session: Session) -> Iterable[Candidate]:
-        """Functions and tasks."""
-        from kemu.commands.questions import FUNCTIONS
-
-        return [(name + "(", function.summary) for name, function in FUNCTIONS.items()]
 
 
 class CommandKind:

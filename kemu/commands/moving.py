@@ -178,7 +178,7 @@ def reverse_continue(session: Session) -> readings.Moment:
 def until(session: Session, condition: Expression) -> readings.Moment:
     """Forwards to the first moment at which the condition holds."""
     _need_future(session, "until")
-    return search(session, condition, range(session.now + 1, session.end + 1))
+    return search(session, condition, session.now + 1, session.end)
 
 
 @command(

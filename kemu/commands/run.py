@@ -9,16 +9,19 @@ bug of kemu and passes through.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from kemu import interrupts
 from kemu.commands import spec, table
-from kemu.commands.result import FAILED, OK, UNSATISFIED, Complaint, Result, Shown
+from kemu.commands.formats import apart
+from kemu.commands.result import FAILED, INTERRUPTED, OK, UNSATISFIED, Complaint, Result, Shown
 from kemu.commands.stops import stop_after
 from kemu.commands.tokens import Line, split
-from kemu.errors import HostUnavailable, UsageError
+from kemu.errors import HostUnavailable, KernelBug, UsageError
 from kemu.readings import Outcome, Text, Value
 
 if TYPE_CHECKING:
@@ -46,17 +49,17 @@ def each(session: Session, text: str, *, keep_going: bool = False) -> Iterator[R
         yield _failed(session, text.strip(), error, len(text) - len(text.lstrip()))
         return
     for line in lines:
-        results = run_line(session, line)
-        if not session.depth:
-            session.shown += results[:MOST_SHOWN]
-            del session.shown[:-MOST_SHOWN]
-        yield from results
-        if results and not results[-1].ok and not keep_going:
-            return
+        for result in run_line(session, line):
+            if not session.depth:
+                session.shown.append(result)
+                del session.shown[:-MOST_SHOWN]
+            yield result
+            if result.status == INTERRUPTED or not (result.ok or keep_going):
+                return
 
 
-def run_line(session: Session, line: Line) -> list[Result]:
-    """Run one command; several results where it stands for several (a file of commands)."""
+def run_line(session: Session, line: Line) -> Iterable[Result]:
+    """Run one command; several results where it stands for several (a file of commands), each as soon as it is there."""
     try:
         line = expanded(session, line)
         guide = session.guide
@@ -65,9 +68,14 @@ def run_line(session: Session, line: Line) -> list[Result]:
         if line.tokens[-1].text == PY and len(line.tokens) > 1:
             return [Result(line.source, python_call(line), first=session.now, last=session.now, now=session.now)]
         results = execute(session, line, line.source)
-        return guide.saw(results) if guide is not None else results
+        return guide.saw(list(results)) if guide is not None else results
     except UsageError as error:
         return [_failed(session, line.source, _placed(error, line), line.tokens[0].column)]
+    except KernelBug as error:
+        if not session.planted:
+            raise
+        stopped = UsageError(f"the kernel stopped itself: {error}", hint="it is a wrong one (mutant); the command is taken back")
+        return [_failed(session, line.source, _placed(stopped, line), line.tokens[0].column)]
     except HostUnavailable as error:
         return [_failed(session, line.source, _placed(UsageError(str(error)), line), line.tokens[0].column)]
 
@@ -94,10 +102,10 @@ def expanded(session: Session, line: Line) -> Line:
             raise UsageError(f"alias: '{word}' stands for itself", hint="alias lists them")
         seen.add(word)
         (line,) = split(" ".join([session.aliases[word], *(token.text for token in line.tokens[1:])]))
-    return line
+    return apart(line)
 
 
-def execute(session: Session, line: Line, text: str) -> list[Result]:
+def execute(session: Session, line: Line, text: str) -> Iterable[Result]:
     """Run one command; `text` is what goes on the timeline. Raises UsageError where it cannot be done."""
     first_word = line.tokens[0]
     made = table.find(first_word.text)
@@ -114,7 +122,7 @@ def execute(session: Session, line: Line, text: str) -> list[Result]:
             reading = made.function(session, **values)
     else:
         reading = made.function(session, **values)
-    if isinstance(reading, list):
+    if isinstance(reading, (list, Iterator)):
         return reading
     return [_result(session, text, reading, session.now)]
 
@@ -143,16 +151,36 @@ def _refuse_unable(session: Session, task: Any, command: str) -> None:
 
 
 def _change(session: Session, made: spec.Command, values: dict[str, Any], text: str) -> Result:
-    with session.changing(text):
+    """A command runs to its end. At a terminal Ctrl-C in it moves back to the event at which it came; a second one, or any in a
+    script, takes the command back."""
+    presses: list[int] = []
+    with interrupts.running_on(lambda: _press(session, presses, text)), session.changing(text):
         first = session.end
         reading = made.function(session, **values)
     last = session.now
     if getattr(reading, "errno", 0) or getattr(reading, "signal", None):
         session.failures.append((session.timeline.records[-1], reading))
-    if session.stops:
+    if presses:
+        _go_back_to(session, presses[0], first, last)
+    elif session.stops:
         stop_after(session, first)
     result = _result(session, text, reading, first, last)
+    if presses:
+        return attrs.evolve(result, status=INTERRUPTED)
     return verified(session, result) if session.verifying else result
+
+
+def _press(session: Session, presses: list[int], text: str) -> None:
+    """Note where Ctrl-C came in a command, and say what becomes of it."""
+    presses.append(len(session.journal))
+    os.write(2, f"\nCtrl-C: {text.splitlines()[0][:40]} runs to its end; once more takes it back\n".encode(errors="replace"))
+
+
+def _go_back_to(session: Session, moment: int, first: int, last: int) -> None:
+    """Show the moment at which Ctrl-C came."""
+    moment = min(max(moment, first), last)
+    session.goto(moment)
+    session.notes.append(f"stopped by Ctrl-C at #{moment}; the command has the events #{first + 1} to #{last}, continue goes on")
 
 
 def verified(session: Session, result: Result) -> Result:

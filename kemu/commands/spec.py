@@ -86,6 +86,13 @@ class Option:
     kind: Kind | None = None
     values: int = 1
 
+    def about(self, word: str) -> str:
+        """A few words about one of its words, for completion."""
+        value = self.words[word]
+        if self.kind is not None:
+            return self.kind.what
+        return f"{self.name}: {value:#x}" if type(value) is int and value else self.name
+
     def __str__(self) -> str:
         if self.kind is None:
             return f"[{'|'.join(self.words)}]..." if len(self.words) <= 3 else f"[{self.name.upper()}]..."
@@ -143,11 +150,6 @@ class Command:
     effect: str
     host: bool
     session_words: frozenset[str] = frozenset()
-    host_options: frozenset[str] = frozenset()
-
-    def touches_host(self, values: Mapping[str, Any]) -> bool:
-        """Does the command with these arguments touch files of the host?"""
-        return self.host or any(values.get(name) is not None for name in self.host_options)
 
     def is_about_session(self, values: Mapping[str, Any]) -> bool:
         """Does the command, for all that it may change the machine, with these arguments only set what is the session's?"""
@@ -184,15 +186,12 @@ def command(
     effect: str = LOOK,
     host: bool = False,
     session_words: Iterable[str] = (),
-    host_options: Iterable[str] = (),
 ) -> Callable[[Callable[..., Any]], Command]:
-    """Declare a command; `host`: it touches files of the host, `host_options`: where one of these is given; `session_words`: see
-    `Command.is_about_session`."""
+    """Declare a command; `host`: it touches files of the host; `session_words`: see `Command.is_about_session`."""
 
     def declare(function: Callable[..., Any]) -> Command:
         made = Command(
-            words, function, arguments, options, group, summary, more, examples, linux, effect, host, frozenset(session_words),
-            frozenset(host_options),
+            words, function, arguments, options, group, summary, more, examples, linux, effect, host, frozenset(session_words)
         )
         for word in words:
             REGISTRY[word] = made

@@ -117,19 +117,13 @@ def stopping(session: Session) -> Iterator[None]:
         raise
 
 
-def search(session: Session, condition: Expression, moments: range) -> readings.Moment:
-    """Go to the first of the moments at which the condition holds. Raises UsageError, and stays, if there is none."""
-    from kemu.commands.expr import TaskValue
-    from kemu.commands.stops import text_of, value_at
+def search(session: Session, condition: Expression, first: int, last: int) -> readings.Moment:
+    """Go to the first of the moments first..last (or back, where `last` lies before `first`) at which the condition holds.
+    Raises UsageError, and stays, if there is none."""
+    from kemu.commands.stops import first_true, text_of
 
-    found = None
-    with interrupts.deferred(), stopping(session), session.traveling():
-        for number in moments:
-            value = value_at(session, condition, number)
-            if value and not isinstance(value, (str, TaskValue)):
-                found = number
-                break
+    found = first_true(session, condition, first, last)
     if found is None:
-        where = f"from #{moments[0]} to #{moments[-1]}" if moments else "there"
-        raise UsageError(f"until: {text_of(condition)} is true at no moment {where}", hint="print EXPR shows its value here")
+        what = f"until: {text_of(condition)} is true at no moment from #{first} to #{last}"
+        raise UsageError(what, hint="print EXPR shows its value here")
     return move(session, found)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from kemu.commands import kinds, stops
 from kemu.commands.expr import Expression
+from kemu.commands.formats import FORMATTED
 from kemu.commands.spec import FREE, command, keyword, many, maybe, one, rest
 from kemu.commands.stops import Stop, text_of
 from kemu.commands.suggest import did_you_mean
@@ -123,12 +124,12 @@ def catch(session: Session, what: str) -> Text:
 
 @command(
     "display",
-    arguments=(rest("expression", kinds.EXPR, needed=False),),
+    arguments=(rest("expression", FORMATTED, needed=False),),
     group="stops",
     effect=FREE,
     summary="show an expression after each move",
     more="Without an expression shows all of them now; delete display removes them.",
-    examples=(_START + "display app.rss; back; back", _START + "display refcount(pfn(app, 0x10000)); display"),
+    examples=(_START + "display app.rss; back; back", _START + "display/x app.stack; display"),
     linux="display of gdb(1)",
 )
 def display(session: Session, expression: Expression | None) -> Text:

@@ -14,16 +14,18 @@ The rule that keeps this file honest: searching changes nothing but the moment t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from itertools import pairwise
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 import attrs
 
-from kemu.commands.expr import Expression, Value, format_value
+from kemu import interrupts
+from kemu.commands.expr import Expression, TaskValue, Value, format_value
+from kemu.commands.formats import write
 from kemu.errors import UsageError
 
 if TYPE_CHECKING:
+    from kemu.observe.reads import Reads
     from kemu.session import Session
 
 CATCHES: dict[str, frozenset[str]] = {
@@ -66,46 +68,50 @@ class Hit(NamedTuple):
     what: str
 
 
+CHUNK = 8192
+"""Events that are searched at a time, in the order of the search."""
+
+
 def find(session: Session, first: int, last: int, *, backwards: bool = False, stops: list[Stop] | None = None) -> list[Hit]:
     """The hits at the first moment of (first, last] at which an enabled stop matches, or at the last one; [] if none does."""
     chosen = [stop for stop in (session.stops if stops is None else stops) if stop.enabled]
-    if not chosen:
-        return []
-    with session.traveling():
-        for low, high in _stretches(session, first, last, backwards=backwards):
-            found = [hit for stop in chosen if (hit := _first(session, stop, low, high, backwards)) is not None]
-            if found:
-                moment = (max if backwards else min)(hit.moment for hit in found)
-                return [hit for hit in found if hit.moment == moment]
-    return []
+    found: list[Hit] = []
+    with interrupts.deferred(), session.traveling():
+        for stop in chosen:
+            hit = _first(session, stop, first, last, backwards)
+            if hit is not None:
+                found.append(hit)
+                first, last = (hit.moment - 1, last) if backwards else (first, hit.moment)
+    moment = (max if backwards else min)((hit.moment for hit in found), default=0)
+    return [hit for hit in found if hit.moment == moment]
 
 
-def _stretches(session: Session, first: int, last: int, *, backwards: bool) -> Iterable[tuple[int, int]]:
-    """(first, last] cut at the borders of commands, in the order of the search."""
-    borders = {record.last for record in session.timeline.records if first < record.last < last}
-    ends = sorted({first, *borders, last})
-    found = list(pairwise(ends))
-    return reversed(found) if backwards else found
-
-
-def _first(session: Session, stop: Stop, low: int, high: int, backwards: bool) -> Hit | None:
-    """The hit of one stop that the search meets first."""
-    candidates = list(_candidates(session, stop, low, high))
-    for moment, what in reversed(candidates) if backwards else candidates:
-        if stop.condition is None or _true_at(session, stop.condition, moment):
-            return Hit(moment, stop, what)
+def _first(session: Session, stop: Stop, first: int, last: int, backwards: bool) -> Hit | None:
+    """The hit of one stop in (first, last] that the search meets first."""
+    matching = Changes(session, stop.watched).within if stop.watched is not None else _matcher(session, stop)
+    for low, high in chunks(first, last, backwards=backwards):
+        found: Iterable[tuple[int, str]] = matching(low, high)
+        for moment, what in reversed(list(found)) if backwards else found:
+            if stop.condition is None or _true_at(session, stop.condition, moment):
+                return Hit(moment, stop, what)
     return None
 
 
-def _candidates(session: Session, stop: Stop, low: int, high: int) -> Iterator[tuple[int, str]]:
-    """Moments in (low, high] that match but for the condition, in order, with what happened there."""
-    if stop.watched is not None:
-        return _changes(session, stop.watched, low, high)
+def chunks(first: int, last: int, *, backwards: bool, size: int = CHUNK) -> Iterator[tuple[int, int]]:
+    """(first, last] cut into pieces, in the order of the search."""
+    if backwards:
+        yield from ((max(high - size, first), high) for high in range(last, first, -size))
+    else:
+        yield from ((low, min(low + size, last)) for low in range(first, last, size))
+
+
+def _matcher(session: Session, stop: Stop) -> Callable[[int, int], Iterable[tuple[int, str]]]:
+    """A function that gives the moments in (low, high] which match but for the condition, in order, with what is there."""
     if stop.event:
-        return _events(session, stop.event, low, high)
+        return lambda low, high: _events(session, stop.event, low, high)
     if stop.functions:
-        return _calls(session, stop.functions, low, high)
-    return _system_calls(session, low, high)
+        return lambda low, high: _calls(session, stop.functions, low, high)
+    return lambda low, high: _system_calls(session, low, high)
 
 
 def _calls(session: Session, functions: frozenset[int], low: int, high: int) -> Iterator[tuple[int, str]]:
@@ -120,45 +126,95 @@ def _calls(session: Session, functions: frozenset[int], low: int, high: int) -> 
 
 
 def _system_calls(session: Session, low: int, high: int) -> Iterator[tuple[int, str]]:
-    """The first event of each command that is a system call; `low` and `high` lie in one command."""
+    """The first event of each command that is a system call."""
     from kemu.observe.moves import named, system_call
 
-    record = session.command_of(high)
-    found = system_call(session.journal, record.first, record.last) if record else None
-    if record is not None and found is not None and low < found[0] + 1 <= high:
-        yield found[0] + 1, f"system call {record.text} ({named(found[1]).name})"
+    for record in session.commands_between(low, high):
+        found = system_call(session.journal, record.first, record.last)
+        if found is not None and low < found[0] + 1 <= high:
+            yield found[0] + 1, f"system call {record.text} ({named(found[1]).name})"
 
 
 def _events(session: Session, wanted: str, low: int, high: int) -> Iterator[tuple[int, str]]:
     """Events of a kind or of a field."""
     from kemu.observe.events import events
-    from kemu.observe.moves import touches_field
+    from kemu.observe.moves import may_be, may_have
 
     kind = wanted in EVENT_KINDS
-    if not kind and not touches_field(session.journal, wanted, low, high):
-        return
-    for event in events(session.kernel, low, high, session.name_of, low=not kind).events:
-        if wanted == (event.kind if kind else event.field):
-            yield event.number, f"{event.text}, in {event.function or 'user code'}"
+    what = ("", wanted) if kind else (wanted, "")
+    for begin, end in may_have(session.journal, *what, low, high):
+        for event in events(session.kernel, begin, end, session.name_of, low=not kind, only=may_be(*what)).events:
+            if wanted == (event.kind if kind else event.field):
+                yield event.number, f"{event.text}, in {event.function or 'user code'}"
 
 
-def _changes(session: Session, watched: Expression, low: int, high: int) -> Iterator[tuple[int, str]]:
-    """Events behind which the expression has another value than before."""
-    from kemu.observe.events import one_event
+BY_MOMENT = frozenset({"event", "called", "signal_code", "signal_addr", "errno"})
+"""Functions of the expression language that ask for the moment itself: any event may change what they say."""
 
-    old = value_at(session, watched, low)
-    for moment in range(low + 1, high + 1):
-        new = value_at(session, watched, moment)
-        if new != old or type(new) is not type(old):
-            who = one_event(session.kernel, moment, session.name_of).function or "user code"
-            yield moment, f"{text_of(watched)}: {format_value(old)} -> {format_value(new)}, by {who}"
-        old = new
+
+class Changes:
+    """The moments at which an expression has another value than before, looked for only where something that it read is
+    written (`observe/reads.py`), or a task gets its name."""
+
+    def __init__(self, session: Session, watched: Expression) -> None:
+        self.session, self.watched = session, watched
+        self.always = any(step.op == "call" and step.argument in BY_MOMENT for step in watched.steps)
+        self.moment = -1
+        self.value: Value = None
+        self.reads: Reads | None = None
+
+    def within(self, low: int, high: int) -> Iterator[tuple[int, str]]:
+        """Those in (low, high], in order, with old and new value and who did it."""
+        from kemu.observe.moves import function_of
+
+        for moment, old, new in self.values(low, high):
+            who = function_of(self.session.journal, moment)[0] or "user code"
+            yield moment, f"{text_of(self.watched)}: {format_value(old)} -> {format_value(new)}, by {who}"
+
+    def values(self, low: int, high: int) -> Iterator[tuple[int, Value, Value]]:
+        """(moment, old value, new value) of those in (low, high], in order."""
+        if self.moment != low:
+            self._look(low)
+        named = sorted({at for at in self.session.moments_of_names() if low < at <= high})
+        while True:
+            moment = self._next(high, named)
+            if moment is None:
+                self.moment = high
+                return
+            old = self.value
+            self._look(moment)
+            if self.value != old or type(self.value) is not type(old):
+                yield moment, old, self.value
+
+    def _next(self, high: int, named: list[int]) -> int | None:
+        """The next moment behind the last one, up to `high`, at which the value may be another."""
+        from kemu.observe.reads import next_write
+
+        if self.moment >= high:
+            return None
+        if self.always or self.reads is None:
+            return self.moment + 1
+        written = next_write(self.session.journal, self.reads, self.moment, high)
+        name = next((at for at in named if at > self.moment), None)
+        return min((at for at in (written, name) if at is not None), default=None)
+
+    def _look(self, moment: int) -> None:
+        from kemu.observe.reads import noting
+
+        self.session.goto(moment)
+        if self.always:
+            self.value = value_at(self.session, self.watched, moment)
+        else:
+            with noting() as self.reads:
+                self.value = value_at(self.session, self.watched, moment)
+        self.moment = moment
 
 
 def value_at(session: Session, expression: Expression, moment: int) -> Value:
     """The value at the moment, which is then the one shown; the text "not there" where a name means nothing yet."""
     from kemu.commands.names import SessionNames
 
+    interrupts.check(lambda: f"looked at the events up to #{moment}", moment)
     session.goto(moment)
     try:
         with session.looking():
@@ -168,8 +224,36 @@ def value_at(session: Session, expression: Expression, moment: int) -> Value:
 
 
 def _true_at(session: Session, condition: Expression, moment: int) -> bool:
-    value = value_at(session, condition, moment)
-    return bool(value) and value != "not there"
+    return is_true(value_at(session, condition, moment))
+
+
+def is_true(value: Value) -> bool:
+    """Does the condition with that value hold? A text is no truth, least of all "not there"."""
+    return bool(value) and not isinstance(value, str | TaskValue)
+
+
+def first_true(session: Session, condition: Expression, first: int, last: int) -> int | None:
+    """The first moment of first..last at which the condition holds; the last one where `last` lies before `first`."""
+    changes = Changes(session, condition)
+    with interrupts.deferred(), session.traveling():
+        if _true_at(session, condition, first):
+            return first
+        for begin, end in chunks(min(first, last), max(first, last), backwards=last < first):
+            found = _last_true(changes, begin, end) if last < first else _first_true(changes, begin, end)
+            if found is not None:
+                return found
+    return None
+
+
+def _first_true(changes: Changes, begin: int, end: int) -> int | None:
+    """The first moment of (begin, end] at which a condition that is false before becomes true."""
+    return next((moment for moment, _, value in changes.values(begin, end) if is_true(value)), None)
+
+
+def _last_true(changes: Changes, begin: int, end: int) -> int | None:
+    """The last moment of begin..end at which the condition holds."""
+    hits = [moment - 1 for moment, old, _ in changes.values(begin, end) if is_true(old)]
+    return end if is_true(changes.value) else max(hits, default=None)
 
 
 def text_of(expression: Expression) -> str:
@@ -199,6 +283,6 @@ def displays(session: Session) -> tuple[str, ...]:
     """What `display` shows at this moment, one line each."""
     now = session.now
     return tuple(
-        f"{number}: {text_of(expression)} = {format_value(value_at(session, expression, now))}"
+        f"{number}: {text_of(expression)} = {write(value_at(session, expression, now), expression.form)}"
         for number, expression in sorted(session.displays.items())
     )

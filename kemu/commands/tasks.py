@@ -262,7 +262,7 @@ def on(session: Session, cpu: int, line: Line) -> list[Result]:
     _check_cpu(session, cpu)
     before, session.cpu = session.cpu, cpu
     try:
-        return execute(session, line, f"on {cpu} {line.source}")
+        return list(execute(session, line, f"on {cpu} {line.source}"))
     finally:
         session.cpu = before
 

@@ -23,6 +23,21 @@ holds spaces.
 
 print EXPR shows the value, in both bases where they differ.
 """,
+    "formats": """\
+A letter behind print or display says how a number is written, as in gdb:
+
+  /x    in base 16                 0x3041
+  /d    in base 10, signed         12353
+  /u    in base 10, unsigned       12353
+  /o    in base 8                  030101
+  /t    in base 2 (also /b)        0b00110000_01000001
+  /z    in base 16, all 64 bits    0x0000000000003041
+  /c    as a character             65 'A'
+  /p    in pages                   3p + 0x41
+
+print/x 3p and print /x 3p are the same. Without a letter a number is shown in
+both bases: 0x3000 (12288).
+""",
     "tasks": """\
 TASK is a name or @PID, and may stand first in every command about one process;
 without it the current task is meant (use TASK). spawn makes the new process
@@ -45,6 +60,44 @@ newest one.
 
 In the past everything can be looked at. A change is possible between two
 commands, and starts a new timeline.
+""",
+    "keys": """\
+At a terminal:
+
+  Tab             what may stand here, with a few words about each
+  Up, Down        earlier lines that begin as the present one does
+  Ctrl-R          search earlier lines; they are kept between runs
+  Right, End      take the suggestion that is shown behind the cursor
+  Enter           on an empty line: step, back or next once more
+  Ctrl-C          at the prompt drops the line; in a search stops it where it
+                  is; in a command shows the event at which it came
+  Ctrl-D          leave (as quit does)
+  Ctrl-L          clear the screen; nothing else ever does
+  Ctrl-Z          to the shell you came from; fg comes back
+""",
+    "config": """\
+When the shell starts at a terminal it runs the lines of the file config in the
+settings folder: set, alias, context and display, one on a line, # for comments.
+
+  set paging off
+  alias look walk app 0x10000
+  context short changes picture
+
+Aliases that are made at the prompt are kept there too, in the file aliases.
+kemu doctor says where the folders are: KEMU_HOME where it is set, else
+$XDG_CONFIG_HOME/kemu and $XDG_STATE_HOME/kemu (Windows: %APPDATA%,
+%LOCALAPPDATA%). Scripts and -c read neither, so that they do the same for
+everybody. NO_COLOR, FORCE_COLOR and PAGER are respected.
+""",
+    "words": """\
+Other words for the same commands: gdb's for moving, crash's for looking.
+
+  b break   c continue   n next   s step   fin finish   p print   tb tbreak
+  rs reverse-step=back   rn reverse-next   rc reverse-continue
+  rfin reverse-finish    vm maps   vtop walk   rd dump   wr write
+  memfd memfd_create     prlimit setrlimit   h help   q quit
+
+alias makes more. -c, files and the prompt know the same words.
 """,
     "data": """\
 What write stores:

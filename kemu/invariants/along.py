@@ -12,6 +12,7 @@ from collections.abc import Collection
 
 import attrs
 
+from kemu import interrupts
 from kemu.invariants.registry import ALWAYS, INVARIANTS, Violation
 from kemu.invariants.scan import Scan
 from kemu.kernel.boot import Kernel
@@ -45,8 +46,9 @@ def check_at(kernel: Kernel, event: int, names: Names = None, *, quiescent: bool
 def first_broken(kernel: Kernel, first: int, last: int, quiet: Collection[int] = (), names: Names = None) -> Broken | None:
     """The first event of [first, last] behind which something does not hold; None if all is well.  ``quiet``: the events
     behind which no call was under way, those between two commands."""
-    with travelling(kernel) as journal:
+    with interrupts.deferred(), travelling(kernel) as journal:
         for event in range(first, last + 1):
+            interrupts.check(lambda at=event: f"nothing is broken from #{first} to #{at - 1}; #{at} to #{last} are not checked")
             journal.seek(event)
             resting = event in quiet
             if not resting and event > first and journal.event(event)[1] in LINKS:

@@ -8,9 +8,11 @@ import sys
 import pytest
 
 from kemu.commands import table
-from kemu.commands.general import overview, page
+from kemu.commands.formats import FORMATS, write
+from kemu.commands.helping import overview, page, search
 from kemu.commands.spec import REGISTRY
 from kemu.commands.topics import TOPICS
+from kemu.errors import UsageError
 
 COMMANDS = table.load_all()
 
@@ -46,9 +48,41 @@ def test_a_command_has_a_page_with_two_examples_that_use_it(made):
     assert len(made.examples) >= 2
     words = {word for example in made.examples for word in example.replace(";", " ").split()}
     assert words & {*made.words}
-    text = "\n".join(page(made))
+    text = " ".join(" ".join(page(made)).split())
     assert made.synopsis in text
-    assert all(argument.kind.what in text.replace("\n", " ") for argument in made.arguments)
+    assert all(" ".join(argument.kind.what.split()) in text for argument in made.arguments)
+    assert max(map(len, page(made))) <= 80 or max(map(len, made.examples)) > 76
+
+
+@pytest.mark.parametrize(("word", "lesson"), [("fork", "vm/fork"), ("mmap", "vm/promises"), ("walk", "vm/the-walk")])
+def test_the_page_of_a_command_names_the_lesson_about_it(word, lesson):
+    assert f"lesson: {lesson} (" in "\n".join(page(table.find(word)))
+
+
+def test_a_search_finds_names_before_pages_and_topics_last():
+    lines = search("copy")
+    assert any(line.startswith("fork ") for line in lines)
+    names = [line.split()[0] for line in search("map")]
+    assert names[0] == "mmap"
+    assert names.index("munmap") < names.index("fork")
+    assert lines != search("mremap")
+
+
+def test_a_search_that_finds_nothing_suggests_a_word():
+    with pytest.raises(UsageError) as caught:
+        search("mprotct")
+    assert caught.value.hint == "did you mean 'mprotect'?"
+
+
+def test_the_topic_formats_lists_every_format_with_what_it_writes():
+    for letter, (what, _) in FORMATS.items():
+        assert f"/{letter}" in TOPICS["formats"]
+        assert what in TOPICS["formats"]
+        assert write(0x3041, letter) in TOPICS["formats"]
+
+
+def test_the_topic_words_lists_every_other_word_of_a_command():
+    assert all(alias in TOPICS["words"].replace("=", " ").split() for alias in table.ALIASES)
 
 
 def test_help_is_one_screen():

@@ -1,0 +1,132 @@
+"""`help` and `apropos`: one screen of all commands, a page for each, topics, and a search through all of it.
+
+Everything is made of the declarations (`spec.command`), so there is no second place that says what a command does.
+"""
+
+from __future__ import annotations
+
+from textwrap import wrap
+from typing import TYPE_CHECKING
+
+from kemu.commands import kinds, table
+from kemu.commands.spec import FREE, Command, command, maybe, one
+from kemu.commands.suggest import did_you_mean
+from kemu.commands.topics import TOPICS
+from kemu.errors import UsageError
+from kemu.readings import Text
+
+if TYPE_CHECKING:
+    from kemu.session import Session
+
+WIDTH = 78
+
+
+@command(
+    "help",
+    "h",
+    arguments=(maybe("word", kinds.WORD),),
+    group="shell",
+    effect=FREE,
+    summary="this page, or the page of a command",
+    more="With a word that is neither a command nor a topic, searches all pages for it, as apropos does.",
+    examples=("help", "help fork"),
+)
+def help_(session: Session, word: str | None) -> Text:
+    """The overview, a command's page, a topic, or what a search finds."""
+    if word is None:
+        return Text(tuple(overview()))
+    if word in session.aliases:
+        return Text((f"{word} is an alias of: {session.aliases[word]}", f"help {session.aliases[word].split()[0]} tells more"))
+    made = table.find(word)
+    if made is not None:
+        return Text(tuple(page(made)))
+    if word in TOPICS:
+        return Text(tuple(TOPICS[word].rstrip().split("\n")))
+    return Text(tuple(search(word)))
+
+
+@command(
+    "apropos",
+    arguments=(one("word", kinds.WORD),),
+    group="shell",
+    effect=FREE,
+    summary="which commands have to do with a word",
+    more="Searches names, pages and topics, the names of commands first.",
+    examples=("apropos copy", "apropos refcount"),
+    linux="apropos(1)",
+)
+def apropos(_session: Session, word: str) -> Text:
+    """What a search finds."""
+    return Text(tuple(search(word)))
+
+
+def overview() -> list[str]:
+    """One screen: all commands by group, and the topics."""
+    rows = [(group, " ".join(name for name, entry in table.TABLE.items() if entry.group == group)) for group in table.GROUPS]
+    lines = columns([*rows, ("topics", " ".join(TOPICS))], gap=1)
+    return [*lines, "", "help WORD tells more about a command or a topic, and searches for other words"]
+
+
+def columns(rows: list[tuple[str, str]], gap: int = 2, width: int = WIDTH) -> list[str]:
+    """Names on the left, texts beside them, wrapped."""
+    margin = max((len(name) for name, _ in rows), default=0) + gap
+    lines = []
+    for name, text in rows:
+        first, *more = wrap(text, width - margin, break_on_hyphens=False) or [""]
+        lines += [f"{name:<{margin}}{first}".rstrip(), *(" " * margin + line for line in more)]
+    return lines
+
+
+def page(made: Command) -> list[str]:
+    """The page of one command: synopsis, what it does, arguments, two examples, the original in Linux, the lesson."""
+    lines = wrap(made.synopsis, WIDTH, subsequent_indent=" " * 8, break_on_hyphens=False, break_long_words=False)
+    lines += ["", *wrap(f"{made.summary[:1].upper()}{made.summary[1:]}. {made.more}", WIDTH, break_on_hyphens=False), ""]
+    lines += _parts(made)
+    lines += ["examples:", *(f"  {example}" for example in made.examples)]
+    if len(made.words) > 1:
+        lines.append(f"also: {', '.join(made.words[1:])}")
+    if made.linux:
+        lines.append(f"in real Linux: {made.linux}")
+    return [*lines, *_lesson(made)]
+
+
+def _parts(made: Command) -> list[str]:
+    """A line for each argument and option, what they mean aligned."""
+    rows = [(argument.name.rstrip("_"), argument.kind.what) for argument in made.arguments]
+    rows += [(option.name, option.kind.what if option.kind else "words: " + " ".join(option.words)) for option in made.options]
+    return [f"  {line}" for line in columns(rows, width=WIDTH - 2)]
+
+
+def _lesson(made: Command) -> list[str]:
+    from kemu.commands.lessonrefs import lesson_about
+
+    found = lesson_about(made.words)
+    return [f"lesson: {found.id} ({found.title})"] if found else []
+
+
+def search(word: str) -> list[str]:
+    """Commands whose name, then whose page holds the word; then topics. Raises UsageError if there is none."""
+    lowered = word.lower()
+    found = [(_rank(made, lowered), made) for made in table.load_all()]
+    hits = [made for rank, made in sorted((pair for pair in found if pair[0] < MISS), key=lambda pair: pair[0])]
+    topics = [topic for topic, text in TOPICS.items() if lowered in topic or lowered in text.lower()]
+    if not hits and not topics:
+        guess = did_you_mean(word, [*table.TABLE, *table.ALIASES, *TOPICS])
+        raise UsageError(f"help: nothing is known about '{word[:40]}'", hint=guess or "help lists the commands")
+    margin = max(len(name) for name in [*(made.name for made in hits), *topics]) + 2
+    rows = [(made.name, made.summary) for made in hits] + [(topic, f"topic: help {topic}") for topic in topics]
+    return [f"{name:<{margin}}{about}" for name, about in rows]
+
+
+MISS = 3
+"""The rank of a command that has nothing to do with the word."""
+
+
+def _rank(made: Command, word: str) -> int:
+    """0 the name holds the word, 1 the line about it, 2 its page, 3 nothing does."""
+    if any(word in name for name in made.words):
+        return 0
+    if word in made.summary.lower():
+        return 1
+    text = "\n".join((made.synopsis, made.more, made.linux, *made.examples)).lower()
+    return 2 if word in text else MISS
