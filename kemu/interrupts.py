@@ -3,6 +3,7 @@
     a command that waits or computes        KeyboardInterrupt, at once
     inside a move of the journal            a moment later, when the state is whole again
     a `deferred()` block                    at its next `check`, which says how far it got
+    a `running_on()` block                  it goes on to its end, where somebody is there to look at what came of it
     a second Ctrl-C in such a block         as in the first two rows
 
 The state of a machine is spread over thousands of objects; between two events, and only there, it is one moment of the
@@ -19,7 +20,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from types import FrameType
 from typing import Any
 
@@ -34,20 +35,22 @@ MAIN_FRAMES = 40
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C, taken at a place where everything is whole. `how_far` says how far it got."""
+    """Ctrl-C, taken at a place where everything is whole. `how_far` says how far it got, `at` the event, if it is one."""
 
-    def __init__(self, how_far: str) -> None:
+    def __init__(self, how_far: str, at: int | None = None) -> None:
         super().__init__(how_far)
         self.how_far = how_far
+        self.at = at
 
 
 class _Keyboard:
     """What is known of Ctrl-C in this process: how many `deferred` blocks are open, whether it was pressed in one of
-    them, and what is to be done at that moment."""
+    them, what is to be done at that moment, and whether a change runs on to its end."""
 
     def __init__(self) -> None:
         self.deferring = 0
         self.pressed = False
+        self.patient = False
         self.when_pressed: Callable[[], None] | None = None
 
 
@@ -59,11 +62,11 @@ def pressed() -> bool:
     return _keyboard.pressed
 
 
-def check(how_far: Callable[[], str]) -> None:
+def check(how_far: Callable[[], str], at: int | None = None) -> None:
     """Raise Interrupted if Ctrl-C was pressed in the `deferred` block that is open; everything must be whole here."""
     if _keyboard.pressed:
         _keyboard.pressed = False
-        raise Interrupted(how_far())
+        raise Interrupted(how_far(), at)
 
 
 @contextmanager
@@ -82,16 +85,26 @@ def deferred(when_pressed: Callable[[], None] | None = None) -> Iterator[None]:
 
 
 @contextmanager
-def listening() -> Iterator[None]:
-    """Within the block Ctrl-C is taken as the module says; nothing is changed outside of the main thread."""
+def running_on(when_pressed: Callable[[], None]) -> Iterator[None]:
+    """As `deferred` where `listening` is patient; elsewhere Ctrl-C stops at once."""
+    with deferred(when_pressed) if _keyboard.patient else nullcontext():
+        yield
+
+
+@contextmanager
+def listening(*, patient: bool = False) -> Iterator[None]:
+    """Within the block Ctrl-C is taken as the module says; nothing is changed outside of the main thread. `patient`: somebody is
+    there who can press it twice."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.signal(signal.SIGINT, _on_interrupt)
+    before, was_patient = signal.signal(signal.SIGINT, _on_interrupt), _keyboard.patient
+    _keyboard.patient = patient
     try:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
+        _keyboard.patient = was_patient
 
 
 def _on_interrupt(_number: int, frame: FrameType | None) -> None:

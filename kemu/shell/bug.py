@@ -1,8 +1,14 @@
-"""What is said when kemu itself is wrong."""
+"""What is said when a command ends by something that is no error of the user: a bug of kemu, or Ctrl-C."""
 
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
+
+from kemu.interrupts import Interrupted
+
+if TYPE_CHECKING:
+    from kemu.session import Session
 
 
 def report_bug(error: BaseException, *, debug: bool) -> int:
@@ -15,3 +21,11 @@ def report_bug(error: BaseException, *, debug: bool) -> int:
     if not debug:
         sys.stderr.write("  kemu --debug shows the traceback for a report\n")
     return 70
+
+
+def stopped(session: Session, stop: KeyboardInterrupt) -> str:
+    """How far it got, and where the machine stands: at an event, or before the command that was taken back."""
+    where = f"the machine stands at #{session.now}" + (f" of {session.end}" if session.past else "")
+    if isinstance(stop, Interrupted):
+        return f"stopped: {stop.how_far}; {where}"
+    return f"stopped; {where}, nothing of the command stays"

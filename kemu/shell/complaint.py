@@ -13,6 +13,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kemu.views.style import PLAIN, Style
+
 if TYPE_CHECKING:
     from kemu.commands.result import Complaint
 
@@ -22,13 +24,17 @@ WINDOW = 72
 LONGEST_MARK = 40
 
 
-def render(complaint: Complaint, where: str = "", width: int = 0) -> str:
+def render(complaint: Complaint, where: str = "", width: int = 0, style: Style = PLAIN) -> str:
     """The lines of the error; `where` (such as `FILE:3: `) stands before what is wrong.
 
-    With a `width`, that of a terminal, longer lines are wrapped between words; without one they stay whole."""
+    With a `width`, that of a terminal, longer lines are wrapped between words; without one they stay whole. Colour marks the
+    word error and the caret, which say the same without it."""
     lines = _wrapped(f"error: {where}{_clean(complaint.what)}", "", width)
+    lines[0] = style.paint("error:", "error") + lines[0].removeprefix("error:")
     if complaint.text:
-        lines += _place(complaint)
+        line, mark = _place(complaint)
+        caret = mark.lstrip(" ")
+        lines += [line, mark[: len(mark) - len(caret)] + style.paint(caret, "error")]
     if complaint.hint:
         lines += _wrapped(_clean(complaint.hint), "  ", width)
     return "\n".join(lines)

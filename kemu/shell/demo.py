@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from kemu.commands.result import BUG, OK
 from kemu.commands.run import run
 from kemu.session import Session
+from kemu.shell.front import asked_for
 from kemu.shell.output import Output, make_output
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ PAUSE = 2.5
 def main(options: Options) -> int:
     """Play the demonstration; 0, or 70 if one of its commands failed."""
     session = Session(mem=options.mem, geometry=options.geometry, cpus=options.cpus)
+    session.preferences.update(asked_for(options))
     output = make_output(options)
     status = OK
     for number, (said, text) in enumerate(STEPS, 1):

@@ -6,7 +6,9 @@ import sys
 from typing import TYPE_CHECKING, TextIO
 
 from kemu.commands.result import INTERRUPTED
+from kemu.commands.settings import PREFERENCES
 from kemu.session import Session
+from kemu.shell.bug import stopped
 from kemu.shell.output import make_output
 from kemu.shell.plain import Runner, run_script
 
@@ -18,14 +20,24 @@ def front_end(options: Options, session: Session | None = None) -> int:
     """Run what the command line asks for, on a new session unless one is given; the exit code."""
     _tame(sys.stdin)
     session = session or Session(mem=options.mem, geometry=options.geometry, cpus=options.cpus)
+    session.preferences.update(asked_for(options))
     runner = Runner(options, session, make_output(options))
     try:
         _run_all(runner)
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as stop:
         runner.output.flush()
-        sys.stderr.write(f"stopped at #{session.now}\n")
+        sys.stderr.write(f"{stopped(session, stop)}\n")
         return INTERRUPTED
     return runner.status
+
+
+def asked_for(options: Options) -> dict[str, str]:
+    """The settings of the shell that the command line makes."""
+    made = {"color": options.color}
+    made |= {"characters": "ascii"} if options.ascii else {}
+    made |= {} if options.toolbar else {"toolbar": "off"}
+    made |= {"errno-fails": "on"} if options.errno_fails else {}
+    return {name: value for name, value in made.items() if value != PREFERENCES[name].words[0]}
 
 
 def _run_all(runner: Runner) -> None:

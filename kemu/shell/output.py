@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TextIO
 
 from kemu.commands.result import Quit, Result
+from kemu.commands.settings import preference
 from kemu.shell.complaint import render as render_complaint
 
 if TYPE_CHECKING:
@@ -42,7 +45,7 @@ def make_output(options: Options) -> Output:
     _tame(sys.stderr)
     if options.json:
         return JsonOutput(sys.stdout, sys.stderr)
-    return TextOutput(sys.stdout, sys.stderr, style_of(sys.stdout, options.color, ascii_only=options.ascii))
+    return TextOutput(sys.stdout, sys.stderr)
 
 
 def _tame(stream: TextIO) -> None:
@@ -60,13 +63,14 @@ def style_of(stream: TextIO, color: str, *, ascii_only: bool) -> Style:
 
 
 def wants_color(stream: TextIO, color: str) -> bool:
-    """Colour: as asked; else NO_COLOR, FORCE_COLOR, and whether a terminal listens that knows colours."""
+    """Colour: as asked; else NO_COLOR, FORCE_COLOR (0 or false: none), and whether a terminal listens that knows colours."""
     if color != "auto":
         return color == "always"
     if os.environ.get("NO_COLOR"):
         return False
-    if os.environ.get("FORCE_COLOR"):
-        return True
+    forced = os.environ.get("FORCE_COLOR", "").lower()
+    if forced:
+        return forced not in ("0", "false", "no")
     return stream.isatty() and os.environ.get("TERM", "dumb") != "dumb"
 
 
@@ -79,31 +83,53 @@ def _width(stream: TextIO) -> int:
 
 
 class TextOutput:
-    """Text for people."""
+    """Text for people. Without a `style` it is that of the stream at the moment and of the session's preferences: a terminal may
+    change its width between two commands. `paged`: long output goes through a pager."""
 
-    def __init__(self, out: TextIO, err: TextIO, style: Style) -> None:
+    def __init__(self, out: TextIO, err: TextIO, style: Style | None = None) -> None:
         self.out = out
         self.err = err
-        self.style = style
+        self.fixed = style
+        self.paged = False
+
+    def style(self, session: Session) -> Style:
+        """How to draw now."""
+        if self.fixed is not None:
+            return self.fixed
+        wanted = partial(preference, session)
+        return style_of(self.out, wanted("color"), ascii_only=wanted("characters") == "ascii")
 
     def show(self, result: Result, session: Session, where: str) -> None:
         """The result on standard output, or the error on standard error."""
-        for text in (to_text(result, self.style), *result.notes, self._context(result, session)):
-            if text:
-                self.out.write(text + "\n")
+        style = self.style(session)
+        parts = (to_text(result, style), *result.notes, *self._context(result, session, style))
+        self._write("\n".join(text for text in parts if text), session)
         if result.error is not None:
             self.out.flush()
-            self.err.write(render_complaint(result.error, where, self.style.width if self.err.isatty() else 0) + "\n")
+            width = style.width if self.err.isatty() else 0
+            colour = wants_color(self.err, preference(session, "color")) and style.colour
+            self.err.write(render_complaint(result.error, where, width, style._replace(colour=colour)) + "\n")
 
-    def _context(self, result: Result, session: Session) -> str:
+    def _write(self, text: str, session: Session) -> None:
+        if not text:
+            return
+        if self.paged and preference(session, "paging") == "on":
+            from kemu.shell.paging import is_long, show_paged
+
+            if is_long(text, self.out):
+                show_paged(text, self.out)
+                return
+        self.out.write(text + "\n")
+
+    def _context(self, result: Result, session: Session, style: Style) -> Iterator[str]:
         """What the command changed, where the session shows that."""
-        if session.context == "off" or not result.ok:
-            return ""
-        from kemu.commands.context import change_of
+        if session.context == "off" or not result.ok or result.first == result.last:
+            return
+        from kemu.commands.context import shown_after
         from kemu.views.terminal import render
 
-        change = change_of(session, result.command, result.first, result.last, session.context)
-        return render(change, self.style) if change else ""
+        for reading in shown_after(session, result.command, result.first, result.last):
+            yield render(reading, style)
 
     def say(self, text: str) -> None:
         """A line among the results."""

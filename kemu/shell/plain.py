@@ -11,8 +11,10 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kemu.commands.result import OK, Quit, Result
+from kemu import interrupts
+from kemu.commands.result import INTERRUPTED, OK, Quit, Result
 from kemu.commands.run import each, with_errno_as_failure
+from kemu.commands.settings import preference
 from kemu.errors import UsageError
 from kemu.shell.output import Output
 
@@ -36,26 +38,32 @@ class Runner:
 
     def line(self, text: str, where: str = "") -> bool:
         """Run one line; False if nothing more should run. `where` says where it stands in a file."""
-        for result in each(self.session, text, keep_going=self.options.keep_going):
-            self.show(result, where)
+        with interrupts.listening(patient=self.stay):
+            for result in each(self.session, text, keep_going=self.options.keep_going):
+                self.show(result, where)
         return not self.done
 
     def show(self, result: Result, where: str) -> None:
         """Show one result and keep its status."""
-        if self.options.errno_fails:
+        if preference(self.session, "errno-fails") == "on":
             result = with_errno_as_failure(result)
         if isinstance(result.reading, Quit):
             self.done = True
         self.output.show(result, self.session, where)
         if result.status != OK and not self.stay:
             self.status = self.status or result.status
-            self.done = self.done or not self.options.keep_going
+            self.done = self.done or not self.options.keep_going or result.status == INTERRUPTED
 
     def lines(self, lines: Iterable[str], name: str) -> None:
         """Run all lines; `name` is the file that errors name, or empty."""
         for number, text in enumerate(lines, 1):
-            if not self.line(text.rstrip("\r\n"), f"{name}:{number}: " if name else ""):
-                break
+            where = f"{name}:{number}: " if name else ""
+            try:
+                if not self.line(text.rstrip("\r\n"), where):
+                    break
+            except KeyboardInterrupt as stop:
+                how_far = stop.how_far if isinstance(stop, interrupts.Interrupted) else text.strip()[:40]
+                raise interrupts.Interrupted(where + how_far) from None
         self.output.flush()
 
 

@@ -1,7 +1,7 @@
 """The shell at a terminal: read a line with prompt-toolkit, run it, print what it gives with plain writes.
 
 prompt-toolkit edits the line and draws the toolbar; it prints no result, and the screen is never cleared. Ctrl-C at the
-prompt drops the line, in a command it takes the command back; Ctrl-D leaves.
+prompt drops the line; in a command see `kemu.interrupts`; Ctrl-D leaves.
 """
 
 from __future__ import annotations
@@ -10,17 +10,21 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from prompt_toolkit import PromptSession
-from prompt_toolkit.auto_suggest import AutoSuggestFromHistory
+from prompt_toolkit.auto_suggest import AutoSuggestFromHistory, ConditionalAutoSuggest
+from prompt_toolkit.filters import Condition
 from prompt_toolkit.output import ColorDepth
 from prompt_toolkit.styles import Style
 
+from kemu.commands.settings import preference
 from kemu.commands.table import ALIASES
-from kemu.shell.bug import report_bug
+from kemu.shell.bug import report_bug, stopped
 from kemu.shell.completer import KemuCompleter
+from kemu.shell.config import Config
 from kemu.shell.history import StateHistory
 from kemu.shell.prompt import prompt, toolbar
 
 if TYPE_CHECKING:
+    from kemu.session import Session
     from kemu.shell.plain import Runner
 
 REPEATED = frozenset({"step", "back", "next", "reverse-next"})
@@ -31,22 +35,30 @@ COLOURS = {
     "aborting": "",
     "bottom-toolbar": "reverse",
     "completion-menu": "bg:ansiblue fg:ansiwhite",
+    "completion-menu.completion": "",
     "completion-menu.completion.current": "reverse",
     "completion-menu.meta.completion": "bg:ansiblue fg:ansiwhite",
     "completion-menu.meta.completion.current": "reverse",
+    "scrollbar.background": "bg:ansiblue",
+    "scrollbar.button": "bg:ansiwhite",
 }
 """The 16 ANSI colours only, and no grey: grey text is lost on some backgrounds."""
 
+MENU_ROWS = 6
+"""Lines that are kept free below the prompt for the menu of completions."""
+
 EXIT_HINT = "exit ends {task}, the current process: type it again. quit or Ctrl-D leaves kemu."
-BANNER = "kemu {version}: a small Linux. help lists the commands, quit leaves."
+BANNER = "kemu {version}: a small Linux that you can stop, look into and run backwards"
+FIRST_STEPS = "help lists the commands, Tab completes, quit leaves; lesson teaches. Begin with: spawn app"
 
 
 class Repl:
     """One conversation. `read` gives the next line; it raises EOFError at the end and KeyboardInterrupt on Ctrl-C."""
 
-    def __init__(self, runner: Runner, read: Any) -> None:
+    def __init__(self, runner: Runner, read: Any, config: Config | None = None) -> None:
         self.runner = runner
         self.read = read
+        self.config = config
         self.repeat = ""
         self.warned_about_exit = False
 
@@ -63,62 +75,88 @@ class Repl:
 
     def line(self, text: str) -> None:
         """Run one line as typed; an empty one repeats a move."""
-        text = text.strip() or self.repeat
-        self.repeat = text if _word(text) in REPEATED else ""
+        session = self.runner.session
+        text = text.strip() or (self.repeat if preference(session, "repeat") == "on" else "")
+        self.repeat = text if _word(session, text) in REPEATED else ""
         if text == "exit" and not self.warned_about_exit:
             self.warned_about_exit = True
-            session = self.runner.session
             self.runner.output.say(EXIT_HINT.format(task=session.name_of(session.current_pid)))
             return
         self._run(text)
+        warning = self.config.keep(session) if self.config is not None else ""
+        if warning:
+            self.runner.output.say(warning)
 
     def _run(self, text: str) -> None:
-        session = self.runner.session
+        output = self.runner.output
         try:
             self.runner.line(text)
-        except KeyboardInterrupt:
-            self.runner.output.say(f"stopped; the machine stands at #{session.now}, before the command that was running")
+        except KeyboardInterrupt as stop:
+            output.say(stopped(self.runner.session, stop))
         except BrokenPipeError:
             raise
         except Exception as error:  # noqa: BLE001 - a bug must not cost the user the experiment
-            self.runner.output.flush()
+            output.flush()
             report_bug(error, debug=self.runner.options.debug)
-        self.runner.output.flush()
+        output.flush()
 
 
-def _word(text: str) -> str:
+def _word(session: Session, text: str) -> str:
     """The command that the line is, if it is one alone."""
     words = text.split()
-    return ALIASES.get(words[0], words[0]) if words and ";" not in text else ""
+    if not words or ";" in text:
+        return ""
+    word = session.aliases.get(words[0], words[0]).split()[0]
+    return ALIASES.get(word, word)
 
 
 def repl(runner: Runner) -> None:
     """Talk to a person at a terminal until they leave."""
     from kemu import __version__
+    from kemu.shell.output import TextOutput
 
-    history = StateHistory()
-    if history.warning:
-        sys.stderr.write(history.warning + "\n")
-    runner.stay = True
-    sys.stdout.write(BANNER.format(version=__version__) + "\n")
     session = runner.session
+    history, config = StateHistory(), Config()
+    asked = dict(session.preferences)
     session.context = "short"
-    reader: PromptSession[str] = PromptSession(
+    config.load(session)
+    session.preferences.update(asked)
+    for warning in (history.warning, *config.warnings):
+        if warning:
+            sys.stderr.write(warning + "\n")
+    runner.stay = True
+    if isinstance(runner.output, TextOutput):
+        runner.output.paged = True
+    sys.stdout.write(f"{BANNER.format(version=__version__)}\n{FIRST_STEPS}\n" if not session.end else "")
+    reader = make_reader(session, history)
+    Repl(runner, lambda: read_line(reader, session), config).loop()
+
+
+def read_line(reader: PromptSession[str], session: Session) -> str:
+    """The next line, edited under the settings of this moment. Raises EOFError and KeyboardInterrupt."""
+    reader.bottom_toolbar = (lambda: toolbar(session)) if preference(session, "toolbar") == "on" else None
+    return reader.prompt(prompt(session), color_depth=_depth(session))
+
+
+def make_reader(session: Session, history: StateHistory, **more: Any) -> PromptSession[str]:
+    """What edits a line: completion on Tab, history by prefix and search, suggestions."""
+    suggesting = Condition(lambda: preference(session, "suggestions") == "on")
+    return PromptSession(
         history=history,
         completer=KemuCompleter(session),
-        auto_suggest=AutoSuggestFromHistory(),
+        auto_suggest=ConditionalAutoSuggest(AutoSuggestFromHistory(), suggesting),
         complete_while_typing=False,
         enable_history_search=True,
-        bottom_toolbar=(lambda: toolbar(session)) if runner.options.toolbar else None,
-        color_depth=_depth(runner),
         style=Style.from_dict(COLOURS),
+        reserve_space_for_menu=MENU_ROWS,
         enable_suspend=True,
+        **more,
     )
-    Repl(runner, lambda: reader.prompt(prompt(session))).loop()
 
 
-def _depth(runner: Runner) -> ColorDepth:
+def _depth(session: Session) -> ColorDepth:
     """One of the 16 ANSI colours, or none, as for the results."""
     from kemu.shell.output import wants_color
 
-    return ColorDepth.DEPTH_4_BIT if wants_color(sys.stdout, runner.options.color) else ColorDepth.DEPTH_1_BIT
+    coloured = wants_color(sys.stdout, preference(session, "color"))
+    return ColorDepth.DEPTH_4_BIT if coloured else ColorDepth.DEPTH_1_BIT

@@ -90,7 +90,9 @@ def _value(rng: random.Random, argument: Argument) -> str:
         return rng.choice(SMALL if argument.name in ("size", "count") else SIZES)
     if isinstance(kind, NumberKind):
         return rng.choice(NUMBERS)
-    return rng.choice(_SAMPLES[kind.name]) if kind.name in _SAMPLES else valid(rng)
+    if kind.name == "COMMAND":
+        return valid(rng)
+    return rng.choice(_SAMPLES.get(kind.name, TEXTS))
 
 
 _SAMPLES = {

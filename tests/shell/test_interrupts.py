@@ -19,25 +19,35 @@ def test_without_a_deferred_block_it_stops_at_once():
         press()
 
 
+def count(done, to, press_at):
+    with interrupts.listening(), interrupts.deferred():
+        for number in range(to):
+            interrupts.check(lambda: f"{len(done)} of {to}", number)
+            done.append(number)
+            if number == press_at:
+                press()
+
+
 def test_in_a_deferred_block_it_waits_for_the_next_check_which_says_how_far_it_got():
     done = []
-    with interrupts.listening(), interrupts.deferred(), pytest.raises(interrupts.Interrupted) as caught:
-        for number in range(10):
-            interrupts.check(lambda: f"{len(done)} of 10")
-            done.append(number)
-            if number == 3:
-                press()
-    assert caught.value.how_far == "4 of 10"
+    with pytest.raises(interrupts.Interrupted) as caught:
+        count(done, 10, press_at=3)
+    assert (caught.value.how_far, caught.value.at) == ("4 of 10", 4)
     assert len(done) == 4
 
 
-def test_the_first_one_calls_back_and_the_second_one_stops_at_once():
-    calls = []
-    with interrupts.listening(), interrupts.deferred(lambda: calls.append(1)), pytest.raises(KeyboardInterrupt):
+def press_twice(calls):
+    with interrupts.listening(), interrupts.deferred(lambda: calls.append(1)):
         press()
         assert interrupts.pressed()
         assert calls == [1]
         press()
+
+
+def test_the_first_one_calls_back_and_the_second_one_stops_at_once():
+    with pytest.raises(KeyboardInterrupt) as caught:
+        press_twice([])
+    assert not isinstance(caught.value, interrupts.Interrupted)
 
 
 def test_one_that_nobody_asked_for_is_forgotten_at_the_end_of_the_block():
@@ -48,24 +58,32 @@ def test_one_that_nobody_asked_for_is_forgotten_at_the_end_of_the_block():
         assert not interrupts.pressed()
 
 
-def test_inside_a_move_of_the_journal_it_comes_a_moment_later():
-    class Thing:
-        def __init__(self):
-            self.value = 0
+class Thing:
+    """Somebody presses Ctrl-C when its value becomes 5."""
 
-        def _restore(self, _field, value):
-            if value == 5:
-                press()
-            self.value = value
+    def __init__(self):
+        self.value = 0
 
-    made, thing = journal.Journal(), Thing()
-    for number in range(10_000):
-        made.log += [thing, "value", number, number + 1]
-    with interrupts.listening(), pytest.raises(KeyboardInterrupt):
+    def _restore(self, _field, value):
+        if value == 5:
+            press()
+        self.value = value
+
+
+def seek_and_wait(made, thing):
+    with interrupts.listening():
         made.seek(10_000)
         assert (made.cursor, thing.value) == (10_000, 10_000)
         while True:
             pass
+
+
+def test_inside_a_move_of_the_journal_it_comes_a_moment_later():
+    made, thing = journal.Journal(), Thing()
+    for number in range(10_000):
+        made.log += [thing, "value", number, number + 1]
+    with pytest.raises(KeyboardInterrupt):
+        seek_and_wait(made, thing)
 
 
 def test_the_handler_of_before_comes_back():

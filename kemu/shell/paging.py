@@ -1,0 +1,93 @@
+"""Long output at a terminal, page by page; short output never, and never where nobody looks.
+
+    $PAGER where it is set      else `less -FRX`, if there is one      else a page at a time by kemu itself
+
+`-X` keeps what is on the screen, `-R` keeps colour, `-F` leaves at once if it fits after all. `set paging off` prints everything.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable
+from shutil import which
+from typing import TextIO
+
+KEPT = 2
+"""Lines of the screen that stay free for the prompt and the toolbar."""
+
+FALLBACK_ROWS = 24
+LESS = ("less", "-FRX")
+MORE = "-- more: Enter, a all, q stop -- "
+
+
+def rows_of(stream: TextIO) -> int:
+    """Lines of the terminal."""
+    try:
+        return os.get_terminal_size(stream.fileno()).lines or FALLBACK_ROWS
+    except (OSError, ValueError):
+        return FALLBACK_ROWS
+
+
+def is_long(text: str, stream: TextIO) -> bool:
+    """Does the text need more than one screen?"""
+    return text.count("\n") + 1 > rows_of(stream) - KEPT
+
+
+def pager() -> tuple[str, ...]:
+    """The program with its arguments; none where there is none. Raises ValueError for a $PAGER that is no command line."""
+    asked = os.environ.get("PAGER", "").strip()
+    if asked:
+        words = tuple(shlex.split(asked))
+        return LESS if words == ("less",) else words
+    return LESS if which(LESS[0]) else ()
+
+
+def show_paged(text: str, out: TextIO, ask: Callable[[str], str] = input) -> None:
+    """Show the text through the pager."""
+    out.flush()
+    try:
+        words = pager()
+        if words and _through(words, text, out.encoding or "utf-8"):
+            return
+    except (OSError, ValueError) as error:
+        sys.stderr.write(f"warning: the pager cannot be used: {error}; set paging off prints everything\n")
+    _by_pages(text, out, ask)
+
+
+def _through(words: tuple[str, ...], text: str, encoding: str) -> bool:
+    """Let the program show it; False if it could not. Ctrl-C is the program's while it runs."""
+    process = subprocess.Popen(words, stdin=subprocess.PIPE)  # noqa: S603 - the user's own choice of a pager
+    data = text.encode(encoding, "backslashreplace") + b"\n"
+    while True:
+        try:
+            process.communicate(data)
+        except KeyboardInterrupt:
+            data = b""
+            continue
+        except BrokenPipeError:
+            process.wait()
+        return process.returncode != 127
+
+
+def _by_pages(text: str, out: TextIO, ask: Callable[[str], str]) -> None:
+    """A page, a question, the next page."""
+    lines = text.split("\n")
+    page = max(rows_of(out) - KEPT, 2)
+    while lines:
+        shown, lines = lines[:page], lines[page:]
+        out.write("\n".join(shown) + "\n")
+        out.flush()
+        if not lines:
+            return
+        try:
+            answer = ask(MORE).strip().lower()
+        except (EOFError, KeyboardInterrupt):
+            out.write("\n")
+            return
+        if answer == "q":
+            return
+        if answer == "a":
+            page = len(lines)
