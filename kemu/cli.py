@@ -24,6 +24,7 @@ usage: kemu [OPTIONS]                    the shell; with a pipe as input, run wh
        kemu report SCRIPT -o FILE.html   run a script and write an HTML page that plays it
        kemu conform PATH...              compare with the real kernel (kemu conform --help)
        kemu lesson [WORDS]               take, write and check lessons (kemu lesson --help)
+       kemu grade LESSON FILES...        grade what students handed in (kemu grade --help)
 
   -c COMMANDS       run these; may be given several times
   -i                stay in the shell afterwards
@@ -50,10 +51,11 @@ SUBCOMMANDS = {
     "conform": "kemu.shell.conform",
     "report": "kemu.shell.reporting",
     "lesson": "kemu.shell.lessons",
+    "grade": "kemu.shell.grading",
 }
 """Words that have a `main(options) -> int` of their own, by module."""
 
-OWN_WORDS = frozenset({"conform", "lesson", "report"})
+OWN_WORDS = frozenset({"conform", "lesson", "grade", "report"})
 """Those of them that read the words behind them by themselves."""
 
 _FLAGS = {

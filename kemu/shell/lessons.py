@@ -17,55 +17,32 @@ from typing import TYPE_CHECKING
 
 from kemu.commands.result import BAD_LESSON, OK, USAGE
 from kemu.errors import UsageError
+from kemu.shell import authoring
+from kemu.shell.words import Words
 from kemu.tutor.lesson import ERROR, LessonError, Problem
+from kemu.tutor.world import WorldError
 
 if TYPE_CHECKING:
     from kemu.shell.options import Options
 
 USAGE_TEXT = """\
-usage: kemu lesson [list]                     the lessons, and how far you are
-       kemu lesson start ID [--student ME]    take one (ID, its last word, its number, or a file)
+usage: kemu lesson [list]                          the lessons, and how far you are
+       kemu lesson start ID [--student ME] [--lang L]   take one (ID, its last word, its number, or a file)
+       kemu lesson student [ID]                    say who you are: numbers and submissions depend on it
+       kemu lesson submit ID [-o FILE]             write what you have done as one file, to hand in
+
+       kemu lesson new COURSE/NAME [-o FILE]       a lesson to begin from
        kemu lesson check [--seeds N] [--students N] [--jobs N] [--json] PATH...
-                                              look for mistakes, and prove it over many seeds
+                                                   look for mistakes, and prove it over many seeds
+       kemu lesson preview FILE [--student ID] [--lang L]     all of it, with solutions
+       kemu lesson pack [--student] -o FOLDER LESSON...       copies to give away; --student: without answers
+       kemu lesson export --html|--notebook LESSON [-o FILE] [--student ID] [--lang L]
+       kemu lesson translate LESSON LANGUAGE [-o FILE]        a file with the texts to translate
+
+A lesson can also be made of what you do in the shell: lesson record begin, then lesson record FILE.md.
 
 exit codes: 0 ok, 2 usage, 3 something is not satisfied, 4 a lesson file is invalid
 """
-
-
-class Words:
-    """The words behind `kemu lesson WORD`: positional ones, and options with a value or without."""
-
-    def __init__(self, words: list[str], values: dict[str, str], flags: frozenset[str]) -> None:
-        self.places: list[str] = []
-        self.values: dict[str, str] = dict(values)
-        self.flags: set[str] = set()
-        left = list(words)
-        while left:
-            word = left.pop(0)
-            name, _, value = word.partition("=")
-            if name in values:
-                if "=" not in word:
-                    value = self._next(left, name)
-                self.values[name] = value
-            elif word in flags:
-                self.flags.add(word)
-            elif word.startswith("--"):
-                raise UsageError(f"lesson: unknown option '{word[:40]}'", hint="kemu lesson --help")
-            else:
-                self.places.append(word)
-
-    @staticmethod
-    def _next(left: list[str], name: str) -> str:
-        if not left:
-            raise UsageError(f"{name}: a value is missing behind it")
-        return left.pop(0)
-
-    def number(self, name: str, low: int, high: int) -> int:
-        """The value of an option that is a number."""
-        text = self.values[name]
-        if not text.isascii() or not text.isdigit() or len(text) > 9 or not low <= int(text) <= high:
-            raise UsageError(f"{name}: expected a number from {low} to {high}, got '{text[:20]}'")
-        return int(text)
 
 
 def main(options: Options) -> int:
@@ -82,6 +59,9 @@ def main(options: Options) -> int:
         return found(options, words[1:])
     except LessonError as error:
         show_problems(error.problems, as_json=False)
+        return BAD_LESSON
+    except WorldError as error:
+        sys.stderr.write(f"line {error.line}: {error.code} {error.text}\n")
         return BAD_LESSON
 
 
@@ -150,4 +130,15 @@ def _in_shell(options: Options, line: str) -> int:
     return front_end(options)
 
 
-HANDLERS: dict[str, Callable[[Options, list[str]], int]] = {"list": listing, "start": start, "check": check}
+HANDLERS: dict[str, Callable[[Options, list[str]], int]] = {
+    "list": listing,
+    "start": start,
+    "student": authoring.student,
+    "submit": authoring.submit,
+    "new": authoring.new,
+    "check": check,
+    "preview": authoring.preview,
+    "pack": authoring.pack,
+    "export": authoring.export,
+    "translate": authoring.translate,
+}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from kemu.commands.spec import FREE, Candidate, command, maybe, rest
@@ -31,7 +31,12 @@ class LessonWordKind:
         """The words that have a meaning now."""
         from kemu.tutor.guide import ACTIONS
 
-        words = [("list", "the lessons"), ("start", "begin one, or go on with it"), ("student", "say who you are")]
+        words = [
+            ("list", "the lessons"),
+            ("start", "begin one, or go on with it"),
+            ("student", "say who you are"),
+            ("record", "make one of what you do"),
+        ]
         return [*words, *((word, "in this lesson") for word in ACTIONS)] if session.guide else [*words, *lesson_ids()]
 
 
@@ -90,15 +95,14 @@ def dispatch(session: Session, what: str, words: str) -> Any:
 
     guide = session.guide if isinstance(session.guide, Guide) else None
     shelf = Shelf(state_folder())
-    if what == "list":
-        return shelf.listing(guide.lesson.id if guide else "")
-    if what == "student":
-        return _student(shelf, words)
-    if what == "start":
-        word, _, language = words.partition(" ")
-        if not word:
-            raise UsageError("lesson start: which one?", hint="lesson lists them")
-        return shelf.begin(session, word, language.strip())
+    outside: dict[str, Callable[[], Any]] = {
+        "list": lambda: shelf.listing(guide.lesson.id if guide else ""),
+        "student": lambda: _student(shelf, words),
+        "record": lambda: _record(session, words),
+        "start": lambda: _start(shelf, session, words),
+    }
+    if what in outside:
+        return outside[what]()
     if what == "steps" and guide is not None:
         return steps_of(guide)
     if guide is not None and what in ACTIONS:
@@ -106,6 +110,33 @@ def dispatch(session: Session, what: str, words: str) -> Any:
     if what in ACTIONS or what == "steps":
         raise UsageError(f"lesson {what}: no lesson has been begun", hint="lesson start ID begins one; lesson lists them")
     return shelf.begin(session, what, words)
+
+
+def _start(shelf: Any, session: Session, words: str) -> Any:
+    """`lesson start ID [LANGUAGE]`."""
+    word, _, language = words.partition(" ")
+    if not word:
+        raise UsageError("lesson start: which one?", hint="lesson lists them")
+    return shelf.begin(session, word, language.strip())
+
+
+def _record(session: Session, words: str) -> Any:
+    """`lesson record begin`, and `lesson record FILE.md`."""
+    from pathlib import Path
+
+    from kemu.readings import Text
+    from kemu.tutor.author import RECORD_MARK, put, recorded
+
+    if session.guide is not None:
+        raise UsageError("lesson record: not while a lesson is taken", hint="lesson leave")
+    if words == "begin":
+        session.mark(RECORD_MARK)
+        return Text((f"what was done so far is the setup; what you do from #{session.now} on is the solution",))
+    if not words:
+        raise UsageError("lesson record: begin, or a file?", hint="lesson record begin, do it, then lesson record FILE.md")
+    path = Path(words)
+    put(path, recorded(session, f"my/{path.stem}"))
+    return Text((f"{path}: keep the goals you mean, then kemu lesson check {path}",))
 
 
 def _student(shelf: Any, words: str) -> Any:

@@ -6,6 +6,7 @@ them.  A verdict is about the task, never about the person: what was said, what 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from kemu.commands.expr import TaskValue, Value, format_value
@@ -31,11 +32,15 @@ class Fact(NamedTuple):
     value: Value | tuple[Value, ...]
     wrong: tuple[tuple[Value, str], ...] = ()
     ordered: bool = False
+    accepts: Callable[[Value], bool] | None = None
+    """Where many answers are right: asks about one.  Raises UsageError for what cannot be one."""
 
     def agrees(self, said: Value | tuple[Value, ...]) -> bool:
         """Is that what is right?"""
         if self.ordered:
             return said == self.value
+        if self.accepts is not None:
+            return self.accepts(said)  # type: ignore[arg-type]  # such an answer is a text
         if isinstance(self.value, tuple) and not isinstance(self.value, TaskValue):
             return isinstance(said, tuple) and same_set(said, self.value)
         return not _is_set(said) and same(said, self.value)  # type: ignore[arg-type]  # a set has been ruled out

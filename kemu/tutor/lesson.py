@@ -83,11 +83,12 @@ class Condition:
 
 @attrs.frozen
 class Option:
-    """One option of a choice; `right` is an expression."""
+    """One option of a choice; `right` is an expression; `key` is the text as the author wrote it, whatever language is shown."""
 
     text: str
     right: str = "false"
     why: str = ""
+    key: str = attrs.field(default=attrs.Factory(lambda self: self.text, takes_self=True))
 
 
 @attrs.frozen
@@ -97,6 +98,7 @@ class Item:
     text: str
     at: str = ""
     never: str = ""
+    key: str = attrs.field(default=attrs.Factory(lambda self: self.text, takes_self=True))
 
 
 @attrs.frozen
@@ -148,9 +150,12 @@ class Step:
     reveal: tuple[str, ...] = ()
     expect: tuple[str, ...] = ()
     is_set: bool = False
+    accept: str = ""
+    sample: str = ""
     wrong: tuple[tuple[str, str], ...] = ()
     why: str = ""
     words: tuple[str, ...] = ()
+    word_keys: tuple[str, ...] = ()
     show: tuple[str, ...] = ()
     confidence: bool = False
     commands: tuple[str, ...] = ()

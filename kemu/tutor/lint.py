@@ -98,6 +98,8 @@ def expressions(step: Step) -> list[tuple[str, Iterable[str]]]:
     """The keys of the step that hold expressions."""
     return [
         ("expect", step.expect),
+        ("accept", [step.accept] if step.accept else []),
+        ("sample", [step.sample] if step.sample else []),
         ("wrong", [key for key, _ in step.wrong]),
         ("must", [condition.that for condition in step.must]),
         ("never", [condition.that for condition in step.never]),

@@ -218,8 +218,10 @@ class _Reader:
         values: dict[str, Any] = {}
         for key, value in raw.items():
             self.step_key(values, key, value, kind, places.get(key, piece.line))
-        for key in ("id", *STEP_NEEDED[kind]):
-            if key not in raw and not (key in ("expect", "must") and self.packed):
+        instead = {"expect": "accept"} if kind in ("predict", "answer") else {}
+        for key in ("id", *STEP_NEEDED[kind], *(("sample",) if "accept" in raw else ())):
+            answers = key in ("expect", "must", "sample")
+            if key not in raw and instead.get(key) not in raw and not (answers and self.packed):
                 self.wrong("L05", piece.line, f"'{key}' is missing in this {kind} step")
         if not _STEP_ID.match(values.get("id", "x")):
             self.wrong("L09", places.get("id", piece.line), f"id: expected letters, digits and -, got '{values['id'][:40]}'")
@@ -249,6 +251,7 @@ class _Reader:
             values["points"] = sum(points for _, points in values["parts"])
         elif kind in UNGRADED:
             values.setdefault("points", 0)
+        values["word_keys"] = values.get("words", ())
         if kind == "predict":
             values["attempts"] = 1
         if "machine" in values:

@@ -109,9 +109,10 @@ def fold(records: Iterable[Record], lesson: Lesson) -> dict[str, Done]:
     """What is reached in each step of the lesson.
 
     Of a prediction, and where tries are counted, the first result counts.  Otherwise the best does, but nothing counts
-    behind a solution that was shown."""
+    behind a solution that was shown.  In an exam the last one counts."""
     done = {step.id: Done() for step in lesson.steps}
-    once = {step.id for step in lesson.steps if step.attempts and lesson.mode != "exam"}
+    exam = lesson.mode == "exam"
+    once = {step.id for step in lesson.steps if step.attempts and not exam}
     for record in records:
         reached = done.get(record["step"])
         if reached is None or record.get("lesson") != lesson.id:
@@ -119,17 +120,17 @@ def fold(records: Iterable[Record], lesson: Lesson) -> dict[str, Done]:
         if record["do"] == "hint":
             reached.hints += 1
         if record["do"] == "result":
-            _result(reached, record, first=record["step"] in once)
+            _result(reached, record, first=record["step"] in once, last=exam)
     return done
 
 
-def _result(reached: Done, record: Record, *, first: bool) -> None:
+def _result(reached: Done, record: Record, *, first: bool, last: bool) -> None:
     state, share = str(record.get("state", "open")), record.get("share", 0)
     if not isinstance(share, (int, float)) or isinstance(share, bool) or not 0 <= share <= 1:
         return
     if reached.state == "shown" or (first and reached.state in ("passed", "failed", "recorded")):
         return
-    if state == "recorded" or share >= reached.share:
+    if last or state == "recorded" or share >= reached.share:
         tries = record.get("tries", 0)
         reached.state, reached.share = state, float(share)
         reached.tries = tries if isinstance(tries, int) else 0

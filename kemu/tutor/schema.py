@@ -201,6 +201,7 @@ STEP: dict[str, tuple[Reader, frozenset[str]]] = {
     "carry": (truth, frozenset(KINDS)), "makes": (texts, frozenset(KINDS)), "machine": (machine, frozenset(KINDS)),
     "allow": (texts, frozenset(KINDS)), "deny": (texts, frozenset(KINDS)), "locked": (texts, frozenset(KINDS)),
     "reveal": (texts, frozenset({"predict", "order", "choice"})), "expect": (expressions, _ANSWERS),
+    "accept": (text, _ANSWERS), "sample": (text, _ANSWERS),
     "wrong": (named_texts, _ANSWERS), "why": (text, frozenset(KINDS)), "words": (texts, _ANSWERS),
     "show": (texts, frozenset({"predict", "answer", "order", "choice"})), "confidence": (truth, frozenset(KINDS)),
     "commands": (texts, frozenset({"run"})), "all": (truth, frozenset({"run"})), "free": (texts, frozenset({"run"})),
@@ -223,6 +224,6 @@ UNGRADED = frozenset({"explain", "explore"})
 
 STRIPPED = frozenset({
     "solution", "not_solution", "explain", "expect", "wrong", "must", "never", "why",
-    "event", "invariant", "frame", "function", "makes",
+    "event", "invariant", "frame", "function", "makes", "accept", "sample",
 })  # fmt: skip
 """The keys of a step that give answers away: what `lesson pack --student` takes out."""

@@ -39,7 +39,7 @@ from kemu.tutor.texts import expressions_of
 
 HASH_DIGITS = 8
 _BLOCK = re.compile(r"^(`{3,})text\s+(\S.*?)\s+([0-9a-f]{8})\s*$")
-_LANGUAGE = re.compile(r"[a-z]{2,3}(-[A-Za-z]{2,4})?\Z")
+LANGUAGE = re.compile(r"[a-z]{2,3}(-[A-Za-z]{2,4})?\Z")
 
 
 class Text(NamedTuple):
@@ -174,7 +174,7 @@ def _read_blocks(path: Path, lines: list[str], first: int, found: dict[str, Text
 def in_language(lesson: Lesson, language: str = "") -> Lesson:
     """The lesson in the language (asked for, else that of the locale), as far as it is translated and fresh."""
     wanted = language or locale_language()
-    if language and not _LANGUAGE.match(language):
+    if language and not LANGUAGE.match(language):
         raise UsageError(f"language: '{language[:20]}' is none", hint="for example zh-CN")
     path = translation_path(lesson, wanted)
     if not wanted or wanted == lesson.language or not path.is_file():

@@ -18,7 +18,7 @@ from kemu.commands.expr import Expression, TaskValue, Value
 from kemu.commands.tokens import Token
 from kemu.errors import UsageError
 from kemu.tutor import bugs
-from kemu.tutor.answers import letters, read_like, read_set, with_confidence
+from kemu.tutor.answers import letters, normal, read_like, read_set, with_confidence
 from kemu.tutor.judge import Fact, failing, first_held, place_of, said_as
 from kemu.tutor.lesson import Step
 from kemu.tutor.names import holds, plain
@@ -116,12 +116,26 @@ class Visit:
         self.confidence = made[1] or self.confidence
         if step.kind in ("choice", "order"):
             return tuple(self.order[at] for at in letters(made[0], len(self.order), several=step.several or step.kind == "order"))
+        if step.accept:
+            return normal(made[0])
         if step.kind in ("predict", "answer"):
-            words = tuple(self.text("words", word) for word in step.words)
+            if step.words:
+                return self._word(made[0])
             if step.is_set:
-                return read_set(made[0], self.example_set(), words)
-            return read_like(made[0], self.example(), words)
+                return read_set(made[0], self.example_set())
+            return read_like(made[0], self.example())
         return text.strip()
+
+    def _word(self, made: str) -> Value | tuple[Value, ...]:
+        """The author's word for the one that was typed, in whatever language; of a set all of them."""
+        keys = [self.text("words", word) for word in self.step.word_keys]
+        shown = [self.text("words", word) for word in self.step.words]
+        known = (*shown, *(key for key in keys if key not in shown))
+        meant = dict(zip(shown, keys, strict=True))
+        if self.step.is_set:
+            return tuple(meant.get(str(word), word) for word in read_set(made, ("",), known))
+        word = read_like(made, "", known)
+        return meant.get(str(word), word)
 
     def example(self) -> Value:
         """A value of the kind that is wanted, before it is known."""
@@ -131,7 +145,7 @@ class Visit:
 
     def example_set(self) -> tuple[Value, ...]:
         """The same for a set."""
-        return (self.example() if self.fact is None else 0,) if not self.step.words else ("",)
+        return (self.example() if self.fact is None else 0,)
 
     def judge(self, said: Any) -> bool:
         """Is the answer right?  It counts as a try, and the state follows.  The facts must be settled."""
@@ -145,6 +159,10 @@ class Visit:
         elif self.step.attempts and self.tries >= self.step.attempts:
             self.state = FAILED
         return right
+
+    def accepts(self, said: Value) -> bool:
+        """Is this one of the right answers?  `answer` means what was typed."""
+        return holds(self.session, self.step.accept, self.values | {"answer": said})
 
     def in_words(self, value: Any) -> str:
         """An answer as it is shown: letters for options."""
@@ -271,6 +289,8 @@ def _expected(visit: Visit) -> Fact:
     step = visit.step
     values = tuple(visit.value("expect", text) for text in step.expect)
     wrong = tuple((visit.value("wrong", key), visit.text("wrong", text)) for key, text in step.wrong)
+    if step.accept:
+        return Fact(plain(visit.value("sample", step.sample)), wrong, accepts=visit.accepts)
     return Fact(values if step.is_set else values[0], wrong)
 
 
@@ -314,15 +334,21 @@ def open_visit(world: World, index: int) -> Visit:
     return enter(world, index, session)
 
 
+def shuffled(world: World, step: Step) -> tuple[int, ...]:
+    """The order in which the student sees options or items: drawn for each text, so that it depends neither on their order in
+    the file nor on the language."""
+    keys = [option.key for option in step.options] + [item.key for item in step.items]
+    if step.kind != "order" and not step.shuffle:
+        return tuple(range(len(keys)))
+    return tuple(sorted(range(len(keys)), key=lambda at: (Draw(world.seed, f"{step.id}\0{keys[at]}").below(1 << 64), at)))
+
+
 def enter(world: World, index: int, session: Session) -> Visit:
     """The visit that begins with the session at the world before the step."""
     step = world.lesson.steps[index]
     base = session.end
     lead, values = world.enter(session, step)
-    count = len(step.options) + len(step.items)
-    shuffled = step.kind == "order" or step.shuffle
-    order = tuple(Draw(world.seed, f"order of {step.id}").shuffled(count)) if shuffled else tuple(range(count))
-    visit = Visit(world, step, session, values, lead, base, session.end, order)
+    visit = Visit(world, step, session, values, lead, base, session.end, shuffled(world, step))
     if not step.reveal and (step.kind in FACTS or step.kind == "bug") and not world.lesson.packed:
         visit.settle()
     return visit
