@@ -28,19 +28,36 @@ _RANGE_TEXT = (
 @command(
     "trace",
     arguments=RANGE,
-    options=(flags("detail", ("all",)),),
+    options=(
+        flags("detail", ("all",)),
+        keyword("form", kinds.WordKind("FORMAT", ("ftrace", "chrome")), "--format"),
+        keyword("file", kinds.HOST_PATH, "-o"),
+    ),
     group="time",
     effect=FREE,
     summary="the events of a command or a range",
-    more=_RANGE_TEXT + " With all also the links of lists and their like.",
-    examples=(_START + "write app 0x10000 7; trace", _START + "trace 0 end"),
+    more=_RANGE_TEXT + " With all also the links of lists and their like. --format ftrace writes the calls as the function_graph "
+    "tracer of a real kernel does, --format chrome a file for ui.perfetto.dev: a track a task and a CPU.",
+    examples=(
+        _START + "write app 0x10000 7; trace",
+        _START + "trace 0 end",
+        _START + "write app 0x10000 7; trace --format ftrace",
+    ),
     linux="trace-cmd(1)",
 )
-def trace(session: Session, first: int | None, last: int | None, detail: tuple[str, ...]) -> readings.EventList:
-    """The events of the range."""
+def trace(
+    session: Session, first: int | None, last: int | None, detail: tuple[str, ...], *, form: str | None, file: str | None
+) -> readings.EventList | readings.Text:
+    """The events of the range; or its calls in another tool's format."""
     from kemu.observe.events import events
 
     first, last = range_of(session, first, last)
+    if form is not None:
+        from kemu.commands.exporting import exported
+
+        return exported(session, first, last, form, file)
+    if file is not None:
+        raise UsageError("trace: -o needs a format", hint="trace --format ftrace -o FILE, or --format chrome")
     with session.traveling():
         return events(session.kernel, first, last, session.name_of, low=bool(detail))
 
@@ -175,7 +192,7 @@ def back(session: Session, count: int, until: str | None, condition: Expression 
     if (until is None) is not (condition is None):
         raise UsageError("back: expected a number, or until and a condition", hint="for example: back until app.rss == 0")
     if condition is not None:
-        return search(session, condition, range(session.now - 1, -1, -1))
+        return search(session, condition, session.now - 1, 0)
     return move(session, max(_before(session, count), 0))
 
 

@@ -54,7 +54,7 @@ report then shows all up to there, and the exit code is 1.
     options=(keyword("file", kinds.HOST_PATH, "-o"), keyword("title", kinds.TextKind("TEXT", "a title"))),
     group="looking",
     effect=FREE,
-    host_options=("file",),
+    host=True,
     summary="the session as one HTML file that plays",
     more="Every event with the functions that were open, what changed, the page tables of two processes joined at the frames "
     "they share, mappings, RAM, tasks, the reasons, and the commands with their answers. The file needs no network. With one "

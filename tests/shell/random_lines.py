@@ -24,6 +24,8 @@ WEIGHTS = {
     ),
 }
 """How often a command is drawn; 3 for the others. Those that end or stop tasks are rare, or nobody would be left."""
+NOT_WRITTEN = ["/no/such/folder/x.svg", "/no/such/folder/x.html", "/dev/null", "."]
+"""Files that a command is asked to write, and cannot."""
 NAMES = [*["app", "kid", "a"] * 6, "b", "worker", "init", "kthreadd", "app.2"]
 FRESH = "goto end; kill {0} KILL by init; spawn {0}; signal {0} SEGV handle; mmap {0} 0x10000 4p rw; write {0} 0x10000 7"
 SETUP = [FRESH.format("app"), FRESH.format("a"), "fork app as kid", "fork a as b", "use app", "mmap a 0x20000 4p rwx shared"]
@@ -76,6 +78,9 @@ def _options(rng: random.Random, made: Command) -> list[str]:
             words += rng.sample(sorted(option.words), rng.choice([0, 0, 1, min(2, len(option.words))]))
         elif rng.random() < 0.4:
             words.append(next(iter(option.words)))
+            if option.kind is kinds.HOST_PATH:
+                words.append(rng.choice(NOT_WRITTEN))
+                continue
             words += [_value(rng, Argument(option.name, option.kind)) for _ in range(option.values)]
     return words
 
