@@ -275,8 +275,8 @@ def case_session(case: KernelCase) -> Iterator[Session]:
     yield session
 
 
-def explored(session: Session, wanted: Wanted) -> RaceReading:
-    """The exploration of what is wanted; remembered as the session's last race."""
+def explored(session: Session, wanted: Wanted, *, remember: bool = True) -> RaceReading:
+    """The exploration of what is wanted; with `remember` it becomes the session's last race."""
     if wanted.is_litmus:
         reading = litmus_reading(wanted)
     elif wanted.case:
@@ -288,7 +288,8 @@ def explored(session: Session, wanted: Wanted) -> RaceReading:
         session.kernel.activate()
     else:
         reading = _kernel_reading(session, wanted.commands, wanted)
-    session.raced = wanted
+    if remember:
+        session.raced = wanted
     return reading
 
 

@@ -332,28 +332,28 @@ def pte_alloc(mm: mm_struct, pmd: int) -> bool:
 @linux("mm/memory.c")
 def __p4d_alloc(mm: mm_struct, pgd: int) -> int:
     """Make a P4D table; 0 or -1.  Not counted in ``pgtables_bytes``."""
-    return populate(mm, pgd, 0)
+    return _populate(mm, pgd, 0)
 
 
 @linux("mm/memory.c")
 def __pud_alloc(mm: mm_struct, p4d: int) -> int:
     """Make a PUD table; 0 or -1."""
-    return populate(mm, p4d, PAGE_SIZE)
+    return _populate(mm, p4d, PAGE_SIZE)
 
 
 @linux("mm/memory.c")
 def __pmd_alloc(mm: mm_struct, pud: int) -> int:
     """Make a PMD table; 0 or -1."""
-    return populate(mm, pud, PAGE_SIZE)
+    return _populate(mm, pud, PAGE_SIZE)
 
 
 @linux("mm/memory.c")
 def __pte_alloc(mm: mm_struct, pmd: int) -> int:
     """Make a PTE table; 0 or -1."""
-    return populate(mm, pmd, PAGE_SIZE)
+    return _populate(mm, pmd, PAGE_SIZE)
 
 
-def populate(mm: mm_struct, entry_pa: int, accounted: int) -> int:
+def _populate(mm: mm_struct, entry_pa: int, accounted: int) -> int:
     """Make a table and link it, unless another CPU was faster.  Looking and linking are one step, as they are in Linux under the
     lock of the table above."""
     table = pte_alloc_one(mm)

@@ -250,8 +250,8 @@ class Run:
         (self.crew.main if chosen < 0 else self._go_of(chosen)).release()
 
     def _stop(self) -> None:
-        """Unwind the CPUs that are in the middle of something.  Where the run was interrupted, one of them still has the baton: it
-        gives it back at its next step."""
+        """Unwind the CPUs that are in the middle of something.  Where the run was interrupted, one of them still has the baton:
+        it gives it back at its next step."""
         self.over = True
         if self.lent:
             self.crew.main.acquire()

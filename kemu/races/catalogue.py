@@ -27,6 +27,8 @@ from kemu.kernel import (
     zap,
 )
 
+from kemu.races import rules
+
 Change = tuple[str, Any, str, str, str, str]
 
 PUT_EARLY = """\
@@ -412,4 +414,4 @@ LIFE: tuple[Change, ...] = (
     ),
 )
 
-CHANGES = FORK + FAULT + UNMAP + LIFE
+CHANGES = FORK + FAULT + UNMAP + LIFE + rules.CHANGES

@@ -89,7 +89,7 @@ RACY: tuple[tuple[Change, str], ...] = (
     (
         (
             "table_linked_twice",
-            pgtable.populate,
+            pgtable._populate,
             "    if not entry_none(entry_pa):\n",
             "    if False:\n",
             "a new page table is linked over the one that another thread has linked meanwhile",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from textwrap import wrap
 
-from kemu.readings import RaceCases, RaceOutcome, RaceReading, RaceReplay, RaceStep
+from kemu.readings import RaceCase, RaceCases, RaceOutcome, RaceReading, RaceReplay, RaceStep
 from kemu.views.style import Style, plural
 
 BAR = 20
@@ -18,8 +18,14 @@ def cases(reading: RaceCases, style: Style) -> str:
     lines: list[str] = []
     for engine, what in (("litmus", "small programs, all schedules counted"), ("kernel", "kernel functions, each schedule run")):
         lines.append(what)
-        lines += [f"  {style.paint(c.name.ljust(14), 'name')} {c.summary}" for c in reading.cases if c.engine == engine]
+        for case in (case for case in reading.cases if case.engine == engine):
+            lines += _case(case, style)
     return "\n".join(lines)
+
+
+def _case(case: RaceCase, style: Style) -> list[str]:
+    first, *rest = wrap(case.summary, style.width - 17)
+    return [f"  {style.paint(case.name.ljust(14), 'name')} {first}", *(" " * 17 + line for line in rest)]
 
 
 def race(reading: RaceReading, style: Style) -> str:

@@ -15,6 +15,7 @@ from kemu.races.racy import SHOWN_BY
 from kemu.trace.steps import step, step_until
 from tests.races.raced import FORKED, THREADS, explored, schedules_of, session
 
+
 @pytest.fixture(autouse=True)
 def machine():
     """Bodies without a kernel need a machine to stand on all the same."""

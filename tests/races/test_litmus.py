@@ -190,9 +190,9 @@ def test_independent_steps_are_counted_by_the_binomial():
         assert found("steps", uses=uses).schedules == comb(2 * uses, uses)
 
 
-@pytest.mark.parametrize("schedule", ["2", "x", "00000", "0 1", "٣", "-1", "0*3"])
+@pytest.mark.parametrize("schedule", ["2", "x", "00000", "0 1", "\N{ARABIC-INDIC DIGIT THREE}", "-1", "0*3"])
 def test_a_schedule_that_cannot_be_is_refused_with_its_step(schedule):
-    with pytest.raises(UsageError, match="step|CPU"):
+    with pytest.raises(UsageError, match=r"step|CPU"):
         play(build(LITMUS["gets"], Knobs()), schedule)
 
 

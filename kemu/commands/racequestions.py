@@ -1,0 +1,103 @@
+"""Questions about races, for expressions: how many schedules there are, how many end badly, what one of them comes to.
+
+    print bad("gets --non-atomic")                        60
+    print bad("get-last-put", "double free")              3
+    print race_outcome("get-last-put", "1010")            'use after free'
+    print hex(refcount_of(0, "get"))                      '0xc0000000'
+
+The text is what would stand behind the word race. A race of commands is raced from the present moment, a built-in one on a
+machine of its own; nothing of either stays.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kemu.commands.expr import Value, describe
+from kemu.commands.questions import function
+from kemu.errors import UsageError
+
+if TYPE_CHECKING:
+    from kemu.commands.racing import Wanted
+    from kemu.readings import RaceReading
+    from kemu.session import Session
+
+OPERATIONS = ("get", "put", "get_unless_zero")
+
+
+@function("schedules(RACE)", "how many schedules a race has; RACE as behind the word race, in quotes")
+def _schedules(session: Session, text: Value) -> Value:
+    return _explored(session, text).schedules
+
+
+@function("bad(RACE, ...)", "how many of them end badly, or with the outcome that stands behind it", most=2)
+def _bad(session: Session, text: Value, outcome: Value = None) -> Value:
+    found = _explored(session, text)
+    if outcome is None:
+        return found.bad
+    return sum(each.schedules for each in found.outcomes if each.name == outcome)
+
+
+@function("race_outcome(RACE, SCHEDULE)", "what a schedule of a litmus race comes to, such as 'lost update'")
+def _race_outcome(session: Session, text: Value, schedule: Value) -> Value:
+    from kemu.commands.racing import program_of
+    from kemu.races import litmus
+
+    wanted = _wanted(session, text)
+    if not wanted.is_litmus:
+        raise UsageError("race_outcome: only of a litmus race", hint="race alone lists them; race replay plays any other")
+    digits = str(schedule) if isinstance(schedule, int) and not isinstance(schedule, bool) else _text(schedule, "schedule")
+    program = program_of(wanted)
+    return litmus.outcome(program, litmus.play(program, digits)[-1])
+
+
+@function("refcount_of(X, OPERATION)", "a refcount_t of X after 'get', 'put' or 'get_unless_zero', as u32")
+def _refcount_of(_session: Session, value: Value, operation: Value) -> Value:
+    from kemu.races.programs import REFCOUNT
+
+    return _counted(REFCOUNT, value, operation)
+
+
+@function("atomic_of(X, OPERATION)", "an atomic_t of X after the same operation, as u32")
+def _atomic_of(_session: Session, value: Value, operation: Value) -> Value:
+    from kemu.races.programs import ATOMIC
+
+    return _counted(ATOMIC, value, operation)
+
+
+def _counted(kind: str, value: Value, operation: Value) -> int:
+    from kemu.races.programs import as_int, counted
+
+    if operation not in OPERATIONS:
+        raise UsageError(f"expression: {describe(operation)} is no operation", hint=f"known are {', '.join(OPERATIONS)}")
+    if not isinstance(value, int) or isinstance(value, bool) or not -(1 << 31) <= value < 1 << 32:
+        raise UsageError(f"expression: {describe(value)} is no count", hint="a number of 32 bits")
+    return counted(kind, as_int(value), str(operation))[0] & 0xFFFFFFFF
+
+
+def _text(value: Value, what: str) -> str:
+    if not isinstance(value, str):
+        raise UsageError(f"expression: {describe(value)} is no {what}", hint="put it in quotes")
+    return value
+
+
+def _explored(session: Session, text: Value) -> RaceReading:
+    from kemu.commands.racing import explored
+
+    return explored(session, _wanted(session, text), remember=False)
+
+
+def _wanted(session: Session, text: Value) -> Wanted:
+    """The race that the text means, read as the command would be."""
+    from kemu.commands import racing, spec
+    from kemu.commands.race import options_of, race
+    from kemu.commands.tokens import split
+
+    lines = split(f"race {_text(text, 'race')}")
+    if len(lines) != 1:
+        raise UsageError("expression: that is more than one race", hint='bad("gets --non-atomic")')
+    values = spec.parse(race, lines[0], session)
+    what = values.pop("what")
+    if not what or what[0] == "replay":
+        raise UsageError("expression: which race?", hint='bad("gets --non-atomic")')
+    return racing.read(what, options_of(**values))
