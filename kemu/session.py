@@ -100,6 +100,8 @@ class Session:
         self.row: tuple[int, tuple[Any, ...], int] | None = None
         self.stops: list[Any] = []
         self.displays: dict[int, Any] = {}
+        self.numbers_given = {"stop": 0, "display": 0}
+        """The newest numbers of stops and displays: none is ever given twice."""
         self.failures: list[tuple[Record, Any]] = []
         self.shown: list[Any] = []
         self.cpu: int | None = None
@@ -205,6 +207,11 @@ class Session:
             if record.first < self.now and record.last > record.first:
                 return record.first, min(record.last, self.now)
         return 0, self.now
+
+    def new_number(self, what: str) -> int:
+        """A number for a new "stop" or "display"."""
+        self.numbers_given[what] += 1
+        return self.numbers_given[what]
 
     def mark(self, name: str) -> None:
         """Give the moment a name; an older mark of the name is forgotten."""

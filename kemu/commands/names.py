@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from kemu.commands import racequestions as _races  # noqa: F401 - declares its functions
 from kemu.commands.expr import TaskValue, Value
 from kemu.commands.questions import ANY_NUMBER, FUNCTIONS
 from kemu.commands.questions import function as _function
@@ -131,40 +132,38 @@ def _rss(task: Task) -> int:
 
 @_function("pfn(TASK, ADDR)", "the frame that the address leads to; none where nothing is mapped")
 def _pfn(session: Session, task: Value, address: Value) -> Value:
-    from kemu.observe.translation import walk
+    from kemu.observe.lookup import physical
 
-    found = walk(session.kernel, _task(session, task), _number(address, "address"), session.name_of)
-    return None if found.physical is None else found.physical >> 12
+    found = physical(session.kernel, _task(session, task), _number(address, "address"), session.name_of)
+    return None if found is None else found >> 12
 
 
 @_function("pte(TASK, ADDR)", "the last entry on the way, as a number; none where a table is missing")
 def _pte(session: Session, task: Value, address: Value) -> Value:
-    from kemu.observe.translation import walk
+    from kemu.observe.lookup import entry
 
-    found = walk(session.kernel, _task(session, task), _number(address, "address"), session.name_of)
-    last = found.steps[-1] if found.steps else None
-    return last.value if last and last.kind != "table" and last.level == found.indices[-1][0] else None
+    return entry(session.kernel, _task(session, task), _number(address, "address"), session.name_of)
 
 
 @_function("byte(TASK, ADDR)", "the byte that lies there; none where nothing is mapped")
 def _byte(session: Session, task: Value, address: Value) -> Value:
-    from kemu.observe.translation import walk
+    from kemu.observe.lookup import byte
 
-    return walk(session.kernel, _task(session, task), _number(address, "address"), session.name_of).byte
+    return byte(session.kernel, _task(session, task), _number(address, "address"), session.name_of)
 
 
 @_function("refcount(PFN)", "_refcount of the frame")
 def _refcount(session: Session, pfn: Value) -> Value:
-    from kemu.observe.frames import frame
+    from kemu.observe.lookup import refcount
 
-    return frame(session.kernel, _number(pfn, "frame"), session.name_of).refcount
+    return refcount(session.kernel, _number(pfn, "frame"))
 
 
 @_function("mapcount(PFN)", "how many page-table entries map the frame")
 def _mapcount(session: Session, pfn: Value) -> Value:
-    from kemu.observe.frames import frame
+    from kemu.observe.lookup import mapcount
 
-    return frame(session.kernel, _number(pfn, "frame"), session.name_of).mapcount
+    return mapcount(session.kernel, _number(pfn, "frame"))
 
 
 @_function("data_frames(TASK, ...)", "different frames that the tasks map together, without the zero page", most=ANY_NUMBER)

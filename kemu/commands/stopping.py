@@ -84,7 +84,7 @@ def _where(where: str) -> tuple[frozenset[int], str]:
 
 
 def _add(session: Session, stop: Stop) -> Text:
-    stop.number = max((other.number for other in session.stops), default=0) + 1
+    stop.number = session.new_number("stop")
     session.stops.append(stop)
     once = " (once)" if stop.temporary else ""
     return Text((f"{stop.kind} {stop.number}: {stop.text}{once}",))
@@ -135,7 +135,7 @@ def catch(session: Session, what: str) -> Text:
 def display(session: Session, expression: Expression | None) -> Text:
     """A new expression to show, or all of them."""
     if expression is not None:
-        session.displays[max(session.displays, default=0) + 1] = expression
+        session.displays[session.new_number("display")] = expression
     return Text(stops.displays(session) or ("nothing is displayed; display EXPR",))
 
 

@@ -7,7 +7,8 @@ event; at the end it stands where it stood.
 from __future__ import annotations
 
 from bisect import bisect_left
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from kemu.errors import UsageError
 from kemu.observe.describe import LOW, Raw, Words, describe
@@ -22,12 +23,18 @@ if TYPE_CHECKING:
     from kemu.kernel.boot import Kernel
 
 
-def events(kernel: Kernel, first: int, last: int, names: Names = None, *, low: bool = False) -> EventList:
-    """The events ``first`` + 1 to ``last``; ``low``: with those of the lowest level and those that store what was there.
-    ``UsageError`` outside the journal."""
+Only = Callable[[Any, Any], bool]
+"""Is an event with that object and field wanted?"""
+
+
+def events(
+    kernel: Kernel, first: int, last: int, names: Names = None, *, low: bool = False, only: Only | None = None
+) -> EventList:
+    """The events ``first`` + 1 to ``last``; ``low``: with those of the lowest level and those that store what was there;
+    ``only``: no others than those.  ``UsageError`` outside the journal."""
     with travelling(kernel) as journal:
         check_range(journal, first, last)
-        named = _named_events(journal, first, last, names)
+        named = _named_events(journal, first, last, names, only=only)
         shown = tuple(event for event in named if low or (event.kind not in LOW and event.old != event.new))
         return EventList(first, last, shown, len(named) - len(shown))
 
@@ -37,7 +44,7 @@ def one_event(kernel: Kernel, number: int, names: Names = None, until: int = 0) 
     together is known by name: the tables of a child that is not born yet."""
     with travelling(kernel) as journal:
         check_range(journal, number - 1, number)
-        return _named_events(journal, number - 1, number, names, min(until, number + AHEAD))[0]
+        return _named_events(journal, number - 1, number, names, until=min(until, number + AHEAD))[0]
 
 
 def event_from_here(kernel: Kernel, number: int, names: Names = None) -> EventReading:
@@ -74,15 +81,18 @@ def directory_at(journal: Journal, first: int, last: int, names: Names, until: i
     return who
 
 
-def _named_events(journal: Journal, first: int, last: int, names: Names, until: int = 0) -> list[EventReading]:
+def _named_events(
+    journal: Journal, first: int, last: int, names: Names, *, until: int = 0, only: Only | None = None
+) -> list[EventReading]:
     who = directory_at(journal, first, last, names, until)
     stack = OpenFrames(journal, first)
     named = []
     for number in range(first + 1, last + 1):
         event = Raw(*journal.event(number))
         who.follow(event.obj, event.field, event.new)
-        named.append(_reading(number, describe(who, event), stack.at(number)))
-        journal.seek(number)
+        if only is None or only(event.obj, event.field):
+            journal.seek(number - 1)
+            named.append(_reading(number, describe(who, event), stack.at(number)))
     return named
 
 

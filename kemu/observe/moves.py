@@ -13,14 +13,19 @@ The rule that keeps this file honest: it reads marks, never the log, and moves n
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import attrs
 
+from kemu.kernel.fork_row import Row
+from kemu.kernel.mm_types import anon_vma, anon_vma_chain, maple_tree, mm_struct, page, vm_area_struct
+from kemu.machine.physmem import Frame
 from kemu.observe.events import first_mark
-from kemu.trace.barrier import STRUCTS
+from kemu.trace.barrier import STRUCTS, Table
 from kemu.trace.frames import FUNCTIONS, Function
+from kemu.trace.index import STRETCH
 from kemu.trace.journal import SLOTS, Journal
 
 
@@ -205,9 +210,35 @@ def functions() -> list[Function]:
     return FUNCTIONS
 
 
-def touches_field(journal: Journal, field: str, first: int, last: int) -> bool:
-    """Is there an event about a field of that name in (first, last]?"""
-    return field in journal.log[first * SLOTS + 1 : last * SLOTS : SLOTS]
+def may_have(journal: Journal, field: str, kind: str, first: int, last: int) -> list[tuple[int, int]]:
+    """The parts of (first, last] in which an event about the field, or an event of the kind, may lie."""
+    classes = CLASSES_OF.get(kind)
+    found = []
+    for stretch in range(first // STRETCH, -(-last // STRETCH)):
+        held = journal.index.of(journal.log, stretch)
+        if field in held.fields if field else classes is None or not classes.isdisjoint(held.classes):
+            found.append((max(first, stretch * STRETCH), min(last, (stretch + 1) * STRETCH)))
+    return found
+
+
+def may_be(field: str, kind: str) -> Callable[[Any, Any], bool]:
+    """Can an event with that object and field be about the field, or of the kind?"""
+    classes = CLASSES_OF.get(kind)
+    if field:
+        return lambda _obj, name: bool(name == field)
+    return lambda obj, _name: classes is None or type(obj) in classes
+
+
+CLASSES_OF: dict[str, frozenset[type]] = {
+    "row": frozenset({Row}),
+    "pte": frozenset({Frame, Table}),
+    "ram": frozenset({Frame, Table}),
+    "vma": frozenset({vm_area_struct, maple_tree}),
+    "mm": frozenset({mm_struct, Table}),
+    "frame": frozenset({page}),
+    "anon": frozenset({anon_vma, anon_vma_chain}),
+}
+"""The classes whose events are of a kind; of the other kinds events of any class may be."""
 
 
 def system_call(journal: Journal, first: int, last: int) -> tuple[int, int] | None:

@@ -27,6 +27,7 @@ def story():
 def session(story):
     story.goto(story.end)
     story.stops, story.displays, story.granularity = [], {}, "event"
+    story.numbers_given = dict.fromkeys(story.numbers_given, 0)
     return story
 
 
@@ -189,6 +190,13 @@ def test_catch_oom():
     session.run("spawn app; mmap app 0x10000000 1000p rw populate; mmap app 0x20000000 900p rw")
     session.run("catch oom; mmap app 0x30000000 1000p rw populate")
     assert "out_of_memory" in moves.open_names(session.journal, session.now)
+
+
+def test_no_number_is_given_twice():
+    session = Session()
+    session.run("break do_exit; tbreak do_wp_page; delete 1 2; watch init.rss; display 1; delete display 1; display 2")
+    assert [stop.number for stop in session.stops] == [3]
+    assert list(session.displays) == [2]
 
 
 def test_display_only_shows(session):

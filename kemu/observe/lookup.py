@@ -1,0 +1,80 @@
+"""Single facts about an address or a frame: what expressions ask at many moments, so it reads no more than it must.
+
+A `watch` looks again only where something that was read is written (`reads.py`): a question that reads the whole of a
+walk, the TLB with it, would be asked at every access."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kemu.errors import UsageError
+from kemu.kernel.mm_types import page
+from kemu.kernel.rmap import folio_mapcount
+from kemu.kernel.sched_types import task_struct
+from kemu.kernel.system import system
+from kemu.machine import mmu
+from kemu.observe.entries import is_table
+from kemu.observe.look import looking
+from kemu.observe.names import Names
+from kemu.observe.space import space_of
+
+if TYPE_CHECKING:
+    from kemu.kernel.boot import Kernel
+
+
+def physical(kernel: Kernel, task: task_struct, address: int, names: Names = None) -> int | None:
+    """The physical address that the task's tables lead to; None where nothing is mapped."""
+    with looking(kernel):
+        steps = _walk(task, address, names)
+        return mmu.physical(system.geometry, steps[-1], address) if steps else None
+
+
+def byte(kernel: Kernel, task: task_struct, address: int, names: Names = None) -> int | None:
+    """The byte there; None where nothing is mapped, or no RAM."""
+    found = physical(kernel, task, address, names)
+    with looking(kernel):
+        return system.phys.read(found, 1)[0] if found is not None and found < system.phys.size else None
+
+
+def entry(kernel: Kernel, task: task_struct, address: int, names: Names = None) -> int | None:
+    """The entry of the last level on the way; None where a table is missing."""
+    with looking(kernel):
+        mm, geometry = space_of(task, names), system.geometry
+        if not geometry.canonical(_checked(address)):
+            return None
+        step = mmu.walk(system.phys, geometry, mm.pgd, address)[0][-1]
+        return step.entry if step.level == len(geometry.levels) - 1 and not is_table(step.level, step.entry) else None
+
+
+def refcount(kernel: Kernel, pfn: int) -> int:
+    """``_refcount`` of the frame.  ``UsageError`` if the machine has no such frame."""
+    with looking(kernel):
+        return _page(pfn)._refcount
+
+
+def mapcount(kernel: Kernel, pfn: int) -> int:
+    """How many entries map the frame.  ``UsageError`` if the machine has no such frame."""
+    with looking(kernel):
+        return folio_mapcount(_page(pfn))
+
+
+def _walk(task: task_struct, address: int, names: Names) -> list[mmu.Step]:
+    """The steps of a walk that ends in a frame; [] of any other."""
+    mm, geometry = space_of(task, names), system.geometry
+    if not geometry.canonical(_checked(address)):
+        return []
+    steps, stopped = mmu.walk(system.phys, geometry, mm.pgd, address)
+    return [] if stopped else steps
+
+
+def _checked(address: int) -> int:
+    if not 0 <= address < 1 << 64:
+        raise UsageError(f"{address:#x} is no address", hint="addresses have 64 bits")
+    return address
+
+
+def _page(pfn: int) -> page:
+    last = system.phys.nr_frames - 1
+    if not 0 <= pfn <= last:
+        raise UsageError(f"frame {pfn:#x} does not exist", hint=f"the machine has the frames 0 to {last:#x}")
+    return system.mem_map.get(pfn) or page(pfn=pfn)
