@@ -116,6 +116,11 @@ def _file_page(session: Session, task: Value, address: Value) -> Value:
     return (found.offset + at - found.start) // PAGE if found and found.inode else None
 
 
+@function("file_vmas(TASK, FILE)", "how many of its mappings show the file")
+def _file_vmas(session: Session, task: Value, path: Value) -> Value:
+    return sum(vma.inode != 0 and vma.name == path for vma in _vmas(session, task))
+
+
 def _range(address: Value, size: Value) -> tuple[int, int]:
     """(first page, end) of a range."""
     first = number_of(address, "address") & -PAGE

@@ -48,6 +48,8 @@ KNOWN = [
     ("rights(app, 0x16000)", None),
     ("file_page(app, 0x41008)", 2),
     ("file_page(app, 0x10000)", None),
+    ("file_vmas(app, '/data')", 1),
+    ("file_vmas(app, '/nowhere')", 0),
     ("tables(app, 'pte')", 1),
     ("tables(app, 'pgd')", 1),
     ("tables(kthreadd, 'pte')", 0),
