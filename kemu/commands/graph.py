@@ -169,7 +169,7 @@ _START = "spawn app; mmap app 0x10000 2p rw; write app 0x10000 7; "
     options=(keyword("file", kinds.HOST_PATH, "-o"), Option("diff", {"--diff": None}, kinds.MOMENT, values=2)),
     group="looking",
     effect=FREE,
-    host_options=("file",),
+    host=True,
     summary="a picture: walk, tables, sharing, mm, rmap, tree, mem, layout, plot",
     more="graph walk [TASK] ADDR [toy]; graph tables [TASK] [kernel]; graph sharing TASK TASK...; graph mm [TASK]; "
     "graph rmap PFN; graph tree; graph mem [refcount]; graph layout [TASK]; graph plot EXPR, EXPR... (rss: of each process, "

@@ -2,8 +2,9 @@
 
     graph plot refcount(pfn(app, 0x10000)), free
 
-Every command's beginning and end is looked at, and between them so many events that a plot stays quick. An expression has
-no value where a name in it means nothing yet; one that never has a value is a mistake, and its complaint is shown.
+The beginnings and ends of commands are looked at, and between them so many events that a plot stays quick; how many are
+passed over is said in the plot. An expression has no value where a name in it means nothing yet; one that never has a value
+is a mistake, and its complaint is shown.
 """
 
 from __future__ import annotations
@@ -12,14 +13,14 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from kemu import readings
-from kemu.commands.expr import compile_expression
+from kemu.commands.expr import compile_expression, describe
 from kemu.commands.lexer import Source
 from kemu.errors import UsageError
 
 if TYPE_CHECKING:
     from kemu.session import Session
 
-MOST_SAMPLES = 400
+MOST_SAMPLES = 200
 """Moments at which a plot looks, beside the ends of commands."""
 MOST_SERIES = 12
 
@@ -42,8 +43,9 @@ def plotted(session: Session, source: Source, between: tuple[int, int] | None) -
 
 
 def _moments(session: Session, first: int, last: int, step: int) -> list[int]:
-    ends = {event for record in session.timeline.records for event in (record.first, record.last)}
-    return sorted({*range(first, last + 1, step), *(event for event in ends if first <= event <= last), last})
+    borders = {event for record in session.timeline.records for event in (record.first, record.last)}
+    ends = sorted(event for event in borders if first <= event <= last)
+    return sorted({*range(first, last + 1, step), *ends[:: len(ends) // MOST_SAMPLES + 1], last})
 
 
 Evaluate = Callable[["Session"], "int | None"]
@@ -88,7 +90,9 @@ def _expression(text: str, low: int, high: int) -> Evaluate:
         from kemu.commands.names import SessionNames
 
         found = compiled.evaluate(SessionNames(session))
-        return int(found) if isinstance(found, int) else None
+        if found is not None and not isinstance(found, int):
+            raise UsageError(f"plot: {describe(found)} is no number", text=text, column=low, length=max(high - low, 1))
+        return None if found is None else int(found)
 
     return value
 
@@ -112,20 +116,21 @@ def _free(session: Session) -> int:
 
 
 def _series(session: Session, sources: list[tuple[str, Evaluate]], moments: list[int]) -> tuple[readings.PlotSeries, ...]:
-    """The values at the moments. Raises the first complaint of an expression that has a value at none of them."""
+    """The values at the moments, in their order. Raises the first complaint of an expression that has a value at none of them."""
     points: list[list[tuple[int, int | None]]] = [[] for _ in sources]
     wrong: list[UsageError | None] = [None] * len(sources)
     valued = [False] * len(sources)
     for event in moments:
-        with session.at(event):
-            for number, (_, evaluate) in enumerate(sources):
-                try:
+        session.goto(event)
+        for number, (_, evaluate) in enumerate(sources):
+            try:
+                with session.looking():
                     value = evaluate(session)
-                except UsageError as error:
-                    value, wrong[number] = None, error
-                valued[number] |= value is not None
-                if not points[number] or points[number][-1][1] != value:
-                    points[number].append((event, value))
+            except UsageError as error:
+                value, wrong[number] = None, error
+            valued[number] |= value is not None
+            if not points[number] or points[number][-1][1] != value:
+                points[number].append((event, value))
     for complaint, good in zip(wrong, valued, strict=True):
         if complaint is not None and not good:
             raise complaint

@@ -99,7 +99,8 @@ def _legend(r: PlotGraph, style: Style) -> list[str]:
     lines = []
     for number, series in enumerate(r.series):
         values = [value for _, value in series.points if value is not None]
-        about = f"from {values[0]} to {values[-1]}, {min(values)} to {max(values)} in between" if values else "never has a value"
+        ends = f"{values[0]} at first, {values[-1]} at last" if values else "never has a value"
+        about = ends + (f", between {min(values)} and {max(values)}" if values else "")
         lines.append(cut(f"{LETTERS[number % 26]}  {plain(series.name)}: {about}", style.width, style))
     lines += ["*  more than one of them"] if len(r.series) > 1 else []
     return [*lines, *(f"#{event}  mark {plain(name)}" for name, event in r.marks)]

