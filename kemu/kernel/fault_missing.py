@@ -9,7 +9,7 @@ write  do_shared_fault     shared: the file's own page
 
 from __future__ import annotations
 
-from kemu.kernel.filemap import folio_mark_dirty, mm_counter_file
+from kemu.kernel.filemap import folio_mark_dirty, mm_counter_file, set_pte_range
 from kemu.kernel.flags import (
     FAULT_FLAG_WRITE,
     MMF_UNSTABLE,
@@ -39,7 +39,7 @@ from kemu.kernel.pgtable import (
     ptep_get,
     set_pte_at,
 )
-from kemu.kernel.rmap import folio_add_file_rmap_pte, folio_add_new_anon_rmap, vmf_anon_prepare
+from kemu.kernel.rmap import folio_add_new_anon_rmap, vmf_anon_prepare
 from kemu.kernel.system import system
 from kemu.kernel.util import inc_mm_counter
 from kemu.trace.frames import linux
@@ -253,19 +253,3 @@ def finish_fault(vmf: vm_fault) -> int:
     inc_mm_counter(mm, MM_ANONPAGES if is_cow else mm_counter_file(page))
     pte_unmap_unlock(vmf.pte)
     return 0
-
-
-@linux("mm/memory.c")
-def set_pte_range(vmf: vm_fault, page: page, addr: int) -> None:
-    """Count the page as mapped and write its entry."""
-    vma = vmf.vma
-    write = bool(vmf.flags & FAULT_FLAG_WRITE)
-    entry = pte_mkyoung(mk_pte(page, vma.vm_page_prot))
-    if write:
-        entry = maybe_mkwrite(pte_mkdirty(entry), vma)
-    if write and not vma.vm_flags & VM_SHARED:
-        folio_add_new_anon_rmap(page, vma, addr)
-        folio_add_lru_vma(page, vma)
-    else:
-        folio_add_file_rmap_pte(page, vma)
-    set_pte_at(vmf.mm, addr, vmf.pte, entry)

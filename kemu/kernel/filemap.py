@@ -15,6 +15,7 @@ from kemu.kernel.files import create_file, is_shmem, normalize
 from kemu.kernel.flags import (
     FAULT_FLAG_ALLOW_RETRY,
     FAULT_FLAG_TRIED,
+    FAULT_FLAG_WRITE,
     VM_EXEC,
     VM_FAULT_LOCKED,
     VM_FAULT_MAJOR,
@@ -22,13 +23,14 @@ from kemu.kernel.flags import (
     VM_FAULT_OOM,
     VM_FAULT_RETRY,
     VM_FAULT_SIGBUS,
+    VM_SHARED,
     PG_dirty,
     PG_locked,
     PG_referenced,
     PG_swapbacked,
     PG_uptodate,
 )
-from kemu.kernel.lru import folio_add_lru, lru_add_drain
+from kemu.kernel.lru import folio_add_lru, folio_add_lru_vma, lru_add_drain
 from kemu.kernel.mm_types import (
     MM_FILEPAGES,
     MM_SHMEMPAGES,
@@ -48,15 +50,18 @@ from kemu.kernel.mmap_lock import release_fault_lock
 from kemu.kernel.page_alloc import alloc_page, folio_get, folio_put
 from kemu.kernel.pgtable import (
     entry_none,
+    maybe_mkwrite,
     mk_pte,
     pte_alloc,
+    pte_mkdirty,
+    pte_mkyoung,
     pte_none,
     pte_offset_map_lock,
     pte_unmap_unlock,
     ptep_get,
     set_pte_at,
 )
-from kemu.kernel.rmap import folio_add_file_rmap_pte
+from kemu.kernel.rmap import folio_add_file_rmap_pte, folio_add_new_anon_rmap
 from kemu.kernel.system import system
 from kemu.trace.frames import linux
 
@@ -100,7 +105,18 @@ def filemap_remove_folio(folio: folio) -> None:
 
 
 def folio_mark_dirty(folio: folio) -> None:
-    """The page differs from what is on disk."""
+    """The page differs from what is on disk (``a_ops->dirty_folio``); shared memory has no disk."""
+    mapping = folio.mapping
+    if isinstance(mapping, address_space) and not is_shmem(mapping.host) and not folio.flags & PG_dirty:
+        __folio_mark_dirty(folio)
+    else:
+        folio.flags |= PG_dirty
+
+
+@linux("mm/page-writeback.c")
+def __folio_mark_dirty(folio: folio) -> None:
+    """The page cache of a disk file learns that the page must be written back.  (Linux has a tag in the cache for it beside
+    the flag; here the flag is both.)"""
     folio.flags |= PG_dirty
 
 
@@ -221,14 +237,31 @@ def filemap_map_pages(vmf: vm_fault, start_pgoff: int, end_pgoff: int) -> int:
         if address == vmf.address & PAGE_MASK:
             ret = VM_FAULT_NOPAGE
         folio_get(page)
-        folio_add_file_rmap_pte(page, vma)
-        set_pte_at(mm, address, at, mk_pte(page, vma.vm_page_prot))
+        vmf.pte = at
+        set_pte_range(vmf, page, address)
         counter = mm_counter_file(page)
         mapped[counter] = mapped.get(counter, 0) + 1
     for counter, nr in mapped.items():
         mm.rss_stat.put(counter, mm.rss_stat[counter] + nr)
+    vmf.pte = ptep
     pte_unmap_unlock(ptep)
     return ret
+
+
+@linux("mm/memory.c")
+def set_pte_range(vmf: vm_fault, page: folio, addr: int) -> None:
+    """Count the page as mapped and write its entry: for ``finish_fault``, and for each page of a fault-around."""
+    vma = vmf.vma
+    write = bool(vmf.flags & FAULT_FLAG_WRITE)
+    entry = pte_mkyoung(mk_pte(page, vma.vm_page_prot))
+    if write:
+        entry = maybe_mkwrite(pte_mkdirty(entry), vma)
+    if write and not vma.vm_flags & VM_SHARED:
+        folio_add_new_anon_rmap(page, vma, addr)
+        folio_add_lru_vma(page, vma)
+    else:
+        folio_add_file_rmap_pte(page, vma)
+    set_pte_at(vmf.mm, addr, vmf.pte, entry)
 
 
 def _installs_table(mapping: address_space, first: int) -> bool:
