@@ -25,6 +25,7 @@ import attrs
 from kemu.errors import UsageError
 from kemu.kernel.boot import Kernel
 from kemu.kernel.filemap import load_file, make_memory_file
+from kemu.kernel.files import shmem_limit
 from kemu.kernel.sched_types import task_struct as Task
 from kemu.kernel.system import System, system
 from kemu.machine.geometry import GEOMETRIES
@@ -464,7 +465,7 @@ class Session:
         """The settings of the machine at this moment."""
         now = system_of(self.kernel).sysctl
         machine = {"aslr": now.randomize_seed, "lru_batch": now.lru_batch, "fault_around": now.fault_around_bytes}
-        return machine | {"fail": now.fail_alloc, "fail_slab": now.fail_slab}
+        return machine | {"tmpfs": now.shmem_max_blocks << 12, "fail": now.fail_alloc, "fail_slab": now.fail_slab}
 
     def set(self, name: str, value: int | bool | None) -> None:
         """Change a setting; only inside `changing`."""
@@ -473,6 +474,9 @@ class Session:
             now.randomize_seed = value
         elif name == "lru_batch":
             now.lru_batch = bool(value)
+        elif name == "tmpfs":
+            if shmem_limit(int(value or 0)):
+                raise UsageError("the files in memory hold more than that already", hint="make them shorter first (see: ls)")
         elif name == "fail":
             now.fail_alloc = int(value or 0)
         elif name == "fail_slab":

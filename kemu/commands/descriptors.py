@@ -176,12 +176,89 @@ def fadvise(session: Session, *, task: Task, fd: int, advice: int, offset: int, 
 
 
 @command(
+    "pipe2",
+    arguments=(TASK,),
+    options=(keyword("into", kinds.ADDRESS), flags("flags", uapi.PIPE_FLAGS)),
+    group="files",
+    effect=CHANGE,
+    summary="make a pipe with a descriptor for each end",
+    more="The two descriptors, the end to read from first, are stored as ints at ADDR, on the task's stack if none is given. "
+    "A read of an empty pipe sleeps as long as somebody has the other end open, and a fork opens it once more.",
+    examples=(
+        'spawn app; mmap app 0x10000 1p rw; write app 0x10000 "hello"; pipe2 app; write_fd app 4 0x10000 5; pipe_read app 3 8',
+        "spawn app; pipe2 app; close app 4; pipe_read app 3 8",
+    ),
+    linux="pipe2(2)",
+)
+def pipe2(session: Session, task: Task, into: int | None, flags: tuple[int, ...]) -> DataOutcome:
+    """Make a pipe with two ends."""
+    address = buffer_of(task, 8) if into is None else into
+    answer = call(session, task, "pipe2", address, sum(set(flags)))
+    data = b"" if answer.error else seen(session, task, address, 8)
+    return DataOutcome(**answer.values(), address=address, data=data)
+
+
+@command(
+    "read_fd",
+    arguments=(TASK, FD, one("addr", kinds.ADDRESS), one("size", kinds.SIZE)),
+    group="files",
+    effect=CHANGE,
+    summary="read from a file where it stands",
+    more="The position belongs to the open file: after fork, parent and child share it. pread reads at a position of its own.",
+    examples=(
+        _BUFFER + "read_fd app 3 0x10000 4; fork app as child; read_fd child 3 0x10000 4; lseek app 3 0 cur",
+        _BUFFER + "lseek app 3 8; read_fd app 3 0x10000 8",
+    ),
+    linux="read(2)",
+)
+def read_fd(session: Session, *, task: Task, fd: int, addr: int, size: int) -> DataOutcome:
+    """Read at the file's own position."""
+    check_size(size)
+    return _filled(session, task, addr, call(session, task, "read", fd, addr, size))
+
+
+@command(
+    "write_fd",
+    arguments=(TASK, FD, one("addr", kinds.ADDRESS), one("size", kinds.SIZE)),
+    group="files",
+    effect=CHANGE,
+    summary="write into a pipe, or into a file where it stands",
+    more="A pipe without a reader kills the writer by SIGPIPE. pwrite writes at a position of its own.",
+    examples=(
+        _BUFFER + 'write app 0x10000 "hello"; write_fd app 3 0x10000 5; lseek app 3 0 cur',
+        "spawn app; mmap app 0x10000 1p rw; pipe2 app; close app 3; signal app PIPE ignore; write_fd app 4 0x10000 5",
+    ),
+    linux="write(2)",
+)
+def write_fd(session: Session, *, task: Task, fd: int, addr: int, size: int) -> Outcome:
+    """Write at the file's own position."""
+    check_size(size)
+    return call(session, task, "write", fd, addr, size)
+
+
+@command(
+    "lseek",
+    arguments=(TASK, FD, one("offset", kinds.OFFSET), maybe("whence", kinds.WHENCE, 0)),
+    group="files",
+    effect=CHANGE,
+    summary="say where a file stands",
+    more="From the beginning (set), from where it stands (cur) or from its end (end). Gives the new position.",
+    examples=(_START + "lseek app 3 100; lseek app 3 0 cur", _START + "lseek app 3 0 end"),
+    linux="lseek(2)",
+)
+def lseek(session: Session, *, task: Task, fd: int, offset: int, whence: int) -> Outcome:
+    """Set the position of an open file."""
+    return call(session, task, "lseek", fd, offset, whence)
+
+
+@command(
     "pipe",
     arguments=(TASK,),
     group="files",
     effect=CHANGE,
     summary="make a pipe",
-    more="One descriptor stands for both ends. vmsplice puts pages into it, pipe_read takes bytes out.",
+    more="One descriptor stands for both ends and nobody ever sleeps at it; pipe2 makes two. vmsplice puts pages into it, "
+    "pipe_read takes bytes out.",
     examples=("spawn app; pipe app", "spawn app; mmap app 0x10000 1p rw; pipe app; vmsplice app 3 0x10000 8; pipe_read app 3 8"),
     linux="pipe(2)",
 )

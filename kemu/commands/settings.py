@@ -45,6 +45,7 @@ SETTINGS = {
     "aslr": "a seed, or off: where programs lie",
     "lru_batch": "on or off: per-CPU batches hold references",
     "fault_around": "a size: how much of a file one fault maps",
+    "tmpfs": "a size, or off: how much files in memory may hold",
     "fail": "alloc N, slab N or off: let an allocation fail",
     "granularity": "event, function or command: one step",
     "verify": "on or off: check invariants after every command",
@@ -74,7 +75,8 @@ def preference(session: Session, name: str) -> str:
     summary="change a setting of the machine, the session or the shell",
     more="aslr SEED places new programs at random, the same for the same seed, until aslr off. lru_batch on keeps new pages "
     "in the per-CPU batches of the LRU, which hold a reference each, as Linux does. fault_around SIZE is how much of a file "
-    "one fault maps. fail alloc N lets the N-th allocation of a frame from now on fail, fail slab N that of an object. "
+    "one fault maps; tmpfs SIZE is all that the files made by mkfile ... tmpfs may hold. "
+    "fail alloc N lets the N-th allocation of a frame from now on fail, fail slab N that of an object. "
     "These belong to the machine. "
     "granularity event, function or command is how far step and back go; verify on checks the invariants after every command. "
     "color, characters, paging, toolbar, suggestions, repeat and errno-fails are the shell's; show lists all with their words. "
@@ -114,6 +116,8 @@ def _of_machine(setting: str, value: str) -> int | bool | None:
         return None if value == "off" else _plain_number(value, 2**63, "a seed or off")
     if setting == "lru_batch":
         return _SWITCH[_word(setting, value, tuple(_SWITCH))]
+    if setting == "tmpfs":
+        return 0 if value == "off" else max(1, _plain_number(value, 1 << 40, "bytes, such as 64K or 16p, or off") >> 12)
     size = _plain_number(value, 1 << 21, "bytes, such as 64K or 1p")
     return max(4096, 1 << max(size.bit_length() - 1, 0))
 

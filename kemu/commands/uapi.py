@@ -56,6 +56,8 @@ MSYNC_FLAGS = {"async": 1, "invalidate": 2, "sync": 4}
 MLOCKALL_FLAGS = {"current": 1, "future": 2, "onfault": 4}
 MLOCK2_FLAGS = {"onfault": 1}
 OPEN_FLAGS = {"rdonly": 0, "wronly": 1, "rdwr": 2, "creat": 0o100}
+PIPE_FLAGS = {"nonblock": 0o4000}
+WHENCE = {"set": 0, "cur": 1, "end": 2}
 FALLOCATE_FLAGS = {
     "keep_size": 1, "punch_hole": 2, "collapse_range": 8, "zero_range": 0x10, "insert_range": 0x20, "unshare_range": 0x40,
 }  # fmt: skip

@@ -162,7 +162,7 @@ class Scan:
     @cached_property
     def in_pipes(self) -> Counter[int]:
         """References that pipes hold, by frame."""
-        return Counter(held[0].pfn for node in self.inodes for held in node.pipe_bufs)
+        return Counter(held[0].pfn for node in self.inodes if node.i_pipe is not None for held in node.i_pipe.bufs)
 
     @cached_property
     def pinned(self) -> Counter[int]:

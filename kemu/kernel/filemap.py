@@ -11,7 +11,7 @@ cached ("fault-around"), since the cost of a fault is in the fault.
 
 from __future__ import annotations
 
-from kemu.kernel.files import create_file, is_shmem, normalize
+from kemu.kernel.files import create_file, is_shmem, normalize, shmem_inode_unacct_blocks
 from kemu.kernel.flags import (
     FAULT_FLAG_ALLOW_RETRY,
     FAULT_FLAG_TRIED,
@@ -100,6 +100,8 @@ def filemap_remove_folio(folio: folio) -> None:
     mapping = folio.mapping
     mapping.i_pages.put(folio.index, None)
     mapping.nrpages -= 1
+    if mapping.host.kind == "tmpfs":
+        shmem_inode_unacct_blocks(1)
     folio.mapping = None
     folio_put(folio)
 

@@ -12,13 +12,13 @@ folders: a path is a name.
 from __future__ import annotations
 
 from kemu.kernel.mm_types import FMODE_READ, FMODE_WRITE, PAGE_SIZE, address_space, file, inode, super_operations
-from kemu.kernel.mman import EACCES, EBADF, EMFILE, ENOENT, ENOMEM
+from kemu.kernel.mman import EACCES, EBADF, EINVAL, EMFILE, ENOENT, ENOMEM, ENOSPC
 from kemu.kernel.slab import slab_fails
 from kemu.kernel.system import current, system
 from kemu.kernel.vma import fput
 from kemu.machine.atomic import atomic_inc
 
-O_RDONLY, O_WRONLY, O_RDWR, O_ACCMODE, O_CREAT = 0, 1, 2, 3, 0o100
+O_RDONLY, O_WRONLY, O_RDWR, O_ACCMODE, O_CREAT, O_NONBLOCK = 0, 1, 2, 3, 0o100, 0o4000
 RLIMIT_NOFILE = 1024
 
 
@@ -36,6 +36,32 @@ def new_inode(kind: str, size: int = 0, s_op: super_operations | None = None) ->
 def is_shmem(node: inode) -> bool:
     """True if the file's pages are its only copy (swap-backed memory)."""
     return node.kind != "disk"
+
+
+def shmem_inode_acct_blocks(pages: int) -> int:
+    """Take ``pages`` from what the tmpfs may hold; 0 or -ENOSPC (mm/shmem.c).  Without a limit nobody counts."""
+    limit = system.sysctl.shmem_max_blocks
+    if limit:
+        if system.counters.shmem_used_blocks + pages > limit:
+            return -ENOSPC
+        system.counters.shmem_used_blocks += pages
+    return 0
+
+
+def shmem_inode_unacct_blocks(pages: int) -> None:
+    """Give ``pages`` back."""
+    if system.sysctl.shmem_max_blocks:
+        system.counters.shmem_used_blocks -= pages
+
+
+def shmem_limit(pages: int) -> int:
+    """Remount the tmpfs with room for ``pages`` pages, 0 for no limit; 0, -EINVAL if it holds more (shmem_reconfigure)."""
+    used = sum(node.i_mapping.nrpages for node in system.files.values() if node.kind == "tmpfs")
+    if pages and used > pages:
+        return -EINVAL
+    system.sysctl.shmem_max_blocks = pages
+    system.counters.shmem_used_blocks = used
+    return 0
 
 
 def create_file(path: str, kind: str, data: bytes = b"") -> inode:

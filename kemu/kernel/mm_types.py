@@ -304,6 +304,13 @@ class address_space:
 
 
 @attrs.frozen
+class file_operations:
+    """``release(file)``: the last reference to an open file is gone."""
+
+    release: Callable[[file], None]
+
+
+@attrs.frozen
 class super_operations:
     """``evict_inode(inode)``: the last user of a nameless file is gone, its pages go too."""
 
@@ -311,9 +318,20 @@ class super_operations:
 
 
 @struct
+class pipe_inode_info:
+    """A pipe: ``bufs`` are (page, offset, bytes, whether a write may be appended) in order; ``readers`` and ``writers`` count
+    open files; ``rd_wait`` the tasks that sleep until there is something to read (include/linux/pipe_fs_i.h)."""
+
+    bufs: tuple[tuple[page, int, int, bool], ...] = ()
+    readers: int = 0
+    writers: int = 0
+    rd_wait: tuple[Any, ...] = ()
+
+
+@struct
 class inode:
     """A file's object.  ``kind``: memfd, tmpfs, shm (these keep their pages as memory) or disk (pages can be read again from
-    ``disk``, page index -> bytes), or pipe: ``pipe_bufs`` (page, offset, bytes) in order.  ``i_size`` in bytes."""
+    ``disk``, page index -> bytes), or pipe: ``i_pipe``.  ``i_size`` in bytes."""
 
     i_ino: int
     kind: str
@@ -324,7 +342,8 @@ class inode:
     s_op: super_operations | None = None
     disk: Table[int, bytes] = attrs.Factory(lambda: Table("disk"))
     noreserve: bool = False
-    pipe_bufs: tuple[tuple[page, int, int], ...] = ()
+    i_fop: file_operations | None = None
+    i_pipe: pipe_inode_info | None = None
 
     def __repr__(self) -> str:
         return f"inode#{self.i_ino}"
@@ -336,13 +355,16 @@ FMODE_WRITE = 2
 
 @struct
 class file:
-    """An open file.  ``f_path`` as /proc shows it; ``prev_pos`` (``f_ra.prev_pos``) where the last read of a disk file ended."""
+    """An open file.  ``f_path`` as /proc shows it; ``f_pos`` is where read(2) and write(2) go on, shared by all who share the
+    open file; ``prev_pos`` (``f_ra.prev_pos``) where the last read of a disk file ended."""
 
     f_inode: inode
     f_mapping: address_space
     f_mode: int
     f_path: str
     f_count: int = 1
+    f_flags: int = 0
+    f_pos: int = 0
     prev_pos: int = -1
 
     def __repr__(self) -> str:

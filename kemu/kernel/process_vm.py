@@ -9,7 +9,7 @@ The faults happen in the other address space and are charged to the caller.
 from __future__ import annotations
 
 from kemu.kernel.filemap import folio_mark_dirty
-from kemu.kernel.files import fget, new_inode, open_file
+from kemu.kernel.files import fget
 from kemu.kernel.flags import VM_GROWSDOWN, PG_dirty
 from kemu.kernel.gup import (
     FOLL_FORCE,
@@ -24,22 +24,17 @@ from kemu.kernel.gup import (
 )
 from kemu.kernel.mm_life import get_task_mm, mmput
 from kemu.kernel.mm_types import (
-    FMODE_READ,
-    FMODE_WRITE,
     PAGE_ALIGN,
     PAGE_MASK,
     PAGE_SHIFT,
     PAGE_SIZE,
-    file,
     folio,
-    inode,
     mm_struct,
-    super_operations,
 )
-from kemu.kernel.mman import EAGAIN, EBADF, EFAULT, EINVAL, EIO, ENFILE, ENOMEM, ESRCH
+from kemu.kernel.mman import EBADF, EFAULT, EINVAL, EIO, ESRCH
 from kemu.kernel.mmap_lock import mmap_read_lock, mmap_read_unlock, mmap_write_lock, mmap_write_unlock
 from kemu.kernel.page_alloc import folio_put
-from kemu.kernel.slab import slab_fails
+from kemu.kernel.pipe import wakeup_pipe_readers
 from kemu.kernel.stack import expand_stack_locked
 from kemu.kernel.system import current, current_mm, system
 from kemu.kernel.uaccess import copy_from_user, copy_to_user
@@ -212,52 +207,18 @@ def io_unregister_buffer(addr: int, size: int) -> int:
 # ---------------------------------------------------------------- vmsplice
 
 
-def new_pipe() -> file | int:
-    """A pipe: one file serves as both ends; -ENFILE, -ENOMEM."""
-    if slab_fails("inode_cache"):
-        return -ENFILE
-    if slab_fails("filp"):
-        return -ENOMEM
-    return open_file(new_inode("pipe", 0, pipe_ops), FMODE_READ | FMODE_WRITE, "pipe")
-
-
 def vmsplice(fd: int, addr: int, size: int) -> int:
     """Put the pages of a range themselves into a pipe, by plain references; bytes, -EBADF, -EFAULT."""
     file = fget(fd)
-    if file is None or file.f_inode.kind != "pipe":
+    pipe = file.f_inode.i_pipe if file is not None else None
+    if pipe is None:
         return -EBADF
     pieces = _pieces(addr, size)
     pages: list[folio] = []
     ret = gup_fast_fallback(addr & PAGE_MASK, len(pieces), FOLL_GET, pages)
     if ret <= 0:
         return ret
-    held = [(page, offset, part) for (_, offset, part), page in zip(pieces, pages, strict=False)]
-    file.f_inode.pipe_bufs += tuple(held)
-    return sum(part for _, _, part in held)
-
-
-def pipe_read(file: file, addr: int, size: int) -> int:
-    """read(2) from a pipe: what the pages hold now; they are released.  Bytes, -EAGAIN, -EFAULT."""
-    node, done = file.f_inode, 0
-    while node.pipe_bufs and done < size:
-        page, offset, part = node.pipe_bufs[0]
-        take = min(part, size - done)
-        data = system.phys.read((page.pfn << PAGE_SHIFT) + offset, take)
-        if copy_to_user(addr + done, data):
-            return done or -EFAULT
-        done += take
-        rest = ((page, offset + take, part - take),) if take < part else ()
-        node.pipe_bufs = rest + node.pipe_bufs[1:]
-        if not rest:
-            folio_put(page)
-    return done or -EAGAIN
-
-
-def _evict_pipe(node: inode) -> None:
-    """Nobody has the pipe open any more: release what is in it."""
-    bufs, node.pipe_bufs = node.pipe_bufs, ()
-    for page, _, _ in bufs:
-        folio_put(page)
-
-
-pipe_ops = super_operations(evict_inode=_evict_pipe)
+    held = [(page, offset, part, False) for (_, offset, part), page in zip(pieces, pages, strict=False)]
+    pipe.bufs += tuple(held)
+    wakeup_pipe_readers(pipe)
+    return sum(part for _, _, part, _ in held)

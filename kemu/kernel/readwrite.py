@@ -79,7 +79,8 @@ def generic_perform_write(file: file, addr: int, count: int, pos: int) -> int:
 def write_begin(node: inode, index: int) -> folio | None:
     """The page at ``index``, made if need be (``a_ops->write_begin``); None when out of memory."""
     if is_shmem(node):
-        return shmem_get_folio_gfp(node, index, SGP_WRITE)
+        page = shmem_get_folio_gfp(node, index, SGP_WRITE)
+        return None if isinstance(page, int) else page
     return filemap_get_folio(node.i_mapping, index) or _new_disk_page(node, index)
 
 

@@ -217,7 +217,8 @@ class sysctl:
     """Settings of the machine, in the units of /proc/sys/vm; ``lru_batch`` (off: pages go to the LRU at once) and
     ``randomize_seed`` (None: no address randomisation) are kemu's own; ``fail_alloc`` N > 0 makes the N-th allocation of
     frames from now on fail (Linux: CONFIG_FAIL_PAGE_ALLOC), ``fail_slab`` that of an object (CONFIG_FAILSLAB), and
-    ``failed_slab`` is the cache where it did.  ``mmap_min_addr`` is the value in force: the security module's minimum, which
+    ``failed_slab`` is the cache where it did.  ``shmem_max_blocks`` is the size= of the tmpfs in pages, 0 for no limit.
+    ``mmap_min_addr`` is the value in force: the security module's minimum, which
     /proc does not show."""
 
     max_map_count: int = 65530
@@ -230,6 +231,7 @@ class sysctl:
     fail_alloc: int = 0
     fail_slab: int = 0
     failed_slab: str = ""
+    shmem_max_blocks: int = 0
 
 
 @struct
@@ -243,4 +245,5 @@ class counters:
     next_anon_vma: int = 1
     next_ino: int = 1
     vm_committed_as: int = 0
+    shmem_used_blocks: int = 0
     random: tuple[int, int] = (0, 0)

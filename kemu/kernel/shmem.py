@@ -7,7 +7,7 @@ allows writing, so the page that a read faulted in can be written without anothe
 from __future__ import annotations
 
 from kemu.kernel.filemap import file_pages, filemap_add_folio, filemap_map_pages, truncate_inode_pages_final
-from kemu.kernel.files import new_inode, open_file
+from kemu.kernel.files import new_inode, open_file, shmem_inode_acct_blocks, shmem_inode_unacct_blocks
 from kemu.kernel.flags import (
     VM_FAULT_LOCKED,
     VM_FAULT_OOM,
@@ -43,8 +43,8 @@ SGP_CACHE, SGP_WRITE, SGP_FALLOC = range(3)
 
 
 @linux("mm/shmem.c")
-def shmem_get_folio_gfp(node: inode, index: int, sgp: int = SGP_CACHE) -> folio | None:
-    """The page at ``index``, made if it is a hole; None when out of memory.  No reference is taken.
+def shmem_get_folio_gfp(node: inode, index: int, sgp: int = SGP_CACHE) -> folio | int:
+    """The page at ``index``, made if it is a hole; -ENOMEM, -ENOSPC where the tmpfs is full.  No reference is taken.
 
     SGP_CACHE for a fault; SGP_WRITE for write(2), which fills the page and marks it used; SGP_FALLOC for fallocate(2), which
     leaves a page that it makes without content (not uptodate) until somebody needs it."""
@@ -53,9 +53,13 @@ def shmem_get_folio_gfp(node: inode, index: int, sgp: int = SGP_CACHE) -> folio 
         if sgp == SGP_WRITE:
             folio_mark_accessed(page)
     else:
+        error = shmem_inode_acct_blocks(1) if node.kind == "tmpfs" else 0
+        if error:
+            return error
         page = alloc_page(GFP_ZERO)
         if page is None:
-            return None
+            shmem_inode_unacct_blocks(1 if node.kind == "tmpfs" else 0)
+            return -ENOMEM
         page.flags |= PG_swapbacked | (PG_referenced if sgp == SGP_WRITE else 0)
         filemap_add_folio(node.i_mapping, page, index)
         sgp = SGP_WRITE if sgp == SGP_FALLOC else sgp
@@ -64,16 +68,21 @@ def shmem_get_folio_gfp(node: inode, index: int, sgp: int = SGP_CACHE) -> folio 
     return page
 
 
+def vmf_error(err: int) -> int:
+    """What a fault says where a call would say ``err`` (include/linux/mm_types.h): only -ENOMEM is worth another try."""
+    return VM_FAULT_OOM if err == -ENOMEM else VM_FAULT_SIGBUS
+
+
 @linux("mm/shmem.c")
 def shmem_fault(vmf: vm_fault) -> int:
-    """The page at ``vmf.pgoff``, referenced and locked, in ``vmf.page``; behind the end SIGBUS."""
+    """The page at ``vmf.pgoff``, referenced and locked, in ``vmf.page``; behind the end, and where the tmpfs is full, SIGBUS."""
     assert vmf.vma.vm_file is not None
     node = vmf.vma.vm_file.f_inode
     if vmf.pgoff >= file_pages(node):
         return VM_FAULT_SIGBUS
     page = shmem_get_folio_gfp(node, vmf.pgoff)
-    if page is None:
-        return VM_FAULT_OOM
+    if isinstance(page, int):
+        return vmf_error(page)
     folio_get(page)
     page.flags |= PG_locked
     vmf.page = page

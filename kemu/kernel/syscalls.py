@@ -17,17 +17,16 @@ from kemu.kernel.madvise import do_madvise
 from kemu.kernel.mincore import do_mincore, do_mseal, do_msync
 from kemu.kernel.mlock import MLOCK_ONFAULT, do_mlock, do_mlockall, do_munlock, do_munlockall
 from kemu.kernel.mm_types import FMODE_READ, FMODE_WRITE, PAGE_SHIFT, PAGE_SIZE
-from kemu.kernel.mman import CLONE_VFORK, CLONE_VM, CSIGNAL, EBADF, EFAULT, EINVAL, ERESTARTSYS, ESRCH
+from kemu.kernel.mman import CLONE_VFORK, CLONE_VM, CSIGNAL, EBADF, EFAULT, EINVAL, ERESTARTSYS, ESPIPE, ESRCH
 from kemu.kernel.mmap import do_remap_file_pages, ksys_mmap_pgoff
 from kemu.kernel.mprotect import do_mprotect_pkey
 from kemu.kernel.mremap import do_mremap
 from kemu.kernel.munmap import __vm_munmap
+from kemu.kernel.pipe import anon_pipe_read, anon_pipe_write, do_pipe2, new_pipe, pipe_of
 from kemu.kernel.process_vm import (
     io_register_buffer,
     io_unregister_buffer,
     mem_rw,
-    new_pipe,
-    pipe_read,
     process_vm_rw,
     vmsplice,
 )
@@ -40,6 +39,8 @@ from kemu.kernel.truncate import do_truncate, generic_fadvise, vfs_fallocate
 from kemu.kernel.uaccess import copy_to_user
 from kemu.kernel.vma import fput
 from kemu.kernel.writeback import vfs_fsync
+
+SEEK_SET, SEEK_CUR, SEEK_END = range(3)
 
 
 def sys_mmap(addr: int, length: int, prot: int, flags: int, fd: int = -1, off: int = 0) -> int:
@@ -306,12 +307,54 @@ def sys_vmsplice(fd: int, addr: int, size: int) -> int:
     return vmsplice(fd, addr, size)
 
 
+def sys_pipe2(fildes: int, flags: int = 0) -> int:
+    """pipe2(2): a descriptor for each end, two ints at ``fildes``."""
+    return do_pipe2(fildes, flags)
+
+
 def sys_read(fd: int, addr: int, count: int) -> int:
-    """read(2) from a pipe."""
+    """read(2): from a pipe, or where the open file stands."""
     file = fget(fd)
-    if file is None or file.f_inode.kind != "pipe":
+    if file is None or not file.f_mode & FMODE_READ:
         return -EBADF
-    return pipe_read(file, addr, count)
+    if pipe_of(file) is not None:
+        ret = anon_pipe_read(file, addr, count)
+        if ret == -ERESTARTSYS:
+            current().restart_block = ("read", fd, addr, count)
+        return ret
+    ret = generic_file_read(file, addr, count, file.f_pos)
+    if ret > 0:
+        file.f_pos += ret
+    return ret
+
+
+def sys_write(fd: int, addr: int, count: int) -> int:
+    """write(2): into a pipe, or where the open file stands."""
+    file = fget(fd)
+    if file is None or not file.f_mode & FMODE_WRITE:
+        return -EBADF
+    if pipe_of(file) is not None:
+        return anon_pipe_write(file, addr, count)
+    ret = generic_perform_write(file, addr, count, file.f_pos)
+    if ret > 0:
+        file.f_pos += ret
+    return ret
+
+
+def sys_lseek(fd: int, offset: int, whence: int = SEEK_SET) -> int:
+    """lseek(2): where the open file stands now, for all who share it; -EBADF, -ESPIPE, -EINVAL."""
+    file = fget(fd)
+    if file is None:
+        return -EBADF
+    if pipe_of(file) is not None:
+        return -ESPIPE
+    if not SEEK_SET <= whence <= SEEK_END:
+        return -EINVAL
+    pos = offset + (0, file.f_pos, file.f_inode.i_size)[whence]
+    if not 0 <= pos < 1 << 63:
+        return -EINVAL
+    file.f_pos = pos
+    return pos
 
 
 def sys_pread(fd: int, addr: int, count: int, pos: int) -> int:
@@ -319,7 +362,7 @@ def sys_pread(fd: int, addr: int, count: int, pos: int) -> int:
     file = fget(fd)
     if file is None or not file.f_mode & FMODE_READ:
         return -EBADF
-    return generic_file_read(file, addr, count, pos)
+    return -ESPIPE if pipe_of(file) is not None else generic_file_read(file, addr, count, pos)
 
 
 def sys_pwrite(fd: int, addr: int, count: int, pos: int) -> int:
@@ -327,7 +370,7 @@ def sys_pwrite(fd: int, addr: int, count: int, pos: int) -> int:
     file = fget(fd)
     if file is None or not file.f_mode & FMODE_WRITE:
         return -EBADF
-    return generic_perform_write(file, addr, count, pos)
+    return -ESPIPE if pipe_of(file) is not None else generic_perform_write(file, addr, count, pos)
 
 
 SYSCALLS: dict[str, Callable[..., int]] = {

@@ -122,7 +122,7 @@ def shmem_fallocate(node: inode, mode: int, offset: int, length: int) -> int:
         return 0
     for index in range(offset >> PAGE_SHIFT, (end + PAGE_SIZE - 1) >> PAGE_SHIFT):
         page = shmem_get_folio_gfp(node, index, SGP_FALLOC)
-        if page is None:
+        if isinstance(page, int):
             return -ENOSPC
         folio_mark_dirty(page)
     if not mode & FALLOC_FL_KEEP_SIZE and end > node.i_size:

@@ -155,6 +155,8 @@ def fput(file: file) -> None:
     if not atomic_dec_and_test(file, "f_count"):
         return
     node = file.f_inode
+    if node.i_fop is not None:
+        node.i_fop.release(file)
     if atomic_dec_and_test(node, "i_count") and node.i_nlink == 0 and node.s_op is not None:
         node.s_op.evict_inode(node)
 

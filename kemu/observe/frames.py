@@ -159,12 +159,13 @@ def _pins(found: page) -> list[Holder]:
 def _pipes(found: page) -> list[Holder]:
     """The pipes in which the page lies, each of them once."""
     pipes = {
-        file.f_inode.i_ino: file.f_inode
+        file.f_inode.i_ino: file.f_inode.i_pipe.bufs
         for task in system.tasks.values()
         if task.files is not None
         for file in task.files.fd.values()
+        if file.f_inode.i_pipe is not None
     }
-    counts = ((number, sum(held is found for held, _, _ in pipes[number].pipe_bufs)) for number in sorted(pipes))
+    counts = ((number, sum(held is found for held, *_ in pipes[number])) for number in sorted(pipes))
     return [Holder("pipe", count, name=f"pipe {number}") for number, count in counts if count]
 
 

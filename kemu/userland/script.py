@@ -67,6 +67,10 @@ class Outcome:
         return not self.errno and self.signal is None
 
 
+RESTARTED = ("wait4", "read")
+"""The calls that look again when their task is woken."""
+
+
 class Script:
     """The executor of one kernel's user code."""
 
@@ -174,12 +178,12 @@ class Script:
         call, *args = task.restart_block
         task.blocked_in = ""
         schedule_to(task)
-        if call == "wait4":
+        if call in RESTARTED:
             interrupted = signal_pending(task)
             exit_to_user_mode()
             if task.exit_state:
                 return None
-            ret = SYSCALLS["wait4"](*args)
+            ret = SYSCALLS[call](*args)
             if ret == -ERESTARTSYS and not interrupted:
                 return None
             if ret == -ERESTARTSYS:

@@ -17,7 +17,8 @@ OTHER_WORDS = {
     "wait4": "wait",
     "sigaction": "signal",
     "fadvise64": "fadvise",
-    "read": "pipe_read",
+    "read": "read_fd",
+    "write": "write_fd",
 }
 """System call -> command, where the command is called otherwise."""
 

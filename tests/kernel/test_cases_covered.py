@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from kemu.kernel.syscalls import SYSCALLS
 from tests.kernel.cases import MISSING, TOPICS
 
 HERE = Path(__file__).parent
@@ -24,10 +23,3 @@ def test_each_situation_of_a_topic_is_played_or_missing(topic):
 
 def test_nothing_else_is_said_to_be_missing():
     assert set(MISSING) <= {case for cases in TOPICS.values() for case in cases}
-
-
-@pytest.mark.parametrize(("call", "case"), [("pipe2", "I08"), ("lseek", "I08")])
-def test_what_is_missing_has_not_arrived_meanwhile(call, case):
-    """A reminder: when the system call exists, its situation gets a test."""
-    assert case in MISSING
-    assert call not in SYSCALLS, f"{call} exists: play {case}"

@@ -2,9 +2,9 @@
 
 import pytest
 
-from kemu.kernel.files import O_RDWR, create_file, lookup
+from kemu.kernel.files import O_CREAT, O_RDWR, create_file, lookup, shmem_limit
 from kemu.kernel.mincore import MS_SYNC
-from kemu.kernel.mman import MAP_FIXED, MAP_SHARED
+from kemu.kernel.mman import EINVAL, ENOSPC, MAP_FIXED, MAP_SHARED
 from kemu.kernel.signal import SIGSEGV
 from tests.kernel.scenes import Scene, signal
 
@@ -71,3 +71,41 @@ def test_what_is_stored_behind_the_end_of_a_file_is_lost(written_back):
     assert s.ok(p, "pread", fd, buffer, 1, 6000) == 0
     s.ok(p, "ftruncate", fd, 12288)
     assert s.read(p, a + 6000, 1) == 0
+
+
+def test_a_full_tmpfs_is_enospc_for_write_and_sigbus_for_a_store():
+    """Case E09. The file was made large without a word; room is asked for a page at a time."""
+    s = Scene()
+    p = s.p
+    s.survive(p)
+    assert shmem_limit(16) == 0
+    fd = s.ok(p, "open", "/data", O_RDWR | O_CREAT)
+    s.ok(p, "ftruncate", fd, 1 << 20)
+    a = s.mmap(p, 256, flags=MAP_SHARED | MAP_FIXED, fd=fd, addr=0x4000_0000)
+    outcomes = [s.write(p, a + page * 4096, 1) for page in range(17)]
+    assert [signal(outcome) for outcome in outcomes] == [None] * 16 + ["BUS_ADRERR"]
+    assert outcomes[16].signal.addr == a + 16 * 4096
+    buffer = s.mmap(p, 1)
+    s.write(p, buffer, 7)
+    assert s.call(p, "pwrite", fd, buffer, 8, 100 * 4096).errno == ENOSPC
+    assert s.call(p, "fallocate", fd, 0, 100 * 4096, 4096).errno == ENOSPC
+    assert signal(s.load(p, a + 200 * 4096)) == "BUS_ADRERR"
+    s.ok(p, "pwrite", fd, buffer, 8, 3 * 4096)
+
+
+def test_a_tmpfs_has_room_again_for_what_was_cut_off_and_takes_no_limit_below_what_it_holds():
+    s = Scene()
+    p = s.p
+    s.survive(p)
+    fd = s.ok(p, "open", "/data", O_RDWR | O_CREAT)
+    s.ok(p, "ftruncate", fd, 64 * 4096)
+    a = s.mmap(p, 64, flags=MAP_SHARED | MAP_FIXED, fd=fd, addr=0x4000_0000)
+    assert s.write_pages(p, a, 4) == 4
+    assert shmem_limit(3) == -EINVAL
+    assert shmem_limit(4) == 0
+    assert signal(s.load(p, a + 9 * 4096)) == "BUS_ADRERR"
+    s.ok(p, "ftruncate", fd, 2 * 4096)
+    s.ok(p, "ftruncate", fd, 64 * 4096)
+    assert signal(s.load(p, a + 9 * 4096)) is None
+    assert shmem_limit(0) == 0
+    assert s.write_pages(p, a + 20 * 4096, 10) == 10

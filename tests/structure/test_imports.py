@@ -47,7 +47,7 @@ KERNEL_ORDER = [
     {
         "mm_life", "fork", "fork_mm", "fork_row", "fault", "fault_missing", "fault_wp", "gup", "uaccess", "readwrite", "stack",
         "mmap", "munmap", "unmapped_area", "mprotect", "mremap", "madvise", "madvise_guard", "mlock", "mincore",
-        "process_vm", "brk", "random", "mmap_layout", "move_tables",
+        "process_vm", "pipe", "brk", "random", "mmap_layout", "move_tables",
     },
     {
         "exec", "exit", "binprm", "new_exec", "vma_exec",
