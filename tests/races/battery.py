@@ -4,9 +4,13 @@
 """
 
 from kemu.errors import InvariantViolation, KernelBug
-from kemu.invariants import first_broken
-from kemu.kernel.mman import CLONE_VM
+from kemu.invariants import check, first_broken
+from kemu.kernel.files import O_RDONLY
+from kemu.kernel.mman import CLONE_FILES, CLONE_VM, MAP_ANONYMOUS, MAP_FIXED, MAP_PRIVATE, MAP_SHARED
+from kemu.kernel.signal import SIGCHLD
 from kemu.testing import BASE, PAGE, World
+
+FAR = 0x7000_0000
 
 STORIES = {}
 ALONG = "fork and both sides write"
@@ -249,6 +253,168 @@ def _starved(w):
         w.invariants()
 
 
+@story("threads, and descriptors in common")
+def _threads(w):
+    begin(w)
+    w.thread(0)
+    w.write(1, 1, 7, 1)
+    w.write(0, 1, 8)
+    task, _ = w.pick(0)
+    w.script.syscall(task, "clone", CLONE_FILES | SIGCHLD)
+    w.invariants()
+    w.leave(1)
+    w.thread(0)
+    w.verify()
+    w.exit(0)
+
+
+@story("a process is reaped")
+def _reaped(w):
+    begin(w)
+    task, _ = w.pick(0)
+    w.script.syscall(task, "sigaction", SIGCHLD, "default")
+    w.fork(0)
+    w.exit(1)
+    w.invariants()
+    w.script.syscall(task, "wait4", -1, 0, 0)
+    w.invariants()
+
+
+@story("a kernel thread keeps the tables of the dead")
+def _ghost(w):
+    begin(w)
+    w.fork(0)
+    w.read(1, 1, 1)
+    w.kthread(1)
+    w.exit(1)
+    w.kthread(1)
+    w.verify()
+    w.finish()
+
+
+@story("many mappings")
+def _many(w):
+    w.kernel.globals["sysctl"].max_map_count = 9
+    task, _ = w.pick(0)
+    for number in range(12):
+        w.script.syscall(task, "mmap", FAR + 2 * number * PAGE, PAGE, 3, MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
+        w.invariants()
+
+
+@story("the heap")
+def _heap(w):
+    w.brk(0, 4)
+    w.heap(0, 3, 9)
+    w.brk(0, 2)
+    task, arena = w.pick(0)
+    w.script.syscall(task, "brk", arena.start - PAGE)
+    w.invariants()
+    w.finish()
+
+
+@story("locked memory")
+def _locked(w):
+    begin(w)
+    w.mlock(0, 1, 3, lock=True)
+    w.mlock(0, 2, 1, lock=False)
+    w.fork(0)
+    w.mlockall(1, 3)
+    w.write(1, 1, 3)
+    w.verify()
+    w.finish()
+
+
+@story("a file that is open for reading only")
+def _read_only(w):
+    task, _ = w.pick(0)
+    fd = w.script.syscall(task, "open", "/data", O_RDONLY).value
+    w.script.syscall(task, "mmap", FAR, PAGE, 1, MAP_FIXED | MAP_SHARED, fd, 0)
+    w.script.syscall(task, "mprotect", FAR, PAGE, 3)
+    w.invariants()
+
+
+@story("memory that was never touched moves")
+def _untouched(w):
+    w.mmap(0, 0, 2)
+    w.mremap(0, 0, 2, 6)
+    w.write(0, 6, 1)
+    w.finish()
+
+
+@story("a file gets shorter and longer")
+def _shorter(w):
+    w.mmap(0, 0, 4, "rw", "shared file")
+    w.mmap(0, 4, 4, "rw", "private file")
+    for page in range(8):
+        w.read(0, page)
+    w.write(0, 1, 5)
+    w.write(0, 5, 6)
+    w.ftruncate(0, 3, memory=False)
+    w.read(0, 3)
+    w.ftruncate(0, 1, memory=False)
+    w.ftruncate(0, 12, memory=False)
+    w.verify()
+    w.finish()
+
+
+@story("a file is written through memory")
+def _written(w):
+    w.mmap(0, 0, 4, "rw", "shared file")
+    w.read(0, 1)
+    w.sync(0, 0)
+    w.read(0, 2)
+    w.write(0, 1, 5)
+    w.munmap(0, 0, 4)
+    w.verify()
+    w.finish()
+
+
+@story("a file of memory")
+def _memory(w):
+    w.mmap(0, 0, 4, "rw", "shared memory")
+    w.read(0, 0)
+    w.write(0, 1, 5)
+    w.fork(0)
+    w.write(1, 1, 6)
+    w.punch(0, 1, 1, memory=True)
+    w.verify()
+    w.finish()
+
+
+@story("mappings of a file come and go")
+def _mappings(w):
+    w.mmap(0, 0, 6, "rw", "private file")
+    w.fork(0)
+    w.munmap(0, 2, 2)
+    w.munmap(0, 0, 1)
+    w.exit(1)
+    w.verify()
+    w.finish()
+
+
+@story("exec and vfork")
+def _exec(w):
+    begin(w)
+    w.vfork(0)
+    w.write(0, 1, 9)
+    w.exec(0)
+    w.verify()
+    w.exec(0)
+    w.finish()
+
+
+@story("nobody may touch, nobody may execute")
+def _rights(w):
+    begin(w)
+    w.fetch(0, 1)
+    w.mprotect(0, 1, 2, "")
+    w.read(0, 1)
+    w.mprotect(0, 1, 2, "rx")
+    w.fetch(0, 1)
+    w.verify()
+    w.finish()
+
+
 def noticed(bodies):
     """Who notices that the kernel is wrong, and in which story; None if nobody does.  First what can be seen between two
     operations, then what only an event in the middle of one shows."""
@@ -275,3 +441,32 @@ def _play(operations, bodies, along):
         broken = first_broken(world.kernel, 0, len(world.kernel.journal), set(world.moments))
         said = broken and broken.violations[0].invariant
     return said
+
+
+class Gatherer(World):
+    """A world that goes on: every invariant that did not hold behind some operation is in ``broken``."""
+
+    broken = frozenset()
+
+    def invariants(self):
+        """Look, and remember."""
+        self.broken |= {violation.invariant for violation in check(self.kernel)}
+
+
+def broken_by(bodies, stories=None, along=True):
+    """The invariants that a wrong kernel breaks in the stories, behind an operation or, in one story, behind an event."""
+    found = set()
+    for name in stories or STORIES:
+        found |= _gathered(STORIES[name], bodies)
+    said = _play(STORIES[ALONG], bodies, True) if along else None
+    return found | ({said} if said else set())
+
+
+def _gathered(operations, bodies):
+    world = Gatherer(bodies=bodies)
+    try:
+        operations(world)
+        world.invariants()
+    except (InvariantViolation, *BUGS) as died:
+        world.died = died
+    return world.broken

@@ -1,6 +1,7 @@
 """Races for tests: a built-in case or commands, explored with knobs; and bodies of so many steps without any kernel."""
 
-from kemu.commands import racing
+from kemu.commands.raceargs import Options, read
+from kemu.commands.racing import explored as explore
 from kemu.commands.run import run
 from kemu.races.baton import Crew, Run
 from kemu.races.explorer import Search
@@ -21,7 +22,7 @@ def session(text="", **knobs):
 
 def explored(*words, on=None, **knobs):
     """The reading of an exploration."""
-    return racing.explored(on or session(), racing.read(words, racing.Options(**knobs)))
+    return explore(on or session(), read(words, Options(**knobs)))
 
 
 def schedules_of(steps, bound):
