@@ -8,11 +8,9 @@ from typing import TYPE_CHECKING
 from kemu.commands import kinds
 from kemu.commands.result import OK, UNSATISFIED, Result, Shown
 from kemu.commands.spec import FREE, command, flags, keyword, many
-from kemu.errors import UsageError
 from kemu.readings import RaceCase, RaceCases
 
 if TYPE_CHECKING:
-    from kemu.commands import racing
     from kemu.commands.spec import Candidate
     from kemu.session import Session
 
@@ -95,39 +93,21 @@ def race(
 ) -> Shown | list[Result]:
     """List, explore, or play a schedule."""
     from kemu.commands import racing
+    from kemu.commands.raceargs import Options, options_of, read
 
     options = options_of(
         kind=kind, unless=unless, cpus=cpus, uses=uses, count=count, bound=bound, lock=lock, mutant=mutant
     )
     if not what:
-        here = racing.where(session) if options == racing.Options() else None
+        here = racing.where(session) if options == Options() else None
         return Shown(here or cases())
-    wanted = racing.read(what, options)
+    wanted = read(what, options)
     if wanted.replay:
         from kemu.commands.replaying import replay
 
         return replay(session, wanted)
     reading = racing.explored(session, wanted)
     return Shown(reading, status=UNSATISFIED if reading.bad else OK)
-
-
-def options_of(
-    *,
-    kind: tuple[str, ...],
-    unless: tuple[bool, ...],
-    cpus: int | None,
-    uses: int | None,
-    count: int | None,
-    bound: int | None,
-    lock: str | None,
-    mutant: str | None,
-) -> racing.Options:
-    """The knobs, from what stands on the line."""
-    from kemu.commands import racing
-
-    if len(set(kind)) > 1:
-        raise UsageError("race: --atomic, --non-atomic and --refcount exclude each other")
-    return racing.Options(kind[0] if kind else ATOMIC, bool(unless), cpus, uses, count, bound, lock or "", mutant or "")
 
 
 def cases() -> RaceCases:

@@ -11,14 +11,15 @@ machine of its own; nothing of either stays.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from kemu.commands.expr import Value, describe
 from kemu.commands.questions import function
 from kemu.errors import UsageError
 
 if TYPE_CHECKING:
-    from kemu.commands.racing import Wanted
+    from kemu.commands.raceargs import Wanted
+    from kemu.commands.spec import Command
     from kemu.readings import RaceReading
     from kemu.session import Session
 
@@ -40,7 +41,7 @@ def _bad(session: Session, text: Value, outcome: Value = None) -> Value:
 
 @function("race_outcome(RACE, SCHEDULE)", "what a schedule of a litmus race comes to, such as 'lost update'")
 def _race_outcome(session: Session, text: Value, schedule: Value) -> Value:
-    from kemu.commands.racing import program_of
+    from kemu.commands.raceargs import program_of
     from kemu.races import litmus
 
     wanted = _wanted(session, text)
@@ -82,22 +83,35 @@ def _text(value: Value, what: str) -> str:
 
 
 def _explored(session: Session, text: Value) -> RaceReading:
-    from kemu.commands.racing import explored
-
-    return explored(session, _wanted(session, text), remember=False)
+    """The exploration, by the command itself; what was raced last stays what it is."""
+    made, values = _parsed(session, text)
+    kept = session.raced
+    try:
+        reading: RaceReading = made.function(session, **values).reading
+    finally:
+        session.raced = kept
+    return reading
 
 
 def _wanted(session: Session, text: Value) -> Wanted:
-    """The race that the text means, read as the command would be."""
-    from kemu.commands import racing, spec
-    from kemu.commands.race import options_of, race
+    """The race that the text means."""
+    from kemu.commands.raceargs import options_of, read
+
+    _, values = _parsed(session, text)
+    what = values.pop("what")
+    return read(what, options_of(**values))
+
+
+def _parsed(session: Session, text: Value) -> tuple[Command, dict[str, Any]]:
+    """The command `race`, and its arguments as the text gives them."""
+    from kemu.commands.spec import parse
+    from kemu.commands.table import find
     from kemu.commands.tokens import split
 
-    lines = split(f"race {_text(text, 'race')}")
-    if len(lines) != 1:
+    lines, made = split(f"race {_text(text, 'race')}"), find("race")
+    if len(lines) != 1 or made is None:
         raise UsageError("expression: that is more than one race", hint='bad("gets --non-atomic")')
-    values = spec.parse(race, lines[0], session)
-    what = values.pop("what")
-    if not what or what[0] == "replay":
+    values = parse(made, lines[0], session)
+    if not values["what"] or values["what"][0] == "replay":
         raise UsageError("expression: which race?", hint='bad("gets --non-atomic")')
-    return racing.read(what, options_of(**values))
+    return made, values

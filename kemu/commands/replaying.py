@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from kemu.commands.racing import Wanted, detail, program_of, race_of, where
+from kemu.commands.raceargs import Wanted, program_of
+from kemu.commands.racing import detail, race_of, where
 from kemu.commands.result import OK, UNSATISFIED, Result
 from kemu.errors import UsageError
 from kemu.races import litmus, schedule, stage

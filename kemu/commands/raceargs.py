@@ -1,0 +1,143 @@
+"""What stands behind the word race, understood: a case or commands, the knobs, a schedule; the litmus program that it means.
+
+It knows no command, so that expressions can ask about races too (`racequestions`).
+"""
+
+from __future__ import annotations
+
+import attrs
+
+from kemu.commands.suggest import did_you_mean
+from kemu.errors import UsageError
+from kemu.races import litmus, schedule
+from kemu.races.cases import KERNEL_CASES
+from kemu.races.programs import ATOMIC, LITMUS, Knobs, build
+
+KERNEL_LOCKS = ("ptl", "mmap_lock", "vma_lock")
+LITMUS_LOCK = "lock"
+MOST_RACERS = 3
+
+
+@attrs.frozen
+class Options:
+    """The knobs, as given."""
+
+    kind: str = ATOMIC
+    unless_zero: bool = False
+    cpus: int | None = None
+    uses: int | None = None
+    count: int | None = None
+    bound: int | None = None
+    lock: str = ""
+    mutant: str = ""
+
+    def words(self) -> list[str]:
+        """The options as they are written."""
+        numbers = (("--cpus", self.cpus), ("--uses", self.uses), ("--count", self.count), ("--bound", self.bound))
+        found = [] if self.kind == ATOMIC else [f"--{self.kind}"]
+        found += ["--unless-zero"] if self.unless_zero else []
+        found += [f"{word} {value}" for word, value in numbers if value is not None]
+        found += [f"--without-lock {self.lock}"] if self.lock else []
+        return found + ([f"--mutant {self.mutant}"] if self.mutant else [])
+
+
+@attrs.frozen
+class Wanted:
+    """What is to be raced: a litmus or kernel case by name, or commands; ``schedule`` to be played if ``replay``."""
+
+    case: str
+    commands: tuple[str, ...]
+    options: Options
+    replay: bool = False
+    schedule: str = ""
+
+    @property
+    def text(self) -> str:
+        """What stands behind the word race to mean this race."""
+        return self._words()
+
+    @property
+    def replay_text(self) -> str:
+        """The command that means this replay at any time."""
+        return f"race replay {self._words(self.schedule)}"
+
+    def _words(self, *behind: str) -> str:
+        raced = [self.case] if self.case else map(quoted, self.commands)
+        return " ".join([*raced, *behind, *self.options.words()])
+
+    @property
+    def is_litmus(self) -> bool:
+        """Is it a small program?"""
+        return self.case in LITMUS
+
+
+def quoted(text: str) -> str:
+    """A command as one word."""
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def read(words: tuple[str, ...], options: Options) -> Wanted:
+    """What the words behind `race` mean.  UsageError for a case that there is not, or too few or many commands."""
+    replay = words[0] == "replay"
+    words = words[1:] if replay else words
+    given = words[-1] if replay and words and schedule.looks_like_one(words[-1]) else ""
+    words = words[:-1] if given else words
+    if replay and not given:
+        raise UsageError("race: replay which schedule?", hint="race prints one for each outcome, such as 0*12,1*30 or 100001")
+    if not words:
+        return Wanted("", (), options, replay, given)
+    if len(words) == 1:
+        return Wanted(known_case(words[0]), (), options, replay, given)
+    if len(words) > MOST_RACERS:
+        raise UsageError(f"race: {len(words)} commands, at most {MOST_RACERS}", hint="put each command in quotes")
+    return Wanted("", words, options, replay, given)
+
+
+def known_case(name: str) -> str:
+    """The name, if it is one of a built-in case."""
+    if name in LITMUS or name in KERNEL_CASES:
+        return name
+    if " " in name:
+        raise UsageError("race: one command alone does not race", hint='race "write a 0x10000 1" "write b 0x10000 2"')
+    guess = did_you_mean(name, [*LITMUS, *KERNEL_CASES])
+    raise UsageError(f"race: there is no case '{name[:40]}'", hint=guess or "race alone lists them")
+
+
+def program_of(wanted: Wanted) -> litmus.Program:
+    """The litmus program that is meant."""
+    o = wanted.options
+    if o.bound is not None or o.mutant:
+        raise UsageError(f"race {wanted.case}: --bound and --mutant are for kernel races", hint="here all schedules are counted")
+    cpus = 2 if o.cpus is None else o.cpus
+    unlocked = frozenset(cpu for _, cpu in removed_locks(o.lock, (LITMUS_LOCK,), cpus))
+    return build(LITMUS[wanted.case], Knobs(o.kind, cpus, o.uses, o.count, o.unless_zero, unlocked))
+
+
+def removed_locks(text: str, known: tuple[str, ...], cpus: int) -> frozenset[tuple[str, int]]:
+    """The locks that are taken away, by name and CPU: `ptl`, `ptl@1`, several with commas between."""
+    found: set[tuple[str, int]] = set()
+    for part in text.split(",") if text else ():
+        name, at, cpu = part.partition("@")
+        if name not in known:
+            raise UsageError(f"--without-lock: there is no lock '{name[:40]}' here", hint=f"known are {', '.join(known)}")
+        if at and not (cpu.isascii() and cpu.isdigit() and len(cpu) < 3 and int(cpu) < cpus):
+            raise UsageError(f"--without-lock: '{cpu[:40]}' is no CPU of this race", hint=f"{name}@0 to {name}@{cpus - 1}")
+        found |= {(name, int(cpu))} if at else {(name, number) for number in range(cpus)}
+    return frozenset(found)
+
+
+def options_of(
+    *,
+    kind: tuple[str, ...],
+    unless: tuple[bool, ...],
+    cpus: int | None,
+    uses: int | None,
+    count: int | None,
+    bound: int | None,
+    lock: str | None,
+    mutant: str | None,
+) -> Options:
+    """The knobs, from what stands on the line."""
+    if len(set(kind)) > 1:
+        raise UsageError("race: --atomic, --non-atomic and --refcount exclude each other")
+    return Options(kind[0] if kind else ATOMIC, bool(unless), cpus, uses, count, bound, lock or "", mutant or "")
