@@ -118,6 +118,11 @@ def _tlb_entry(_who: Directory, v: TlbEntry) -> str:
     return f"{v.vpn << 12:#x} at pfn {v.pfn:#x} pcid {v.pcid} {rights_letters(v)}{'D' if v.dirty else '-'}"
 
 
+def _signal_text(_who: Directory, v: sched_types.siginfo) -> str:
+    where = f" at {v.addr:#x}" if v.addr else f" from pid {v.pid}" if v.pid else ""
+    return f"signal {v.signo} code {v.code}{where}"
+
+
 def _task_text(who: Directory, v: sched_types.task_struct) -> str:
     pid, name = who.task_id(v)
     return f"{name} ({pid})"
@@ -143,6 +148,10 @@ TEXTS: dict[type, Callable[[Directory, Any], str]] = {
     mt.anon_vma_chain: lambda who, v: f"{vma_name(who, v.vma)} on {v.anon_vma}",
     sched_types.task_struct: _task_text,
     TlbEntry: _tlb_entry,
+    mt.vm_operations_struct: lambda _, v: v.name,
+    mt.super_operations: lambda _, v: f"evict by {getattr(v.evict_inode, '__name__', 'nobody')}",
+    sched_types.siginfo: _signal_text,
+    bytes: lambda _, v: f"{len(v)} bytes",
     tuple: _collection,
     frozenset: _collection,
     dict: lambda _, v: f"{len(v)} entries",

@@ -11,7 +11,7 @@
     ...
 
 A block is commands, `---`, and what they show; a blank line ends it. `[events]`, `[calls]`, `[diff]` before a command
-show that of the command instead of its result, `[quiet]` shows nothing, `!` says that the command must fail: its error
+show that of the command instead of its result (several: one after the other), `[quiet]` shows nothing, `!` says that the command must fail: its error
 is shown. An empty line inside the output is written as `.`; a block without `---` must show nothing.
 
     python -m tests.golden.runner --update [NAME ...]     rewrites the outputs, for review
@@ -29,7 +29,7 @@ FOLDER = Path(__file__).parent
 ROOT = FOLDER.parents[1]
 """Scripts that load a file name it from here."""
 SCRIPTS = sorted(FOLDER.glob("*.kemu"))
-_HEAD = re.compile(r"(?P<show>\[(?:events|calls|diff|quiet)\]\s*)?(?P<fails>!\s*)?(?P<command>.*)")
+_HEAD = re.compile(r"(?P<show>(?:\[(?:events|calls|diff|quiet)\]\s*)*)(?P<fails>!\s*)?(?P<command>.*)")
 _SHOW = {"events": "trace", "calls": "calls", "diff": "diff"}
 _EMPTY = "."
 
@@ -97,11 +97,9 @@ def show(session, line: str, block: Block) -> list[str]:
     failed = bool(results) and not results[-1].ok
     if failed is not bool(head["fails"]):
         raise AssertionError(f"line {block.line}: '{line}' {'failed: ' + results[-1].error.what if failed else 'did not fail'}")
-    kind = (head["show"] or "").strip(" []")
-    if kind == "quiet":
-        return []
-    if kind:
-        results = run(session, _SHOW[kind])
+    kinds = re.findall(r"\w+", head["show"])
+    if kinds:
+        results = [result for kind in kinds if kind != "quiet" for result in run(session, _SHOW[kind])]
     return [part for result in results for part in lines_of(result)]
 
 

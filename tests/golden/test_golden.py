@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
-from tests.golden.runner import SCRIPTS, play, read, write
+from tests.golden.runner import FOLDER, SCRIPTS, play, read, write
 
 
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
@@ -18,6 +20,29 @@ def test_a_golden_script_opens_with_its_reason(path):
     first = path.read_text(encoding="utf-8").split("\n", 1)[0]
     assert first.startswith("# ")
     assert first.endswith(".")
+
+
+SITUATIONS = (
+    "first_touch_read_then_write", "fork_then_child_writes", "fork_then_parent_writes", "fork_then_both_write",
+    "three_sharers_last_one_reuses", "chained_forks", "zero_page_after_fork", "mprotect_over_shared_pages",
+    "munmap_in_the_middle", "exec_after_fork", "segfaults_by_code", "vfork_lends_the_address_space",
+    "a_thread_shares_the_address_space", "a_kernel_thread_borrows_an_mm",
+)  # fmt: skip
+"""The situations that everyone who teaches this subject shows."""
+
+
+@pytest.mark.parametrize("name", SITUATIONS)
+def test_the_situations_show_their_events_and_the_call_tree(name):
+    text = (FOLDER / f"{name}.kemu").read_text(encoding="utf-8")
+    assert "[events] [calls]" in text
+    assert "() {" in text
+    assert re.search(r"^#\d+ +\w+ .* -> ", text, re.MULTILINE)
+
+
+@pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
+def test_nothing_of_the_host_shows(path):
+    """Objects of Python and where they lie say nothing to a student, and differ from run to run."""
+    assert not re.search(r"<\w+ \w+|object at|\w\(\w+=", path.read_text(encoding="utf-8"))
 
 
 def test_a_script_is_read_as_blocks_of_commands_and_output():
