@@ -23,6 +23,7 @@ from kemu.races.explorer import DEFAULT_BOUND, MOST_BOUND, Exploration, Race, Re
 from kemu.races.mutants import bodies, find
 from kemu.races.programs import PLAIN, REFCOUNT
 from kemu.races.racers import Capture, Racer, capture
+from kemu.races.reduction import MOST_RUNS, reduce
 from kemu.readings import RaceOutcome, RaceReading, RaceReplay, RaceStep
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ CASE_MEMORY = 16 << 20
 def litmus_reading(wanted: Wanted) -> RaceReading:
     """All schedules of a litmus program."""
     program = program_of(wanted)
-    found = litmus.explore(program)
+    found, few = litmus.explore(program), reduce(program).runs
     outcomes = tuple(
         _litmus_outcome(program, name, tally) for name, tally in sorted(found.outcomes.items(), key=_good_first)
     )
@@ -52,6 +53,7 @@ def litmus_reading(wanted: Wanted) -> RaceReading:
         steps=sum(len(steps) for steps in program.cpus),
         states=found.states,
         complete=True,
+        enough=few if few < MOST_RUNS else None,
         warnings=_warnings(program, found),
         outcomes=outcomes,
     )
@@ -197,6 +199,7 @@ def _kernel_reading(session: Session, commands: tuple[str, ...], wanted: Wanted)
         steps=found.steps,
         states=found.states,
         complete=found.complete,
+        enough=None,
         warnings=(),
         outcomes=_kernel_outcomes(found),
     )

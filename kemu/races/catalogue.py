@@ -26,7 +26,6 @@ from kemu.kernel import (
     vma,
     zap,
 )
-
 from kemu.races import rules
 
 Change = tuple[str, Any, str, str, str, str]

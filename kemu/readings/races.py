@@ -49,7 +49,8 @@ class RaceReading(Reading):
     """What an exploration found. ``race``: what stands behind the word race; ``cpus``: what each CPU does; ``bound``: the most
     preemptions of a schedule, none if all schedules were counted; ``steps``: of the longest schedule; ``states``: different
     states that were looked at; ``complete``: false if it was given up before all schedules within the bound had run;
-    ``warnings``: what refcount_t says in some schedule."""
+    ``enough``: so few runs show every outcome of a litmus program, none if that is not known; ``warnings``: what refcount_t
+    says in some schedule."""
 
     race: str
     engine: str
@@ -60,6 +61,7 @@ class RaceReading(Reading):
     steps: int
     states: int
     complete: bool
+    enough: int | None
     warnings: tuple[str, ...]
     outcomes: tuple[RaceOutcome, ...]
 

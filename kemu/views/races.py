@@ -39,6 +39,9 @@ def race(reading: RaceReading, style: Style) -> str:
         lines.append(f"given up after {plural(r.schedules, 'schedule')}: a smaller --bound explores all of them")
     for outcome in r.outcomes:
         lines += _outcome(outcome, r, style)
+    if r.enough is not None:
+        are = "run is" if r.enough == 1 else "runs are"
+        lines.append(f"{r.enough} {are} enough to see every outcome (partial-order reduction)")
     lines += r.warnings
     return "\n".join([*lines, *_beside(r, style)])
 

@@ -453,20 +453,14 @@ class Gatherer(World):
         self.broken |= {violation.invariant for violation in check(self.kernel)}
 
 
-def broken_by(bodies, stories=None, along=True):
-    """The invariants that a wrong kernel breaks in the stories, behind an operation or, in one story, behind an event."""
-    found = set()
-    for name in stories or STORIES:
-        found |= _gathered(STORIES[name], bodies)
-    said = _play(STORIES[ALONG], bodies, True) if along else None
-    return found | ({said} if said else set())
-
-
-def _gathered(operations, bodies):
-    world = Gatherer(bodies=bodies)
+def broken_by(bodies, name):
+    """The invariants that a wrong kernel breaks behind some operation of a story."""
+    world = None
     try:
-        operations(world)
+        world = Gatherer(bodies=bodies)
+        STORIES[name](world)
         world.invariants()
     except (InvariantViolation, *BUGS) as died:
-        world.died = died
+        if world is None:
+            raise AssertionError("the kernel died before the story began") from died
     return world.broken

@@ -10,6 +10,7 @@ from kemu.errors import UsageError
 from kemu.machine.atomic import REFCOUNT_SATURATED
 from kemu.races.litmus import Program, Shared, able, advance, explore, order, outcome, play
 from kemu.races.programs import ATOMIC, LITMUS, PLAIN, REFCOUNT, Knobs, build, counted, judge
+from kemu.races.reduction import reduce
 
 
 def found(name, **knobs):
@@ -214,3 +215,35 @@ def test_a_schedule_that_cannot_be_is_refused_with_its_step(schedule):
 def test_a_knob_that_makes_no_sense_is_refused(name, knobs):
     with pytest.raises(UsageError):
         build(LITMUS[name], Knobs(**knobs))
+
+
+# ---------------------------------------------------------------- how few runs are enough
+
+
+@pytest.mark.parametrize(
+    ("name", "knobs", "runs"),
+    [
+        ("gets", {"kind": PLAIN}, 4),
+        ("puts", {"kind": PLAIN, "uses": 1}, 10),
+        ("get-put", {"kind": PLAIN, "uses": 3}, 122),
+        ("puts", {"kind": PLAIN, "cpus": 3, "uses": 2}, 596),
+        ("puts", {"cpus": 3, "uses": 4}, 716),
+        ("steps", {"cpus": 3}, 1),
+    ],
+)
+def test_partial_order_reduction_needs_the_runs_that_were_measured(name, knobs, runs):
+    assert reduce(build(LITMUS[name], Knobs(**knobs))).runs == runs
+
+
+@settings(max_examples=15, deadline=None)
+@given(CASES, st.sampled_from([ATOMIC, PLAIN, REFCOUNT]), st.integers(2, 3), st.integers(1, 2), st.integers(0, 3))
+def test_the_few_runs_see_every_outcome(name, kind, cpus, uses, count):
+    knobs = Knobs(kind=kind if "kind" in LITMUS[name].knows else ATOMIC, uses=uses, count=count, cpus=cpus)
+    program = build(LITMUS[name], knobs)
+    found = reduce(program, most=150)
+    assert found.outcomes <= set(explore(program).outcomes)
+    assert found.runs == 150 or found.outcomes == set(explore(program).outcomes)
+
+
+def test_a_search_that_is_given_up_says_so_by_its_number():
+    assert reduce(build(LITMUS["puts"], Knobs(cpus=3, uses=4)), most=7).runs == 7
