@@ -6,7 +6,7 @@ allows writing, so the page that a read faulted in can be written without anothe
 
 from __future__ import annotations
 
-from kemu.kernel.filemap import file_pages, filemap_add_folio, filemap_map_pages, truncate_inode_pages_final
+from kemu.kernel.filemap import file_pages, filemap_map_pages, truncate_inode_pages_final
 from kemu.kernel.files import new_inode, open_file, shmem_inode_acct_blocks, shmem_inode_unacct_blocks
 from kemu.kernel.flags import (
     VM_FAULT_LOCKED,
@@ -18,11 +18,12 @@ from kemu.kernel.flags import (
     PG_swapbacked,
     PG_uptodate,
 )
-from kemu.kernel.lru import folio_mark_accessed
+from kemu.kernel.lru import folio_add_lru, folio_mark_accessed
 from kemu.kernel.mm_types import (
     FMODE_READ,
     FMODE_WRITE,
     PAGE_SHIFT,
+    address_space,
     file,
     folio,
     inode,
@@ -53,19 +54,46 @@ def shmem_get_folio_gfp(node: inode, index: int, sgp: int = SGP_CACHE) -> folio 
         if sgp == SGP_WRITE:
             folio_mark_accessed(page)
     else:
-        error = shmem_inode_acct_blocks(1) if node.kind == "tmpfs" else 0
-        if error:
-            return error
-        page = alloc_page(GFP_ZERO)
-        if page is None:
-            shmem_inode_unacct_blocks(1 if node.kind == "tmpfs" else 0)
-            return -ENOMEM
-        page.flags |= PG_swapbacked | (PG_referenced if sgp == SGP_WRITE else 0)
-        filemap_add_folio(node.i_mapping, page, index)
+        made = shmem_alloc_and_add_folio(node, index, PG_referenced if sgp == SGP_WRITE else 0)
+        if isinstance(made, int):
+            return made
+        page = made
         sgp = SGP_WRITE if sgp == SGP_FALLOC else sgp
     if sgp != SGP_WRITE:
         page.flags |= PG_uptodate
     return page
+
+
+@linux("mm/shmem.c")
+def shmem_alloc_and_add_folio(node: inode, index: int, flags: int) -> folio | int:
+    """A new page of zeros at ``index``, in the cache and on the LRU, with these PG_* flags; -ENOMEM, -ENOSPC where the tmpfs is
+    full."""
+    error = shmem_inode_acct_blocks(1) if node.kind == "tmpfs" else 0
+    if error:
+        return error
+    page = shmem_alloc_folio()
+    if page is None:
+        shmem_inode_unacct_blocks(1 if node.kind == "tmpfs" else 0)
+        return -ENOMEM
+    page.flags |= PG_swapbacked | flags
+    shmem_add_to_page_cache(page, node.i_mapping, index)
+    folio_add_lru(page)
+    return page
+
+
+@linux("mm/shmem.c")
+def shmem_alloc_folio() -> folio | None:
+    """A page of zeros, with one reference."""
+    return alloc_page(GFP_ZERO)
+
+
+@linux("mm/shmem.c")
+def shmem_add_to_page_cache(folio: folio, mapping: address_space, index: int) -> None:
+    """Enter the page into the cache, which takes over the reference."""
+    folio.mapping = mapping
+    folio.index = index
+    mapping.i_pages.put(index, folio)
+    mapping.nrpages += 1
 
 
 def vmf_error(err: int) -> int:

@@ -11,8 +11,9 @@
     ...
 
 A block is commands, `---`, and what they show; a blank line ends it. `[events]`, `[calls]`, `[diff]` before a command
-show that of the command instead of its result (several: one after the other), `[quiet]` shows nothing, `!` says that the command must fail: its error
-is shown. An empty line inside the output is written as `.`; a block without `---` must show nothing.
+show that of the command instead of its result (several: one after the other), `[quiet]` shows nothing, `!` says that the
+command must fail: its error is shown. An empty line inside the output is written as `.`; a block without `---` must show
+nothing.
 
     python -m tests.golden.runner --update [NAME ...]     rewrites the outputs, for review
 """
