@@ -45,6 +45,11 @@ def behind(event: int) -> Key:
     return event * SLOTS - 1, 0
 
 
+def event_of(key: Key) -> int:
+    """The newest event before the place."""
+    return key[0] // SLOTS
+
+
 def of_text(kernel: Kernel, word: str, first: int, last: int, names: Names) -> Key | None:
     """The first event of (first, last] in whose text or function the word occurs, whatever its case."""
     wanted = word.lower()

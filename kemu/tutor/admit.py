@@ -4,26 +4,22 @@
     deny, locked        denied; what is `locked` only until there is an answer
     before a prediction nothing that changes the machine, and no command of the reveal
     a wrong kernel      may not be revealed, nor removed where repairing is not the task
-    before the start    looking is free, changing is not: the step begins at its own event
+    before the start    looking is free, changing is not: the step begins at its own event (a repair: where its history begins)
 
 The rule that keeps this file honest: it decides by the declaration and the parsed arguments, never by the text.
 """
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from kemu.commands import kinds
 from kemu.commands.result import Result
 from kemu.commands.spec import CHANGE, Command
 from kemu.commands.table import ALIASES
 from kemu.commands.tokens import Line, split
 from kemu.errors import UsageError
+from kemu.tutor.hosts import refuse_host
 from kemu.tutor.visit import OPEN, Visit
-
-if TYPE_CHECKING:
-    from kemu.commands.spec import Argument, Option
 
 LESSON_WORD = "lesson"
 
@@ -47,7 +43,8 @@ class Watch:
         visit = self.visit
         if visit is None or made.name == LESSON_WORD:
             return
-        refuse_host(visit, made, values)
+        lesson = visit.world.lesson
+        refuse_host(lesson, (*lesson.allow, *visit.step.allow), made, values)
         refuse_denied(visit, made)
         refuse_spoiler(visit, made, values)
         visit.before(made.name, values)
@@ -57,34 +54,6 @@ class Watch:
         if self.visit is not None and results and results[-1].ok and self.visit.step.kind == "run" and self.visit.after():
             self.visit.pass_()
         return results
-
-
-def refuse_host(visit: Visit, made: Command, values: dict[str, Any]) -> None:
-    """The host's files: only commands that the lesson allows, only beside the lesson."""
-    names = [part.name for part in parts_of(made) if part.kind is not None and part.kind.name == kinds.HOST_PATH.name]
-    paths = [path for name in names for path in _paths(values.get(name))]
-    if not paths and (names or not made.host):
-        return
-    lesson = visit.world.lesson
-    if made.name not in (*lesson.allow, *visit.step.allow):
-        what = "files of this computer" if names else "this computer"
-        raise UsageError(f"{made.name}: not in a lesson, for it touches {what}", hint="lesson leave ends the lesson")
-    folder = lesson.path.parent.resolve()
-    for path in paths:
-        if not Path(folder, path).resolve().is_relative_to(folder):
-            hint = f"a lesson may use files below {folder.name}/"
-            raise UsageError(f"{made.name}: '{path}' does not lie beside the lesson", hint=hint)
-
-
-def parts_of(made: Command) -> list[Argument | Option]:
-    """Arguments and options of a command."""
-    return [*made.arguments, *made.options]
-
-
-def _paths(value: Any) -> list[str]:
-    if value is None:
-        return []
-    return [str(item) for item in value] if isinstance(value, tuple) else [str(value)]
 
 
 def refuse_denied(visit: Visit, made: Command) -> None:
@@ -110,9 +79,10 @@ def refuse_spoiler(visit: Visit, made: Command, values: dict[str, Any]) -> None:
             raise UsageError(what, hint="answer ...; looking is free")
         if made.name in revealing(step.reveal) and made.effect != "look":
             raise UsageError(f"{made.name}: commit first", hint="answer ...; task shows the question")
-    if changing and visit.session.now < visit.start:
-        what = f"{made.name}: this step starts at #{visit.start}; what lies before is given"
-        raise UsageError(what, hint=f"goto {visit.start}, or reset")
+    given = visit.base if "repair" in step.find else visit.start
+    if changing and visit.session.now < given:
+        what = f"{made.name}: this step starts at #{given}; what lies before is given"
+        raise UsageError(what, hint=f"goto {given}, or reset")
 
 
 def _refuse_mutant(visit: Visit, values: dict[str, Any]) -> None:

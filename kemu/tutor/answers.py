@@ -48,7 +48,7 @@ def number_in(text: str) -> int:
         if first == second:
             return first
     sign = -1 if made.startswith("-") else 1
-    digits = re.sub(r"(?<=[0-9a-fA-F])[\s,_']+(?=[0-9a-fA-F])", "", made.lstrip("+-"))
+    digits = re.sub(r"(?<=[0-9a-fA-FxX])[\s,_']+(?=[0-9a-fA-F])", "", made.lstrip("+-"))
     try:
         return sign * number(Source(digits, 0, len(digits)), 0, digits)
     except UsageError:

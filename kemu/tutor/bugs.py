@@ -12,6 +12,7 @@ An author may say otherwise for bugs that no invariant sees.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Protocol
 
 from kemu.commands.expr import Value
@@ -72,6 +73,7 @@ def first_broken(session: Session, first: int) -> tuple[int, tuple[str, ...], st
     from kemu.invariants import first_broken as search
     from kemu.observe.events import one_event
 
+    first = max(first, wrong_since(session, first))
     with session.traveling():
         quiet = {0, session.now} | {record.last for record in session.timeline.records}
         resting = {event for event in quiet if session.boundary(event)}
@@ -80,6 +82,27 @@ def first_broken(session: Session, first: int) -> tuple[int, tuple[str, ...], st
             return None
         function = one_event(session.kernel, broken.event, session.name_of).function
     return broken.event, tuple(dict.fromkeys(violation.invariant for violation in broken.violations)), function
+
+
+def wrong_since(session: Session, first: int) -> int:
+    """The event behind which the wrong function first ran: up to there the kernel did what the right one does, so nothing can
+    be broken.  `first` where that cannot be told."""
+    from kemu.observe import anchors
+
+    function = places().get(session.planted, "")
+    if not anchors.known_function(function):
+        return first
+    found = anchors.of_call(session.journal, function, first, session.end)
+    return session.end if found is None else anchors.event_of(found)
+
+
+@cache
+def places() -> dict[str, str]:
+    """The name of the function that is wrong, by the name of the wrong kernel."""
+    from kemu.commands.trust import listing
+    from kemu.session import Session
+
+    return {row.name: row.place.rpartition("#")[2] for row in listing(Session()).mutants}
 
 
 def name(visit: Hunt, text: str) -> list[tuple[str, str, bool]]:

@@ -12,10 +12,12 @@ only put into words.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from kemu.commands.result import FAILED, Complaint, Result
+from kemu.commands.spec import Command
 from kemu.commands.tokens import Line
 from kemu.errors import UsageError
 from kemu.tutor import bugs, driver, feedback
@@ -25,6 +27,7 @@ from kemu.tutor.feedback import Texts, text
 from kemu.tutor.messages import say
 from kemu.tutor.stay import RECORDED, Stay, copy_of
 from kemu.tutor.visit import OPEN, PASSED, SHOWN, open_visit
+from kemu.tutor.world import WorldError
 
 KEPT = {
     "answer": "answer", "check": "check", "hint": "hint", "skip": "skip",
@@ -33,6 +36,15 @@ KEPT = {
 """Words that are recorded, and as what."""
 WHILE_PLAYING = frozenset({"return", "task", "leave", "problem"})
 SURENESS = frozenset({"sure", "fairly", "guess"})
+
+
+@contextmanager
+def as_usage() -> Iterator[None]:
+    """A lesson that fails while it is taken is told as a mistake, not as a bug of kemu."""
+    try:
+        yield
+    except WorldError as error:
+        raise UsageError(f"lesson: line {error.line}: {error.text}", hint=error.hint or "problem writes a report") from error
 
 
 class Guide(Stay):
@@ -49,20 +61,31 @@ class Guide(Stay):
         word, _, rest = text.strip().partition(" ")
         if word == LESSON_WORD:
             word, _, rest = rest.strip().partition(" ")
-        free = word == "problem" or (word == "answer" and self.visit is not None and self.visit.step.kind == "explain")
-        if not free or not rest.strip():
+        if not rest.strip() or not self._is_free(word, rest):
             return None
         try:
-            return self.word(word, rest.strip())
+            with as_usage():
+                return self.word(word, rest.strip())
         except UsageError as error:
             return [Result(text.strip(), status=FAILED, error=Complaint.of(error))]
+
+    def _is_free(self, word: str, rest: str) -> bool:
+        """Words for people, and event numbers as they are shown: #512."""
+        kind = self.visit.step.kind if self.visit is not None else ""
+        return word == "problem" or (word == "answer" and (kind == "explain" or (kind == "bug" and "#" in rest)))
 
     def expand(self, line: Line) -> Line:
         """As in `stay`; an answer that waits for a word about it waits no longer."""
         made = super().expand(line)
         if made.tokens[0].text != LESSON_WORD:
-            self._settle_confidence()
+            with as_usage():
+                self._settle_confidence()
         return made
+
+    def admit(self, made: Command, values: dict[str, Any]) -> None:
+        """As in any step."""
+        with as_usage():
+            super().admit(made, values)
 
     def saw(self, results: list[Result]) -> list[Result]:
         """A command has run: a `run` step may be done by it."""
@@ -70,9 +93,9 @@ class Guide(Stay):
         visit = self.visit
         if visit is None or self.playing is not None or visit.state != OPEN or visit.step.kind != "run":
             return results
-        if results and results[-1].ok and visit.pending and visit.after():
-            return [*results, *self._passed()]
-        return results
+        with as_usage():
+            done = bool(results) and results[-1].ok and bool(visit.pending) and visit.after()
+            return [*results, *self._passed()] if done else results
 
     def _passed(self) -> Texts:
         visit = self.here

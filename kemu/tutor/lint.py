@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from functools import cache
 
 from kemu.commands.expr import Expression
 from kemu.commands.questions import FUNCTIONS
@@ -13,6 +12,7 @@ from kemu.commands.suggest import did_you_mean
 from kemu.commands.table import find
 from kemu.commands.tokens import split
 from kemu.errors import UsageError
+from kemu.tutor.bugs import places
 from kemu.tutor.lesson import Lesson, Problem, Step
 from kemu.tutor.names import LESSON_FUNCTIONS, compiled
 from kemu.tutor.schema import UNGRADED
@@ -170,16 +170,9 @@ def is_literal(text: str) -> bool:
     return not any(step.op in _ASKING for step in made.steps)
 
 
-@cache
 def mutants() -> frozenset[str]:
     """The names of the wrong kernels."""
-    from kemu.commands.run import run
-    from kemu.readings import MutantList
-    from kemu.session import Session
-
-    (result,) = run(Session(), "mutant list")
-    assert isinstance(result.reading, MutantList)  # noqa: S101 - that is what the command gives
-    return frozenset(row.name for row in result.reading.mutants)
+    return frozenset(places())
 
 
 # ---------------------------------------------------------------------------------------------- commands

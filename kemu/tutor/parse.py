@@ -199,7 +199,7 @@ class _Reader:
                     self.wrong("L09", step.at("id"), f"a second step '{step.id}'", f"the first is in line {seen[step.id]}")
                 seen.setdefault(step.id, step.line)
                 steps.append(step)
-        if not any(piece.kind == "check" for piece in pieces):
+        if not any(piece.kind == "check" for piece in pieces) and not self.problems:
             self.wrong("L11", 1, "the lesson has no step", "a step is a block ```check KIND")
         if len(steps) > MOST_STEPS:
             self.wrong("L11", steps[MOST_STEPS].line, f"{len(steps)} steps are too many", f"at most {MOST_STEPS}")

@@ -21,6 +21,7 @@ from kemu.commands.result import Result
 from kemu.commands.run import run
 from kemu.errors import KemuError, UsageError
 from kemu.session import Session
+from kemu.tutor.hosts import HostGuard
 from kemu.tutor.lesson import Block, Lesson, Machine, Step
 from kemu.tutor.names import Values, drawn, evaluate
 from kemu.tutor.texts import rendered, rendered_prose
@@ -28,7 +29,7 @@ from kemu.tutor.texts import rendered, rendered_prose
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-MOST_EVENTS = 1_500_000
+MOST_EVENTS = 500_000
 """Events of one machine of a lesson."""
 
 
@@ -58,6 +59,7 @@ class World:
     def __init__(self, lesson: Lesson, seed: str) -> None:
         self.lesson = lesson
         self.seed = seed
+        self.guard = HostGuard(lesson)
         try:
             self.values: dict[str, Value] = drawn(lesson.vars, seed)
         except UsageError as error:
@@ -149,7 +151,7 @@ class World:
         shown: list[Shown] = []
         for text in commands:
             made = self.rendered(session, text, values, line, what)
-            results = run_alone(session, made)
+            results = run_alone(session, made, self.guard)
             failed = next((result.error for result in results if result.error), None)
             if failed is not None:
                 raise WorldError("P01", line, f"{what}: '{made}' fails: {failed.what}", failed.hint)
@@ -177,18 +179,18 @@ def boot(machine: Machine) -> Session:
     return Session(mem=machine.mem, geometry=machine.geometry, cpus=machine.cpus, lru_batch=machine.lru_batch)
 
 
-def run_alone(session: Session, text: str) -> list[Result]:
-    """Run a line of the lesson itself: no guide looks on, nothing stops it, and it starts at the newest event."""
-    with unguided(session):
+def run_alone(session: Session, text: str, guard: HostGuard) -> list[Result]:
+    """Run a line of the lesson itself: no student's guide looks on, nothing stops it, and it starts at the newest event."""
+    with unguided(session, guard):
         if session.past:
             session.goto(session.end)
         return run(session, text)
 
 
 @contextmanager
-def unguided(session: Session) -> Iterator[None]:
+def unguided(session: Session, guard: HostGuard | None = None) -> Iterator[None]:
     """A block in which commands are the lesson's, not the student's."""
-    guide, stops, session.guide, session.stops = session.guide, session.stops, None, []
+    guide, stops, session.guide, session.stops = session.guide, session.stops, guard, []
     try:
         yield
     finally:
