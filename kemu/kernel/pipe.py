@@ -24,8 +24,8 @@ from kemu.kernel.mm_types import (
 from kemu.kernel.mman import EAGAIN, EFAULT, EINVAL, ENFILE, ENOMEM, EPIPE, ERESTARTSYS
 from kemu.kernel.page_alloc import GFP_KERNEL, alloc_page, folio_put
 from kemu.kernel.sched import wake_up_process
-from kemu.kernel.sched_types import TASK_INTERRUPTIBLE
-from kemu.kernel.signal import SIGPIPE, __send_signal_locked, siginfo
+from kemu.kernel.sched_types import TASK_INTERRUPTIBLE, siginfo
+from kemu.kernel.signal import SIGPIPE, __send_signal_locked
 from kemu.kernel.slab import slab_fails
 from kemu.kernel.system import current, system
 from kemu.kernel.uaccess import copy_from_user, copy_to_user

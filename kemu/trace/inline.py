@@ -21,15 +21,34 @@ from __future__ import annotations
 import ast
 import builtins
 import inspect
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
+from kemu.trace.forms import (
+    SCOPES,
+    Swap,
+    always_ends,
+    before_calls,
+    bound,
+    choice,
+    comes_first,
+    copied,
+    has,
+    in_order,
+    is_fixed,
+    is_plain,
+    is_read,
+    read_after,
+    stored,
+    structured,
+    without_docstring,
+)
+
 LARGEST = 300
 """Nodes of the syntax tree above which a function stays a function."""
 
-SCOPES = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 KEPT = (*SCOPES, ast.FunctionDef, ast.ClassDef, ast.Try, ast.With, ast.Yield, ast.YieldFrom, ast.Global, ast.Nonlocal, ast.Import)
 """A function with one of these stays a function."""
 
@@ -50,17 +69,17 @@ class _Definition:
         self.node = node
         self.changed = changed
         small = sum(1 for statement in node.body for _ in ast.walk(statement)) <= LARGEST
-        self.usable = small and not _has(node.body, KEPT)
+        self.usable = small and not has(node.body, KEPT)
 
     @cached_property
     def choice(self) -> ast.expr | None:
         """It as an expression."""
-        return _choice(self.node.body) if self.usable else None
+        return choice(self.node.body) if self.usable else None
 
     @cached_property
     def structured(self) -> list[ast.stmt] | None:
         """Its statements with all returns at the ends of branches."""
-        return _structured(self.node.body) if self.usable else None
+        return structured(self.node.body) if self.usable else None
 
 
 class _Expander:
@@ -88,9 +107,9 @@ class _Expander:
         """``function`` with everything put in; None while that is under way (it calls itself)."""
         if function not in self.expanded:
             self.expanded[function] = None
-            node = _copied(self.written[function])
+            node = copied(self.written[function])
             caller = _Caller(self, function)
-            node.body = caller.block(_without_docstring(node.body))
+            node.body = caller.block(without_docstring(node.body))
             self.expanded[function] = _Definition(node, caller.changed)
         return self.expanded[function]
 
@@ -99,7 +118,7 @@ class _Expander:
         found = self.of(function)
         if found is None or not found.changed:
             return None
-        bare = _copied(found.node)
+        bare = copied(found.node)
         bare.returns, bare.decorator_list = None, []
         for argument in [*bare.args.args, *bare.args.kwonlyargs]:
             argument.annotation = None
@@ -162,18 +181,18 @@ class _Caller:
             if made is None:
                 break
             before += made[0]
-            node = _Swap(call, made[1]).visit(node)
+            node = Swap(call, made[1]).visit(node)
         return before, node
 
     def first_call(self, node: ast.expr) -> ast.Call | None:
         """The call of one of ours before which ``node`` evaluates nothing that the call could change."""
         if isinstance(node, ast.Call) and self.has_body(node):
             return node
-        for child in _in_order(node):
+        for child in in_order(node):
             found = self.first_call(child)
             if found is not None:
                 return found
-            if not _is_fixed(child):
+            if not is_fixed(child):
                 return None
         return None
 
@@ -193,7 +212,7 @@ class _Caller:
         """The function of ours that is called, and what its parameters get."""
         function = self.callee(call)
         found = self.expander.of(function) if function is not None else None
-        given = _bound(call, found.node) if found is not None else None
+        given = bound(call, found.node) if found is not None else None
         return None if function is None or found is None or given is None else (function, found, given)
 
     def has_body(self, call: ast.Call) -> bool:
@@ -208,13 +227,13 @@ class _Caller:
             return None
         function, given, body = found[0], found[2], found[1].structured
         self.changed = True
-        body = _copied(body)
-        stored = _stored(body)
-        rename = {name: self.expander.fresh(name) for name in sorted(stored)}
+        body = copied(body)
+        assigned = stored(body)
+        rename = {name: self.expander.fresh(name) for name in sorted(assigned)}
         replace: dict[str, ast.expr] = {}
         before: list[ast.stmt] = []
         for name, argument in given.items():
-            if _is_plain(argument) and name not in stored:
+            if is_plain(argument) and name not in assigned:
                 replace[name] = argument
             else:
                 target = rename.setdefault(name, self.expander.fresh(name))
@@ -224,13 +243,13 @@ class _Caller:
         self.locals |= set(rename.values())
         value: ast.expr = ast.Constant(None)
         last = body[-1]
-        if isinstance(last, ast.Return) and not _has(body[:-1], (ast.Return,)):
+        if isinstance(last, ast.Return) and not has(body[:-1], (ast.Return,)):
             value = last.value or value
             body.pop()
-        elif _has(body, (ast.Return,)):
+        elif has(body, (ast.Return,)):
             result = self.expander.fresh("ret")
             self.locals.add(result)
-            if not _always_ends(body):
+            if not always_ends(body):
                 before.append(ast.Assign([ast.Name(result, ast.Store())], ast.Constant(None)))
             body = [_Returns(result).visit(statement) for statement in body]
             value = ast.Name(result, ast.Load())
@@ -259,25 +278,25 @@ class _Caller:
         if found is None or found[1].choice is None:
             return None
         function, given = found[0], found[2]
-        holder = ast.Expr(_copied(found[1].choice))
-        rename = {name: self.expander.fresh(name) for name in sorted(_stored([holder]))}
-        replace = {name: value for name, value in given.items() if _is_plain(value)}
+        holder = ast.Expr(copied(found[1].choice))
+        rename = {name: self.expander.fresh(name) for name in sorted(stored([holder]))}
+        replace = {name: value for name, value in given.items() if is_plain(value)}
         costly = {name: value for name, value in given.items() if name not in replace}
-        if not _read_after(list(costly.values())):
+        if not read_after(list(costly.values())):
             return None
-        early, calm = list(_before_calls(holder.value)), not _has([holder], (ast.Call,))
+        early, calm = list(before_calls(holder.value)), not has([holder], (ast.Call,))
         for name, value in costly.items():
             uses = [node for node in ast.walk(holder) if isinstance(node, ast.Name) and node.id == name]
             first = next((node for node in early if isinstance(node, ast.Name) and node.id == name), None)
-            if len(uses) == 1 and calm and _is_read(value):
+            if len(uses) == 1 and calm and is_read(value):
                 first = uses[0]
-            if first is None or (not _is_read(value) and not _comes_first(holder.value, first)):
+            if first is None or (not is_read(value) and not comes_first(holder.value, first)):
                 return None
             if len(uses) > 1:
                 rename[name] = self.expander.fresh(name)
-                _Swap(first, ast.NamedExpr(ast.Name(name, ast.Store()), _Given(value))).visit(holder)
+                Swap(first, ast.NamedExpr(ast.Name(name, ast.Store()), _Given(value))).visit(holder)
             else:
-                _Swap(first, _Given(value)).visit(holder)
+                Swap(first, _Given(value)).visit(holder)
         _Names(self, rename, replace, function.__globals__).visit(holder)
         self.locals |= set(rename.values())
         self.changed = True
@@ -320,7 +339,7 @@ class _Names(ast.NodeTransformer):
         if not isinstance(node, ast.Name):
             return _shorter(self.generic_visit(node))
         if node.id in self.replace:
-            return _copied(self.replace[node.id])
+            return copied(self.replace[node.id])
         if node.id in self.rename:
             return ast.Name(self.rename[node.id], node.ctx)
         meaning = self.theirs.get(node.id)
@@ -352,170 +371,3 @@ class _Returns(ast.NodeTransformer):
 
     def visit_Return(self, node: ast.Return) -> ast.stmt:
         return ast.Assign([ast.Name(self.result, ast.Store())], node.value or ast.Constant(None))
-
-
-class _Swap(ast.NodeTransformer):
-    """Puts ``new`` where the node ``old`` is."""
-
-    def __init__(self, old: ast.AST, new: ast.AST) -> None:
-        self.old, self.new = old, new
-
-    def visit(self, node: ast.AST) -> Any:
-        return self.new if node is self.old else self.generic_visit(node)
-
-
-# -------------------------------------------------------------------- forms
-
-
-def _copied(node: Any) -> Any:
-    """A copy of a tree, or of a list of trees."""
-    if isinstance(node, list):
-        return [_copied(part) for part in node]
-    if not isinstance(node, ast.AST):
-        return node
-    new = type(node)()
-    new.__dict__.update({name: _copied(part) if isinstance(part, (ast.AST, list)) else part for name, part in vars(node).items()})
-    return new
-
-
-def _without_docstring(body: list[ast.stmt]) -> list[ast.stmt]:
-    first = body[0]
-    is_text = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str)
-    return body[1:] or [ast.Pass()] if is_text else body
-
-
-def _has(body: Sequence[ast.AST], kinds: tuple[type[ast.AST], ...]) -> bool:
-    return any(isinstance(node, kinds) for statement in body for node in ast.walk(statement))
-
-
-def _stored(body: Sequence[ast.AST]) -> set[str]:
-    """The names that ``body`` assigns."""
-    names = (node for statement in body for node in ast.walk(statement) if isinstance(node, ast.Name))
-    return {node.id for node in names if not isinstance(node.ctx, ast.Load)}
-
-
-def _bound(call: ast.Call, definition: ast.FunctionDef) -> dict[str, ast.expr] | None:
-    """What each parameter gets, in the order of evaluation; None where that is not plain from the text."""
-    arguments = definition.args
-    parameters = [a.arg for a in arguments.args]
-    passed = [call.func.value, *call.args] if isinstance(call.func, ast.Attribute) else call.args
-    if any(isinstance(a, ast.Starred) for a in call.args) or any(k.arg is None for k in call.keywords):
-        return None
-    given = dict(zip(parameters, passed, strict=False)) | {k.arg: k.value for k in call.keywords if k.arg is not None}
-    defaults = dict(zip(parameters[len(parameters) - len(arguments.defaults) :], arguments.defaults, strict=True))
-    defaults |= {a.arg: d for a, d in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True) if d is not None}
-    for name in [*parameters, *(a.arg for a in arguments.kwonlyargs)]:
-        if name not in given:
-            if not isinstance(defaults.get(name), ast.Constant):
-                return None
-            given[name] = defaults[name]
-    return given
-
-
-def _structured(body: list[ast.stmt]) -> list[ast.stmt] | None:
-    """``body`` with every return at the end of a branch; None if one stands in a loop."""
-    found: list[ast.stmt] = []
-    for i, node in enumerate(body):
-        if isinstance(node, ast.Return):
-            return [*found, node]
-        if not _has([node], (ast.Return,)):
-            found.append(node)
-            continue
-        rest = body[i + 1 :]
-        if not isinstance(node, ast.If) or not (_always_ends(node.body) or _always_ends(node.orelse) or not rest):
-            return None
-        then = _structured(node.body if _always_ends(node.body) else [*node.body, *rest])
-        other = _structured(node.orelse if _always_ends(node.orelse) else [*node.orelse, *rest])
-        if then is None or other is None:
-            return None
-        return [*found, ast.If(node.test, then, other)]
-    return found or [ast.Pass()]
-
-
-def _always_ends(body: Sequence[ast.stmt]) -> bool:
-    """True if control never comes out at the end of ``body``."""
-    last = body[-1] if body else None
-    if isinstance(last, ast.If):
-        return _always_ends(last.body) and _always_ends(last.orelse)
-    return isinstance(last, ast.Return | ast.Raise)
-
-
-def _choice(body: list[ast.stmt]) -> ast.expr | None:
-    """``body`` as one expression, if all that it does is choose what it returns."""
-    first = body[0]
-    if isinstance(first, ast.Return):
-        return first.value or ast.Constant(None)
-    if isinstance(first, ast.If) and _always_ends(first.body):
-        then, other = _choice(first.body), _choice([*first.orelse, *body[1:]]) if first.orelse or body[1:] else None
-        return ast.IfExp(first.test, then, other) if then is not None and other is not None else None
-    if isinstance(first, ast.Assign) and len(body) > 1 and len(first.targets) == 1 and isinstance(first.targets[0], ast.Name):
-        rest = _copied(_choice(body[1:]))
-        name = first.targets[0].id
-        early = list(_before_calls(rest)) if rest is not None else []
-        use = next((node for node in early if isinstance(node, ast.Name) and node.id == name), None)
-        if rest is None or use is None or name in _stored([rest]) or not _comes_first(rest, use):
-            return None
-        changed: ast.expr = _Swap(use, ast.NamedExpr(ast.Name(name, ast.Store()), first.value)).visit(rest)
-        return changed
-    return None
-
-
-# -------------------------------------------------------------------- the order of evaluation
-
-
-def _in_order(node: ast.expr) -> Iterator[ast.expr]:
-    """The parts of ``node`` that are evaluated whatever happens, in order."""
-    if isinstance(node, ast.BoolOp):
-        yield node.values[0]
-    elif isinstance(node, ast.IfExp):
-        yield node.test
-    elif isinstance(node, ast.Compare):
-        yield node.left
-        yield node.comparators[0]
-    elif isinstance(node, ast.Call):
-        yield node.func
-        yield from node.args
-        yield from (keyword.value for keyword in node.keywords)
-    elif isinstance(node, ast.NamedExpr):
-        yield node.value
-    elif isinstance(node, ast.BinOp | ast.UnaryOp | ast.Attribute | ast.Subscript | ast.Tuple):
-        yield from (child for child in ast.iter_child_nodes(node) if isinstance(child, ast.expr))
-
-
-def _before_calls(node: ast.expr) -> Iterator[ast.expr]:
-    """The parts of ``node``, inner ones first, that are evaluated whatever happens and before anything is called."""
-    for child in _in_order(node):
-        yield from _before_calls(child)
-        if _has([child], (ast.Call,)):
-            return
-    yield node
-
-
-def _comes_first(node: ast.expr, use: ast.expr) -> bool:
-    """True if nothing that a call could change is evaluated in ``node`` before ``use``."""
-    for part in _before_calls(node):
-        if part is use:
-            return True
-        if isinstance(part, ast.Attribute | ast.Subscript | ast.NamedExpr):
-            return False
-    return False
-
-
-def _is_plain(node: ast.expr) -> bool:
-    """A name or a constant: to be written anywhere, any number of times."""
-    return isinstance(node, ast.Name | ast.Constant)
-
-
-def _is_fixed(node: ast.expr) -> bool:
-    """True if no call can change what ``node`` is."""
-    return not _has([node], (ast.Call, ast.Attribute, ast.Subscript, ast.NamedExpr, *SCOPES))
-
-
-def _read_after(values: Sequence[ast.expr]) -> bool:
-    """True if what is more than a read comes first among ``values``."""
-    return all(_is_read(value) for value in values[1:])
-
-
-def _is_read(node: ast.expr) -> bool:
-    """True if ``node`` only reads and calculates."""
-    return not _has([node], (ast.Call, ast.NamedExpr, *SCOPES))
