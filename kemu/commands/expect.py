@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kemu.commands import table
-from kemu.commands.offers import Place, complete, expression_words
+from kemu.commands.offers import Place, about, complete, expression_words
 from kemu.commands.spec import Argument, Candidate, Command, Option
 from kemu.commands.tokens import Token, split
 from kemu.errors import UsageError
@@ -42,7 +42,7 @@ def _following(session: Session, tokens: tuple[Token, ...], word: str) -> list[C
     made = table.find(session.aliases.get(tokens[0].text, tokens[0].text).partition(" ")[0])
     if made is None:
         return []
-    place = Place(session, _task(session, made, tokens), word)
+    place = Place(session, _task(session, made, tokens), word, (made.name, *(token.text for token in tokens[1:])))
     pending = _pending_option(made, tokens)
     if pending is not None and pending.kind is not None:
         return list(complete(pending.kind, place))
@@ -50,7 +50,7 @@ def _following(session: Session, tokens: tuple[Token, ...], word: str) -> list[C
     for argument in _arguments_behind(session, made, tokens[1:]):
         found |= dict(_nested(session, argument, tokens, word) or complete(argument.kind, place))
     if _may_end(session, made, tokens[1:]):
-        found |= {word: option.about(word) for option in made.options for word in option.words if not _given(word, tokens)}
+        found |= {word: about(made, option, word) for option in made.options for word in option.words if not _given(word, tokens)}
     return list(found.items())
 
 

@@ -53,11 +53,15 @@ def evaluate(token: Token, line: Line, session: Session) -> Value:
 
 
 class Offered:
-    """A kind for which nothing can be offered by itself; `offers` knows what the machine has of some of them."""
+    """A kind of which only the machine knows what there is: `offers` looks."""
+
+    name = ""
 
     def complete(self, session: Session) -> Iterable[Candidate]:
-        """Nothing."""
-        return ()
+        """What the machine has, about the current task."""
+        from kemu.commands.offers import there_is
+
+        return there_is(self.name, session)
 
 
 class TaskKind(Offered):
@@ -147,13 +151,16 @@ class NumberKind(Offered):
 
 
 class WordKind:
-    """One word of a fixed set, or a number in its place where the set has numbers."""
+    """One word of a fixed set, or a number in its place where the set has numbers. `prefix`: what Linux writes before it."""
 
-    def __init__(self, name: str, words: Mapping[str, Any] | Iterable[str], what: str = "", fold: bool = False) -> None:
+    def __init__(
+        self, name: str, words: Mapping[str, Any] | Iterable[str], what: str = "", fold: bool = False, *, prefix: str = ""
+    ) -> None:
         self.name = name
         self.words = dict(words) if isinstance(words, Mapping) else {word: word for word in words}
         self.what = what or f"one of {', '.join(self.words)}"
         self.fold = fold
+        self.prefix = prefix
 
     def key(self, token: Token) -> str:
         """The word as the table spells it."""
@@ -176,7 +183,7 @@ class WordKind:
 
     def complete(self, session: Session) -> Iterable[Candidate]:
         """The words, with what they stand for."""
-        return [(word, self.name if value == word else f"{self.name} {value}") for word, value in self.words.items()]
+        return [(word, f"{self.prefix}{word.upper()}" if self.prefix else self.name) for word in self.words]
 
 
 class ChoiceKind(WordKind):
@@ -195,9 +202,9 @@ class NumberedKind(WordKind):
     """A word that stands for a number, or a number within `bounds` (both included) in its place."""
 
     def __init__(
-        self, name: str, words: Mapping[str, int], what: str, bounds: tuple[int, int], fold: bool = False
+        self, name: str, words: Mapping[str, int], what: str, bounds: tuple[int, int], *, fold: bool = False, prefix: str = ""
     ) -> None:
-        super().__init__(name, words, what, fold)
+        super().__init__(name, words, what, fold, prefix=prefix)
         self.low, self.high = bounds
 
     def fits(self, token: Token, session: Session, known: bool) -> bool:
@@ -441,10 +448,10 @@ EXIT_CODE = NumberKind("CODE", "a number from 0 to 255", 0, 255)
 FRAME = NumberKind("PFN", "a frame number", 0, 2**40)
 CPU = NumberKind("CPU", "the number of a CPU", 0, 4096)
 PROT = ProtKind()
-SIGNAL = NumberedKind("SIGNAL", uapi.SIGNALS, "a signal such as SEGV, SIGSEGV or 11", (0, 64), fold=True)
-ADVICE = NumberedKind("ADVICE", uapi.MADVISE, "advice such as dontneed, or its number", _S32)
-FILE_ADVICE = NumberedKind("ADVICE", uapi.FADVISE, "advice such as dontneed, or its number", _S32)
-RESOURCE = NumberedKind("RESOURCE", uapi.RLIMITS, "a resource such as as, data, stack, memlock", (0, 2**31 - 1))
+SIGNAL = NumberedKind("SIGNAL", uapi.SIGNALS, "a signal such as SEGV, SIGSEGV or 11", (0, 64), fold=True, prefix="SIG")
+ADVICE = NumberedKind("ADVICE", uapi.MADVISE, "advice such as dontneed, or its number", _S32, prefix="MADV_")
+FILE_ADVICE = NumberedKind("ADVICE", uapi.FADVISE, "advice such as dontneed, or its number", _S32, prefix="POSIX_FADV_")
+RESOURCE = NumberedKind("RESOURCE", uapi.RLIMITS, "a resource such as as, data, stack, memlock", (0, 2**31 - 1), prefix="RLIMIT_")
 LIMIT = NumberedKind("LIMIT", {"unlimited": uapi.RLIM_INFINITY}, "a number, a size, or unlimited", (0, _U64))
 FD = NumberKind("FD", "the number of an open file", *_S32)
 OFFSET = NumberKind("OFFSET", "a place in a file, in bytes or pages", -(2**63), 2**63 - 1, "write 3p for three pages")

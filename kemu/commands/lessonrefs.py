@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from functools import cache
+from pathlib import Path
 from typing import NamedTuple
 
 from kemu.lessonpath import lessons_folder
@@ -34,11 +35,31 @@ class LessonUse(NamedTuple):
 @cache
 def lessons() -> tuple[LessonUse, ...]:
     """All shipped lessons, in order; none where there are none."""
+    return tuple(_read(file.read_text(encoding="utf-8")) for file in _files())
+
+
+@cache
+def titles() -> tuple[tuple[str, str], ...]:
+    """Id and title of each, from the first lines alone: quick enough for completion."""
+    found = []
+    for file in _files():
+        with file.open(encoding="utf-8") as opened:
+            lesson = _read(opened.read(HEAD))
+        found.append((lesson.id, lesson.title))
+    return tuple(found)
+
+
+HEAD = 600
+"""Characters in which id and title stand."""
+
+
+def _files() -> list[Path]:
+    """The lessons in English: a translation has its language before the ending."""
     try:
-        files = sorted(lessons_folder().glob("*/[0-9][0-9]-*.md"))
+        folder = lessons_folder()
     except FileNotFoundError:
-        return ()
-    return tuple(_read(file.read_text(encoding="utf-8")) for file in files if file.name.count(".") == 1)
+        return []
+    return [file for file in sorted(folder.glob("*/[0-9][0-9]-*.md")) if file.name.count(".") == 1]
 
 
 def _read(text: str) -> LessonUse:

@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from kemu.commands.spec import Candidate, Kind
+    from kemu.commands.spec import Candidate, Command, Kind, Option
     from kemu.session import Session, Task
 
-MOST = 60
+MOST = 200
 """Offers of one kind; more than these nobody reads."""
 
 MOST_LOOKED = 400
@@ -36,20 +36,46 @@ RECENT = 12
 
 
 class Place(NamedTuple):
-    """Where something is to be completed: the task that the command is about, and the word so far."""
+    """Where something is to be completed: the task that the command is about, the word so far, and the words before it, of which
+    the first is the name of the command."""
 
     session: Session
     task: Task
     word: str
+    before: tuple[str, ...] = ()
 
 
 def complete(kind: Kind, place: Place) -> Iterable[Candidate]:
     """What may stand here. Changes no state."""
     own: Callable[[Place], Iterable[Candidate]] | None = getattr(kind, "complete_at", None)
-    found = own or OFFERS.get(kind.name)
+    command = place.before[0] if place.before else ""
+    found = own or BY_COMMAND.get((command, kind.name)) or OFFERS.get(kind.name)
     if found is None:
         return kind.complete(place.session)
     return islice(found(place), MOST)
+
+
+def there_is(name: str, session: Session) -> list[Candidate]:
+    """What the machine has of a kind, about the current task."""
+    found = OFFERS.get(name)
+    return list(islice(found(Place(session, session.current, "")), MOST)) if found else []
+
+
+LINUX_FLAGS = {
+    "mmap": "MAP_", "mremap": "MREMAP_", "msync": "MS_", "mlockall": "MCL_", "mlock2": "MLOCK_", "clone": "CLONE_",
+    "fallocate": "FALLOC_FL_", "open": "O_", "wait": "W",
+}  # fmt: skip
+"""What Linux writes before the name of a flag, by the command that takes it."""
+
+
+def about(made: Command, option: Option, word: str) -> str:
+    """A few words about a word behind the arguments: what it is in Linux, or what it means here."""
+    value = option.words[word]
+    if option.kind is not None:
+        return option.kind.what
+    if made.name in LINUX_FLAGS and isinstance(value, int):
+        return f"{LINUX_FLAGS[made.name]}{word.upper()}"
+    return option.name
 
 
 def _addresses(place: Place) -> Iterator[Candidate]:
@@ -113,6 +139,8 @@ def _tasks(place: Place) -> Iterator[Candidate]:
     """Tasks by name; by pid behind an @."""
     session = place.session
     for name, pid in session.names().items():
+        if "/" in name:
+            continue
         task = session.tasks[pid]
         state = " zombie" if task.exit_state else f" waits in {task.blocked_in}" if task.blocked_in else ""
         word = f"@{pid}" if place.word.startswith("@") else name
@@ -169,9 +197,9 @@ def _expression(session: Session, word: str) -> Iterator[Candidate]:
         for field in (*MARKS, "pid", "ppid", "rss", "minor", "major", "exit_code", "cpu", "brk", "total_vm", "map_count"):
             yield f"{owner}.{field}", f"of {owner}"
         return
-    yield from ((name + "(", f"{function.signature}: {function.summary}") for name, function in FUNCTIONS.items())
-    yield from ((name, f"pid {pid}") for name, pid in names.items())
+    yield from ((name, f"pid {pid}") for name, pid in names.items() if "/" not in name)
     yield from ((name, f"#{event}") for name, event in session.marks.items())
+    yield from ((name + "(", f"{function.signature}: {function.summary}") for name, function in FUNCTIONS.items())
     if word.startswith("$"):
         yield from (("$pid", "the current task"), ("$last", "of a call or print"))
 
@@ -179,6 +207,33 @@ def _expression(session: Session, word: str) -> Iterator[Candidate]:
 def _expressions(place: Place) -> Iterator[Candidate]:
     yield from _expression(place.session, place.word)
 
+
+def _things(place: Place) -> Iterable[Candidate]:
+    """`why frame PFN`, `why pte TASK ADDRESS`."""
+    return _frames(place) if place.before[1:2] == ("frame",) else _addresses(place)
+
+
+def _values(place: Place) -> Iterable[Candidate]:
+    """`set NAME VALUE`: the words of the setting."""
+    from kemu.commands.settings import words_of
+
+    return [(word, place.before[1]) for word in words_of(place.before[1])] if len(place.before) == 2 else []
+
+
+def _mutants(_place: Place) -> Iterable[Candidate]:
+    """`mutant plant NAME`."""
+    from kemu.races.mutants import MUTANTS
+
+    return [(name, found.story) for name, found in MUTANTS.items()]
+
+
+BY_COMMAND: dict[tuple[str, str], Callable[[Place], Iterable[Candidate]]] = {
+    ("why", "NUMBER"): _things,
+    ("history", "NUMBER"): _things,
+    ("set", "ARGS"): _values,
+    ("mutant", "ARGS"): _mutants,
+}
+"""By the command and the kind, where a kind alone says too little."""
 
 OFFERS: dict[str, Callable[[Place], Iterable[Candidate]]] = {
     "ADDRESS": _addresses,

@@ -58,6 +58,17 @@ OF_THE_SESSION = ("granularity", "verify", "context", *PREFERENCES)
 """Those that change nothing of the machine."""
 
 
+def words_of(setting: str) -> tuple[str, ...]:
+    """The words that `set` takes for it."""
+    from kemu.commands.context import HOWS, SECTIONS
+
+    known = {
+        "aslr": ("off",), "lru_batch": tuple(_SWITCH), "verify": tuple(_SWITCH), "granularity": GRANULARITIES,
+        "fail": (*FAILING, "off"), "context": (*HOWS, *SECTIONS), "fault_around": ("64K", "1p"),
+    }  # fmt: skip
+    return PREFERENCES[setting].words if setting in PREFERENCES else known.get(setting, ())
+
+
 def preference(session: Session, name: str) -> str:
     """The value of a setting of the shell."""
     return session.preferences.get(name, PREFERENCES[name].words[0])

@@ -86,13 +86,6 @@ class Option:
     kind: Kind | None = None
     values: int = 1
 
-    def about(self, word: str) -> str:
-        """A few words about one of its words, for completion."""
-        value = self.words[word]
-        if self.kind is not None:
-            return self.kind.what
-        return f"{self.name}: {value:#x}" if type(value) is int and value else self.name
-
     def __str__(self) -> str:
         if self.kind is None:
             return f"[{'|'.join(self.words)}]..." if len(self.words) <= 3 else f"[{self.name.upper()}]..."

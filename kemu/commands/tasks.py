@@ -75,7 +75,7 @@ def vfork(session: Session, task: Task, name: str | None) -> Outcome:
 
 @command(
     "clone",
-    arguments=(TASK, some("flags", kinds.WordKind("FLAGS", uapi.CLONE_FLAGS))),
+    arguments=(TASK, some("flags", kinds.WordKind("FLAGS", uapi.CLONE_FLAGS, prefix="CLONE_"))),
     options=(AS,),
     group="doing",
     effect=CHANGE,

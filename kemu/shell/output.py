@@ -102,7 +102,8 @@ class TextOutput:
     def show(self, result: Result, session: Session, where: str) -> None:
         """The result on standard output, or the error on standard error."""
         style = self.style(session)
-        parts = (to_text(result, style), *result.notes, *self._context(result, session, style))
+        notes = (wrapped(note, style.width if self.out.isatty() else 0) for note in result.notes)
+        parts = (to_text(result, style), *notes, *self._context(result, session, style))
         self._write("\n".join(text for text in parts if text), session)
         if result.error is not None:
             self.out.flush()
@@ -133,11 +134,20 @@ class TextOutput:
 
     def say(self, text: str) -> None:
         """A line among the results."""
-        self.out.write(text + "\n")
+        self.out.write(wrapped(text, _width(self.out) if self.out.isatty() else 0) + "\n")
 
     def flush(self) -> None:
         """Write out what is still held back."""
         self.out.flush()
+
+
+def wrapped(text: str, width: int) -> str:
+    """The line broken between words at the width of a terminal; as it is without one."""
+    if not width or len(text) <= width:
+        return text
+    from textwrap import wrap
+
+    return "\n".join(wrap(text, width, subsequent_indent="  ", break_on_hyphens=False))
 
 
 class JsonOutput:

@@ -32,7 +32,8 @@ REPEATED = frozenset({"step", "back", "next", "reverse-next"})
 
 COLOURS = {
     "auto-suggestion": "fg:ansicyan",
-    "aborting": "",
+    "aborting": "noinherit",
+    "exiting": "noinherit",
     "bottom-toolbar": "reverse",
     "completion-menu": "bg:ansiblue fg:ansiwhite",
     "completion-menu.completion": "",
@@ -44,12 +45,12 @@ COLOURS = {
 }
 """The 16 ANSI colours only, and no grey: grey text is lost on some backgrounds."""
 
-MENU_ROWS = 6
+MENU_ROWS = 8
 """Lines that are kept free below the prompt for the menu of completions."""
 
 EXIT_HINT = "exit ends {task}, the current process: type it again. quit or Ctrl-D leaves kemu."
 BANNER = "kemu {version}: a small Linux that you can stop, look into and run backwards"
-FIRST_STEPS = "help lists the commands, Tab completes, quit leaves; lesson teaches. Begin with: spawn app"
+FIRST_STEPS = "help lists the commands, Tab completes, lesson teaches, quit leaves. Begin: spawn app"
 
 
 class Repl:

@@ -53,12 +53,9 @@ class LessonRestKind(LessonWordKind):
 
 def lesson_ids() -> list[Candidate]:
     """All lessons with their titles."""
-    from kemu.tutor.course import every_lesson
+    from kemu.commands.lessonrefs import titles
 
-    try:
-        return [(lesson.id, lesson.title) for lesson in every_lesson()]
-    except FileNotFoundError:
-        return []
+    return list(titles())
 
 
 @command(

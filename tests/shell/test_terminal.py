@@ -22,16 +22,21 @@ _SEQUENCES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[()][0-9A-B]|\x1b[=>]|\x1b
 class Terminal:
     """kemu behind a pseudo-terminal of 80 columns and 24 lines."""
 
-    def __init__(self, *words):
+    def __init__(self, *words, **environment):
         import fcntl
         import struct
         import termios
 
         self.master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
-        environment = {**os.environ, "TERM": "xterm", "PROMPT_TOOLKIT_NO_CPR": "1", "PYTHONUTF8": "1", "PAGER": "cat"}
+        environment_of_kemu = {**os.environ, "TERM": "xterm", "PROMPT_TOOLKIT_NO_CPR": "1", "PYTHONUTF8": "1", "PAGER": "cat"}
+        environment = {**environment_of_kemu, **environment}
         command = [sys.executable, "-m", "kemu", *words]
-        self.process = subprocess.Popen(command, stdin=slave, stdout=slave, stderr=slave, env=environment, start_new_session=True)
+        ends = {"stdin": slave, "stdout": slave, "stderr": slave}
+        self.process = subprocess.Popen(
+            command, **ends, env=environment, start_new_session=True,
+            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # noqa: PLW1509 - Ctrl-C needs a terminal of its own
+        )  # fmt: skip
         os.close(slave)
         self.raw = ""
 
@@ -45,6 +50,13 @@ class Terminal:
 
     def type(self, text):
         os.write(self.master, text.encode())
+
+    def resize(self, rows, columns):
+        import fcntl
+        import struct
+        import termios
+
+        fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
     def see(self, text):
         """Wait until the text has appeared behind what was seen before."""
@@ -74,7 +86,7 @@ class Terminal:
 def test_a_person_works_at_a_terminal():
     with Terminal() as terminal:
         banner = terminal.see("kemu #0 init>")
-        assert "help lists the commands" in banner
+        assert "help lists the commands" in _SEQUENCES.sub("", banner)
         terminal.type("spa\t")
         terminal.see("wn")
         terminal.type(" app\r")
@@ -113,3 +125,71 @@ def test_without_a_toolbar_there_is_none():
         terminal.type("quit\r")
         assert terminal.end() == 0
         assert "event 0 of 0" not in shown
+
+
+FIRST_TIME = [
+    ("spawn app\r", "spawn -> 3", "app>"),
+    ("mmap app 0x10000 4p rw\r", "rw-p anonymous", "app>"),
+    ("walk app 0x1\t", "0000"),
+    ("\r", "stops   not present", "app>"),
+    ("mm\x1b[A", "mmap app 0x10000 4p rw"),
+    ("\x03", "app>"),
+    ("\x12", "reverse-i-search"),
+    ("spaw", "spawn app"),
+    ("\x03", "app>"),
+    ("spa", "wn app"),
+    ("\x03", "app>"),
+    ("mmap app 0x200000 1M rw populate\r", "mmap -> 0x200000", "app>"),
+    ("verify\r", "invariants", "app>"),
+    ("verify every-event\r",),
+    ("\x03", "stopped: nothing is broken before #", "stands at #", "app>"),
+    ("trace 0 120\r", " PG"),
+    ("set paging off\r", "paging: off", "app>"),
+    ("alias look walk app 0x10000\r", "look = walk app 0x10000", "app>"),
+    ("\x04",),
+]
+"""What is typed, and what is then seen: completion, history by prefix and by search, a suggestion, Ctrl-C in a search, paging."""
+
+NEXT_TIME = [
+    ("\x1b[A", "alias look walk app 0x10000"),
+    ("\x03", "init>"),
+    ("spawn app\r", "app>"),
+    ("look\r", "stops   not present", "app>"),
+    ("set toolbar off\r", "toolbar: off"),
+    ("quit\r",),
+]
+
+
+HUMAN = 0.1
+"""Seconds between an answer and the next key: the history is read behind the prompt."""
+
+
+def talk(script, home):
+    """Type the script; what was seen between its last answer and the end is not looked at."""
+    pager = f'{sys.executable} -c "import sys; print(len(sys.stdin.read().splitlines()), chr(80) + chr(71))"'
+    with Terminal(KEMU_HOME=str(home), PAGER=pager) as terminal:
+        terminal.see("#0 init>")
+        for keys, *answers in script:
+            time.sleep(HUMAN)
+            terminal.type(keys)
+            for answer in answers:
+                terminal.see(answer)
+            if not answers:
+                time.sleep(10 * HUMAN)
+        return terminal.end()
+
+
+def test_a_session_from_the_first_start_to_the_next_one(tmp_path):
+    assert talk(FIRST_TIME, tmp_path / "home") == 0
+    assert talk(NEXT_TIME, tmp_path / "home") == 0
+
+
+def test_another_width_is_taken_at_the_next_command():
+    with Terminal() as terminal:
+        terminal.see("init>")
+        terminal.resize(30, 60)
+        terminal.type("help\r")
+        terminal.see("searches for other words")
+        terminal.type("spawn app; walk app 0x10000\r")
+        shown = _SEQUENCES.sub("", terminal.see("N no execute"))
+        assert max(len(line) for line in shown.split("\r\n") if "bits" in line or "execute" in line) <= 60
