@@ -7,8 +7,9 @@ race "write a 1" "write b 2"           commands                   from this mome
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -174,21 +175,23 @@ def explored(session: Session, wanted: Wanted) -> RaceReading:
         check_options(wanted.options)
         case = KERNEL_CASES[wanted.case]
         with case_session(case) as own:
-            own.kernel.bodies = session.kernel.bodies
-            reading = _kernel_reading(own, case.commands, wanted)
+            reading = _kernel_reading(own, case.commands, wanted, session.kernel.bodies)
         session.kernel.activate()
     else:
-        reading = _kernel_reading(session, wanted.commands, wanted)
+        reading = _kernel_reading(session, wanted.commands, wanted, {})
     session.raced = wanted
     return reading
 
 
-def _kernel_reading(session: Session, commands: tuple[str, ...], wanted: Wanted) -> RaceReading:
+def _kernel_reading(
+    session: Session, commands: tuple[str, ...], wanted: Wanted, wrong: Mapping[FunctionType, CodeType]
+) -> RaceReading:
+    """The race of the commands in the session, on a kernel that is also `wrong`."""
     if not session.boundary(session.now):
         raise UsageError(f"race: #{session.now} lies inside a command", hint="goto a moment between two commands")
     with session.beside(session.now):
         race = race_of(session, commands, wanted.options)
-        found = explore(race)
+        found = explore(attrs.evolve(race, bodies={**wrong, **race.bodies}))
     return RaceReading(
         race=wanted.text,
         engine="kernel",

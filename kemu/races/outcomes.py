@@ -38,13 +38,19 @@ class Seen:
 
 
 class Before:
-    """The pages that the racers are about to touch, and the space they lie in."""
+    """The pages that the racers are about to touch, the space they lie in, and the faults of their tasks so far."""
 
     def __init__(self, racers: tuple[Racer, ...]) -> None:
         self.spaces: list[mm_struct | None] = [racer.task.mm for racer in racers]
+        self.faults = [faults(racer) for racer in racers]
         self.pages = [
             look(mm, racer.address) for racer, mm in zip(racers, self.spaces, strict=True)
         ]
+
+
+def faults(racer: Racer) -> int:
+    """Faults that were charged to the racer's task."""
+    return racer.task.min_flt + racer.task.maj_flt
 
 
 def look(mm: mm_struct | None, address: int) -> Seen:
@@ -65,7 +71,8 @@ def tell(
     parts = []
     for number, racer in enumerate(racers):
         said = _signalled(racer, delivered[number], words) or _returned(racer, results[number], words)
-        said = said or _touched(racer, before.pages[number], look(before.spaces[number], racer.address))
+        faulted = faults(racer) > before.faults[number]
+        said = said or _touched(racer, faulted, before.pages[number], look(before.spaces[number], racer.address))
         parts.append(f"{words.task(racer.task.pid)} {said}")
     return "; ".join([*parts, *_last_writer(racers, before)])
 
@@ -87,20 +94,27 @@ def _returned(racer: Racer, ret: int, words: Words) -> str:
     return f"gets -{words.errno(-ret)}" if ret < 0 else f"gets {ret:#x}" if ret > 9 else f"gets {ret}"
 
 
-def _touched(racer: Racer, page: Seen, now: Seen) -> str:
+def _touched(racer: Racer, faulted: bool, page: Seen, now: Seen) -> str:
     """What an access did to its page."""
-    touch = racer.touch
-    if touch is None:
-        return ""
-    if touch.kind == "read":
+    kind = racer.touch.kind if racer.touch is not None else ""
+    if kind == "read":
         return f"reads {bytes(racer.got[:8]).hex()}"
     if now.pfn is None:
-        return "writes; the page is gone" if touch.kind == "write" else "fetches; the page is gone"
+        return f"{VERBS[kind]}; the page is gone"
+    return (faulted and _changed(page, now)) or f"{VERBS[kind]} in place"
+
+
+VERBS = {"write": "writes", "fetch": "fetches", "": "does"}
+"""What an access does, in a sentence."""
+
+
+def _changed(page: Seen, now: Seen) -> str:
+    """What a fault made of a page, or nothing."""
     if page.pfn is None:
-        return "gets a new page"
+        return "faults the page in"
     if page.pfn != now.pfn:
         return "copies the page"
-    return "keeps the page" if now.writable and not page.writable else f"{touch.kind}s in place"
+    return "keeps the page" if now.writable and not page.writable else ""
 
 
 def _last_writer(racers: tuple[Racer, ...], before: Before) -> list[str]:

@@ -1,0 +1,46 @@
+"""How long races take to explore: ``python -m tests.bench.races``.
+
+A row: what, seconds, and for one that has a bar the seconds that it may take.
+"""
+
+import time
+
+from kemu.commands.run import run
+from kemu.races.cases import KERNEL_CASES
+from kemu.session import Session
+
+COW_BAR = 5.0
+"""Seconds for two COW faults, at most two preemptions, the invariants along every event."""
+
+SMALL = ("gets --non-atomic", "puts --non-atomic --cpus 3 --uses 2", "puts --cpus 3 --uses 4")
+
+
+def measure(bound=2):
+    """(what, seconds, bar or None) of each race."""
+    session = Session()
+    found = [explored(session, f"race {text}") for text in SMALL]
+    for name in KERNEL_CASES:
+        what, seconds, _ = explored(session, f"race {name} --bound {bound}")
+        found.append((what, seconds, COW_BAR if name == "cow-cow" else None))
+    return found
+
+
+def explored(session, line):
+    """One race: the best of three, since another program may have had the CPU."""
+    took = []
+    for _ in range(3):
+        start = time.perf_counter()
+        reading = run(session, line)[0].reading
+        took.append(time.perf_counter() - start)
+    what = f"`{line}`: {reading.schedules:,} schedules, {reading.states:,} states"
+    return what, min(took), None
+
+
+def main():
+    for what, seconds, bar in measure():
+        verdict = "" if bar is None else f"   bar {bar:g} s: {'kept' if seconds <= bar else 'MISSED'}"
+        print(f"{seconds:8.3f} s  {what}{verdict}")
+
+
+if __name__ == "__main__":
+    main()
