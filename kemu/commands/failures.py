@@ -1,59 +1,32 @@
 """Why a signal came, why a call failed: the check that decided, and what would have made it succeed.
 
-A signal tells itself: its siginfo is in the journal. For an errno the call is run once more beside the journal
-(`rehearse.py`) with an ear on what each function returns: the innermost one whose `-errno` was handed up to the system call
-is the one that decided, and the line that it returned from is the check.
+A signal tells itself: its siginfo is in the journal, whoever sent it. For an errno the call is run once more beside the
+journal (`checks.py`), to see which function decided and by which line.
 """
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
-from types import FrameType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from kemu import readings
+from kemu.commands.advice import advice_for
+from kemu.commands.checks import find_checks
 from kemu.commands.uapi import ERRNO_TEXT, code_name, errno_name, signal_name
 from kemu.errors import UsageError
 
 if TYPE_CHECKING:
     from kemu.session import Record, Session
 
-ADVICE: dict[tuple[str, str], str] = {
-    ("mmap", "ENOMEM"): "map less, free mappings first (munmap), or raise the limit: setrlimit",
-    ("mmap", "EINVAL"): "length above 0, address and offset multiples of the page size, private or shared",
-    ("mmap", "EEXIST"): "another address, or fixed instead of fixed_noreplace",
-    ("mmap", "EACCES"): "a file that is open for what the protection asks",
-    ("mmap", "EPERM"): "an address at or above the lowest one that may be mapped",
-    ("munmap", "EINVAL"): "an address that is a multiple of the page size, and a length above 0",
-    ("mprotect", "ENOMEM"): "a range that is mapped without a gap: see maps",
-    ("mprotect", "EACCES"): "a right that the mapping may have (a shared file opened for writing to get W)",
-    ("mprotect", "EINVAL"): "an address that is a multiple of the page size",
-    ("wait4", "ECHILD"): "a child that has not been waited for: see tree",
-    ("fork", "ENOMEM"): "end a process or unmap memory first, or start with more --mem",
-    ("exec", "ENOEXEC"): "a file that opens with an ELF header or with #!",
-    ("exec", "ENOENT"): "load the file first: load HOSTFILE as PATH",
-    ("kill", "ESRCH"): "a process that exists: see ps",
-}
-"""What would have made the call succeed, by call and errno."""
-
-
-class Check(NamedTuple):
-    """A function that returned the error: its name, its place in kemu, and the text of the check."""
-
-    function: str
-    place: str
-    text: str
-
-
 def why_failed(session: Session, what: str) -> readings.Reading:
     """The answer to `why signal`, `why errno` and `why last`."""
+    if what == "signal":
+        return why_signal(session, 0, session.now)
     record, reading = _last_failure(session, what)
     if record is None:
         raise UsageError(f"why {what}: nothing has failed at this moment", hint="why pte ADDRESS asks about an entry")
     if getattr(reading, "errno", 0):
         return _why_errno(session, record, reading)
-    return _why_signal(session, record, reading.pid)
+    return why_signal(session, record.first, record.last)
 
 
 def _last_failure(session: Session, what: str) -> tuple[Record | None, Any]:
@@ -73,52 +46,81 @@ def _last_failure(session: Session, what: str) -> tuple[Record | None, Any]:
 # ---------------------------------------------------------------- signals
 
 
-def _why_signal(session: Session, record: Record, pid: int) -> readings.Why:
+def why_signal(session: Session, first: int, last: int) -> readings.Why:
+    """Why the newest signal was sent in the events (first, last]."""
     from kemu.observe.events import one_event
     from kemu.observe.moves import open_names
     from kemu.observe.why import last_signal
 
-    found = last_signal(session.journal, record.first, record.last)
+    found = last_signal(session.journal, first, last)
     if found is None:
-        raise UsageError("why signal: the command sent none", hint="why errno, or why last")
+        raise UsageError("why signal: none was sent up to this moment", hint="why errno, or why last")
     number, info = found
     calls = open_names(session.journal, number)
-    rule, advice = _signal_words(session, record, info, pid)
+    record = session.command_of(number)
     with session.traveling():
         event = one_event(session.kernel, number, session.name_of)
+        rule, advice = _signal_words(session, number, info, calls)
     return readings.Why(
         thing=f"{signal_name(info.signo)} ({code_name(info.signo, info.code)})",
         events=(event.replace(note=""),),
         more=0,
         calls=calls,
-        command=record.text,
+        command=record.text if record else "",
         rule=rule,
         advice=advice,
-        place=next((name for name in reversed(calls) if name.startswith(("bad_area", "do_sigbus"))), ""),
+        place=_decider(calls),
     )
 
 
-def _signal_words(session: Session, record: Record, info: Any, pid: int) -> tuple[str, str]:
-    """The rule, with the access and the mapping in question, and the advice."""
-    from kemu.observe.rules import SIGNALS
+DECIDERS = frozenset({"bad_area_nosemaphore", "bad_area_access_error", "do_sigbus", "oom_kill_process", "do_notify_parent"})
+"""Functions that decide that a signal is sent."""
 
-    rule, advice = SIGNALS.get(code_name(info.signo, info.code), ("", ""))
+
+def _decider(calls: tuple[str, ...]) -> str:
+    known = next((name for name in reversed(calls) if name in DECIDERS), "")
+    sender = [name for name in calls if name not in SENDERS]
+    return known or (sender[-1] if sender else "the CPU: a general protection fault")
+
+
+SENDERS = frozenset({"force_sig_fault", "force_sig_info_to_task", "__send_signal_locked", "do_send_sig_info"})
+"""Functions that only carry a signal."""
+
+
+def _signal_words(session: Session, number: int, info: Any, calls: tuple[str, ...]) -> tuple[str, str]:
+    """The rule, with the access and the mapping in question, and the advice; the moment shown is another one behind it."""
+    from kemu.observe.rules import signal_rule
+
+    session.goto(number - 1)
+    target = _target(session, number)
+    code = code_name(info.signo, info.code)
+    rule, advice = signal_rule(signal_name(info.signo), code, info.addr, calls, _vma_flags(target, info.addr))
+    if info.pid and code in ("SI_USER", "SI_TKILL"):
+        return f"{session.name_of(info.pid)} (pid {info.pid}) sent it: {rule}", advice
     if not info.addr and not info.error_code:
         return rule, advice
     access = "fetch" if info.error_code & 16 else "write" if info.error_code & 2 else "read"
-    with session.traveling():
-        session.goto(record.first)
-        where = _mapping_text(session, pid, info.addr)
-    return f"{access} at {info.addr:#x}: {rule}{where}", advice
+    return f"{access} at {info.addr:#x}: {rule}{_mapping_text(target, info.addr)}", advice
 
 
-def _mapping_text(session: Session, pid: int, address: int) -> str:
+def _target(session: Session, number: int) -> Any:
+    """The task that got the signal: the one whose list of pending ones grew, or whose group's did."""
+    obj: Any = session.journal.event(number)[0]
+    return next((task for task in session.tasks.values() if obj is task or obj is task.signal), None)
+
+
+def _vma_flags(task: Any, address: int) -> int | None:
+    """`vm_flags` of the mapping at the address; None where there is none."""
+    if task is None or task.mm is None:
+        return None
+    return next((vma.vm_flags for vma in task.mm.mm_mt if vma.vm_start <= address < vma.vm_end), None)
+
+
+def _mapping_text(task: Any, address: int) -> str:
     """The mapping at the address, or the nearest ones, in the task's address space."""
-    task = session.tasks.get(pid)
     if task is None or task.mm is None:
         return ""
-    mm = task.mm
-    regions = [(vma.vm_start, vma.vm_end, vma.vm_flags) for vma in mm.mm_mt]
+    regions = [(vma.vm_start, vma.vm_end, vma.vm_flags) for vma in task.mm.mm_mt]
     for start, end, flags in regions:
         if start <= address < end:
             letters = "".join(letter if flags >> bit & 1 else "-" for bit, letter in enumerate("rwx"))
@@ -143,65 +145,6 @@ def _why_errno(session: Session, record: Record, reading: Any) -> readings.Why:
         calls=tuple(check.function for check in reversed(checks)),
         command=record.text,
         rule=rule,
-        advice=ADVICE.get((reading.call, name), ""),
+        advice=advice_for(reading.call, name),
         place=decided.place if decided else "",
     )
-
-
-def find_checks(session: Session, record: Record, errno: int) -> list[Check]:
-    """The functions through which the errno went up, the one that decided first."""
-    from kemu.commands.rehearse import perform, rehearsal
-
-    chain: list[tuple[int, Check]] = []
-    with rehearsal(session, record):
-        kept = sys.getprofile()
-        sys.setprofile(_listener(chain, -errno))
-        try:
-            perform(session, record)
-        finally:
-            sys.setprofile(kept)
-    checks: list[Check] = []
-    for _, check in chain:
-        if not checks or checks[-1].function != check.function:
-            checks.append(check)
-    return checks
-
-
-def _listener(chain: list[tuple[int, Check]], wanted: int) -> Callable[[FrameType, str, Any], None]:
-    """A profile function that keeps the last unbroken chain of returns of the value (alone, or first of several), innermost
-    first."""
-
-    def listen(frame: FrameType, event: str, value: Any) -> None:
-        if isinstance(value, tuple) and value:
-            value = value[0]
-        if event != "return" or type(value) is not int or value != wanted:
-            return
-        module = frame.f_globals.get("__name__", "")
-        if not module.startswith("kemu.kernel."):
-            return
-        depth = _depth(frame)
-        if chain and chain[-1][0] != depth + 1:
-            chain.clear()
-        chain.append((depth, _check(frame, module)))
-
-    return listen
-
-
-def _depth(frame: FrameType | None) -> int:
-    depth = 0
-    while frame is not None:
-        depth += 1
-        frame = frame.f_back
-    return depth
-
-
-def _check(frame: FrameType, module: str) -> Check:
-    """The line that returned, or the condition over it."""
-    import linecache
-
-    code, line = frame.f_code, frame.f_lineno
-    text = linecache.getline(code.co_filename, line).strip()
-    above = linecache.getline(code.co_filename, line - 1).strip()
-    if " if " not in text and above.startswith(("if ", "elif ")):
-        text = above.rstrip(":")
-    return Check(code.co_name, f"{module.replace('.', '/')}.py:{line}", text)

@@ -122,12 +122,59 @@ def rule_for(kind: str, field: str, function: str, how: str) -> str:
     return ""
 
 
-SIGNALS: dict[str, tuple[str, str]] = {
-    "SEGV_MAPERR": ("no mapping (VMA) holds the address", "mmap it first, or touch an address that maps shows"),
-    "SEGV_ACCERR": ("there is a mapping, but it does not allow this access", "mprotect it with the right that is missing"),
-    "BUS_ADRERR": ("the mapping is there, but the file ends before this page", "ftruncate the file to a larger size first"),
-    "SI_KERNEL": ("the address is not canonical: its upper bits must all be the same", "use an address below task_size"),
-    "SI_USER": ("a process sent it (kill)", "signal TASK SIGNAL ignore, or handle"),
-    "SI_TKILL": ("a thread sent it (tgkill)", "signal TASK SIGNAL ignore, or handle"),
-}
-"""What a signal's code says, and what would have made the access succeed."""
+class SignalRule(NamedTuple):
+    """Why a signal is sent: its name and code as Linux says them ("" fits all), a function that must be open, and what must be
+    true of the address; the sentence, and what would have made it come out otherwise."""
+
+    signal: str
+    code: str
+    function: str
+    where: str
+    sentence: str
+    advice: str
+
+
+SIGNALS: tuple[SignalRule, ...] = (
+    SignalRule("SIGSEGV", "SEGV_MAPERR", "", "null",
+               "no mapping (VMA) holds the address: page 0 stays free, so that a null pointer traps",
+               "an address that maps shows"),
+    SignalRule("SIGSEGV", "SEGV_MAPERR", "", "kernel", "the address lies in the kernel's half: no user code may touch it",
+               "an address below task_size, of a mapping that maps shows"),
+    SignalRule("SIGSEGV", "SEGV_MAPERR", "", "mapped", "the mapping is there, but the page is a guard page, made to trap",
+               "madvise it guard_remove first"),
+    SignalRule("SIGSEGV", "SEGV_MAPERR", "", "", "no mapping (VMA) holds the address",
+               "mmap it first, or touch an address that maps shows"),
+    SignalRule("SIGSEGV", "SEGV_ACCERR", "", "", "there is a mapping, but it does not allow this access",
+               "mprotect it with the right that is missing"),
+    SignalRule("SIGSEGV", "SI_KERNEL", "", "", "the address is not canonical: its upper bits must all be the same",
+               "use an address below task_size"),
+    SignalRule("SIGBUS", "BUS_ADRERR", "", "anonymous", "there was no page to be had for it",
+               "more memory: end a process, or start with more --mem"),
+    SignalRule("SIGBUS", "BUS_ADRERR", "", "", "the mapping is there, but the file ends before this page, or has no room for it",
+               "ftruncate the file to a larger size first, or touch an earlier page"),
+    SignalRule("SIGKILL", "", "oom_kill_process", "", "memory had run out, and the end of this task gives most of it back",
+               "less memory in use, or start with more --mem"),
+    SignalRule("SIGCHLD", "", "", "", "a child of the task has ended: its parent can wait for it",
+               "nothing was wrong: wait TASK takes the exit code"),
+    SignalRule("", "SI_USER", "", "", "sent by kill", "signal TASK SIGNAL ignore, or handle (not for KILL and STOP)"),
+    SignalRule("", "SI_TKILL", "", "", "sent to one thread by tgkill", "signal TASK SIGNAL ignore, or handle"),
+    SignalRule("SIGPIPE", "", "", "", "nobody can read the pipe any more", "a reader that keeps its end open"),
+    SignalRule("", "SI_KERNEL", "", "", "sent by the kernel itself", "another state: the functions above say which"),
+    SignalRule("", "", "", "", "sent on the way through the functions above", "signal TASK SIGNAL ignore, or handle"),
+)  # fmt: skip
+
+
+def signal_rule(signal: str, code: str, address: int, calls: tuple[str, ...], vm_flags: int | None) -> tuple[str, str]:
+    """(sentence, advice) of the first rule that fits; `vm_flags`: of the mapping at the address, None without one."""
+    where = {
+        "null": address < 4096 and vm_flags is None,
+        "kernel": address >> 63 == 1,
+        "mapped": vm_flags is not None,
+        "anonymous": vm_flags is not None and "do_anonymous_page" in calls,
+        "": True,
+    }
+    for rule in SIGNALS:
+        fits = rule.signal in ("", signal) and rule.code in ("", code) and rule.function in ("", *calls)
+        if fits and where[rule.where]:
+            return rule.sentence, rule.advice
+    return "", ""

@@ -286,10 +286,17 @@ def known_fields(what: str) -> frozenset[str]:
     return frozenset(known.name for known in attrs.fields(CLASSES[what])).union(counters)
 
 
+PENDING = frozenset({"pending", "shared_pending"})
+"""The fields that hold signals until they are taken, of a task and of its thread group."""
+
+
 def last_signal(journal: Journal, first: int, last: int) -> tuple[int, siginfo] | None:
     """(event, signal) of the newest signal that was sent in (first, last]."""
-    for number in range(last, first, -1):
-        _, field, old, new = journal.event(number)
-        if field == "pending" and len(new) > len(old):
-            return number, next(info for info in new if not any(info is known for known in old))
+    for stretch in range((last - 1) // STRETCH, first // STRETCH - 1, -1):
+        if PENDING.isdisjoint(journal.index.of(journal.log, stretch).fields):
+            continue
+        for number in range(min(last, (stretch + 1) * STRETCH), max(first, stretch * STRETCH), -1):
+            _, field, old, new = journal.event(number)
+            if field in PENDING and len(new) > len(old):
+                return number, next(info for info in new if not any(info is known for known in old))
     return None
