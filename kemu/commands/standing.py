@@ -122,7 +122,8 @@ def search(session: Session, condition: Expression, first: int, last: int) -> re
     Raises UsageError, and stays, if there is none."""
     from kemu.commands.stops import first_true, text_of
 
-    found = first_true(session, condition, first, last)
+    with stopping(session):
+        found = first_true(session, condition, first, last)
     if found is None:
         what = f"until: {text_of(condition)} is true at no moment from #{first} to #{last}"
         raise UsageError(what, hint="print EXPR shows its value here")

@@ -98,11 +98,10 @@ def _first(session: Session, stop: Stop, first: int, last: int, backwards: bool)
 
 
 def chunks(first: int, last: int, *, backwards: bool, size: int = CHUNK) -> Iterator[tuple[int, int]]:
-    """(first, last] cut into pieces, in the order of the search."""
-    if backwards:
-        yield from ((max(high - size, first), high) for high in range(last, first, -size))
-    else:
-        yield from ((low, min(low + size, last)) for low in range(first, last, size))
+    """(first, last] cut into pieces, in the order of the search; between two of them Ctrl-C ends it."""
+    for at in range(last, first, -size) if backwards else range(first, last, size):
+        interrupts.check(f"looked at the events up to #{at}".__str__, at)
+        yield (max(at - size, first), at) if backwards else (at, min(at + size, last))
 
 
 def _matcher(session: Session, stop: Stop) -> Callable[[int, int], Iterable[tuple[int, str]]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import signal
 
 import pytest
 from prompt_toolkit import PromptSession
@@ -12,6 +13,9 @@ from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
 from kemu.commands.expect import candidates
+from kemu.commands.names import SessionNames
+from kemu.commands.run import run
+from kemu.invariants import along
 from kemu.session import Session
 from kemu.shell.completer import KemuCompleter
 from kemu.shell.options import Options
@@ -120,6 +124,103 @@ def test_ctrl_c_in_a_command_takes_it_back(runner, monkeypatch):
     assert f"stopped; the machine stands at #{before}" in runner.output.out.getvalue()
 
 
+@pytest.fixture
+def pressing(runner, monkeypatch):
+    """Ctrl-C is pressed so many times behind each system call."""
+    real, presses = runner.session.script.syscall, [0]
+
+    def syscall(*args, **kwargs):
+        outcome = real(*args, **kwargs)
+        for _ in range(presses[0]):
+            signal.raise_signal(signal.SIGINT)
+        return outcome
+
+    monkeypatch.setattr(runner.session.script, "syscall", syscall)
+    return presses
+
+
+def test_ctrl_c_in_a_command_lets_it_end_and_shows_the_event_at_which_it_came(runner, pressing, capfd):
+    talk(runner, "spawn app")
+    before, session = runner.session.end, runner.session
+    pressing[0] = 1
+    talk(runner, "mmap app 0x10000 4p rw; write app 0x10000 7")
+    assert "runs to its end; once more takes it back" in capfd.readouterr().err
+    assert [record.text for record in session.timeline.records] == ["spawn app", "mmap app 0x10000 4p rw"]
+    assert before < session.now <= session.end
+    assert f"stopped by Ctrl-C at #{session.now}; the command has the events #{before + 1} to #{session.end}" in shown(runner)
+    pressing[0] = 0
+    other = Session()
+    for record in session.timeline.records:
+        list(run(other, record.text))
+    session.goto(session.end)
+    assert session.state_hash() == other.state_hash()
+
+
+def test_ctrl_c_twice_in_a_command_takes_it_back(runner, pressing):
+    talk(runner, "spawn app")
+    before, state = runner.session.end, runner.session.state_hash()
+    pressing[0] = 2
+    talk(runner, "mmap app 4p rw")
+    assert (runner.session.end, runner.session.state_hash()) == (before, state)
+    assert len(runner.session.timeline.records) == 1
+    assert f"stopped; the machine stands at #{before}" in shown(runner)
+
+
+def test_ctrl_c_in_a_search_stays_at_the_event_that_was_reached(runner, monkeypatch):
+    talk(runner, "spawn app", "mmap app 0x10000 4p rw populate", "goto 0")
+    session, asked = runner.session, []
+    real = SessionNames.call
+
+    def call(*args):
+        asked.append(session.now)
+        if len(asked) == 3:
+            signal.raise_signal(signal.SIGINT)
+        return real(*args)
+
+    monkeypatch.setattr(SessionNames, "call", call)
+    talk(runner, "until tasks() > 100")
+    assert 0 < session.now < session.end
+    assert f"stopped: looked at the events up to #{session.now}; the machine stands at #{session.now} of" in shown(runner)
+
+
+def test_ctrl_c_in_verify_says_what_is_checked_and_stays(runner, monkeypatch):
+    talk(runner, "spawn app", "mmap app 0x10000 1p rw")
+    here, looks = runner.session.now, []
+    real = along.examine
+
+    def examine(*args, **kwargs):
+        looks.append(1)
+        if len(looks) == 5:
+            signal.raise_signal(signal.SIGINT)
+        return real(*args, **kwargs)
+
+    monkeypatch.setattr(along, "examine", examine)
+    talk(runner, "verify every-event")
+    assert "stopped: nothing is broken before #" in shown(runner)
+    assert runner.session.now == here
+
+
+def test_ctrl_c_in_a_script_says_at_which_line(runner, tmp_path, monkeypatch):
+    script = tmp_path / "long.kemu"
+    script.write_text("spawn app\nps\nps\n")
+    real = runner.session.looking
+
+    def looking():
+        if runner.session.tasks.get(3) is not None:
+            signal.raise_signal(signal.SIGINT)
+        return real()
+
+    monkeypatch.setattr(runner.session, "looking", looking)
+    talk(runner, f"run '{script}'")
+    assert f"stopped: at {script}:2; the machine stands at #" in shown(runner)
+    assert "app" in runner.session.names()
+    assert runner.session.depth == 0
+
+
+def shown(runner):
+    return runner.output.out.getvalue()
+
+
 def test_the_prompt_says_where_the_experiment_stands(runner):
     assert prompt(runner.session) == "kemu #0 init> "
     talk(runner, "spawn app")
@@ -128,6 +229,28 @@ def test_the_prompt_says_where_the_experiment_stands(runner):
     talk(runner, "back")
     assert prompt(runner.session).startswith(f"kemu #{end - 1}/{end} past ")
     assert "PAST, inside 'spawn app'" in toolbar(runner.session)
+
+
+def test_the_toolbar_tells_the_lesson_first_and_fits(runner):
+    talk(runner, "spawn app", "mmap app 0x10000 4p rw", "back")
+    session = runner.session
+    session.lesson = "vm/copy-on-write 2/5"
+    where = f"event {session.now} of {session.end} | app (pid 3)"
+    assert toolbar(session, 120) == f" lesson vm/copy-on-write 2/5 | {where} | PAST, inside 'mmap app 0x10000 4p rw' "
+    assert len(toolbar(session, 40)) <= 40
+    session.goto(session.end)
+    talk(runner, "goto 0", "spawn other")
+    assert "timeline 2 of 2" in toolbar(session, 100)
+
+
+def test_repeating_can_be_switched_off(runner):
+    talk(runner, "spawn app", "goto 0", "set repeat off", "step 3", "", "")
+    assert runner.session.now == 3
+
+
+def test_an_alias_of_a_move_is_repeated_as_the_move(runner):
+    talk(runner, "spawn app", "alias go step 2", "goto 0", "go", "")
+    assert runner.session.now == 4
 
 
 def test_prompt_toolkit_reads_the_line():
