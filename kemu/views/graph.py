@@ -48,17 +48,23 @@ KINDS: dict[type[r.Reading], Drawn] = {
 
 def subject(reading: r.Reading, style: Style) -> str:
     """What a picture shows, drawn alone."""
-    return tidy(KINDS[type(reading)].terminal(reading, style))
+    fitting = _fitting(style)
+    return tidy(KINDS[type(reading)].terminal(reading, fitting), fitting)
+
+
+def _fitting(style: Style) -> Style:
+    """The style with a width in which a drawing holds together: 80 to 100 columns, however wide the terminal is."""
+    return style._replace(width=min(max(style.width, 80), 100))
 
 
 def picture(reading: r.Picture, style: Style) -> str:
     """The picture for a terminal, or one line if it was written to a file."""
     if reading.written:
         return reading.written
-    draw = KINDS[type(reading.subject)].terminal
+    draw, style = KINDS[type(reading.subject)].terminal, _fitting(style)
     now = draw(reading.subject, style)
     if reading.earlier is None:
-        return tidy(now)
+        return tidy(now, style)
     narrow = style._replace(width=style.width - 2)
     before, now = KINDS[type(reading.earlier)].terminal(reading.earlier, narrow), draw(reading.subject, narrow)
     return tidy(
@@ -69,7 +75,8 @@ def picture(reading: r.Picture, style: Style) -> str:
             f"after, at #{reading.event}",
             *_marked(now, before, "+"),
             *([] if before != now else ["nothing in this picture differs"]),
-        ]
+        ],
+        style,
     )
 
 

@@ -36,9 +36,9 @@ def terminal(reading: PlotGraph, style: Style) -> list[str]:
         low = 0
     width = style.width - MARGIN - 3
     grid = _grid(r, width, low, high)
-    lines = [_title(r), ""]
+    lines, ticks = [_title(r), ""], _ticks(low, high)
     for row in range(HEIGHT - 1, -1, -1):
-        label = _tick(row, low, high)
+        label = ticks.get(row, "")
         lines.append(f"{label:>{MARGIN}} {g.tees[1] if label else g.pipe}{''.join(grid[row])}")
     lines.append(f"{'':{MARGIN}} {g.corners[2]}{g.rule * width}")
     lines.append(f"{'':{MARGIN}}  #{r.first}{('#' + str(r.last)).rjust(width - len(str(r.first)) - 1)}")
@@ -50,14 +50,10 @@ def _title(r: PlotGraph) -> str:
     return f"values at the events {r.first} to {r.last}{sampled}"
 
 
-def _tick(row: int, low: int, high: int) -> str:
-    """The number at a line: at the lowest, the middle and the highest one."""
-    if high == low:
-        return str(high) if row == HEIGHT // 2 else ""
-    if row in (0, HEIGHT - 1) or (row == HEIGHT // 2 and high - low >= 2):
-        value = low + (high - low) * row / (HEIGHT - 1)
-        return str(round(value)) if row in (0, HEIGHT - 1) or high - low >= 20 else f"{value:.1f}"
-    return ""
+def _ticks(low: int, high: int) -> dict[int, str]:
+    """The numbers at the lines: every value where they are few, else the lowest, the middle and the highest."""
+    values = range(low, high + 1) if high - low <= 6 else (low, (low + high) // 2, high)
+    return {_row(value, low, high): str(value) for value in values}
 
 
 def _grid(r: PlotGraph, width: int, low: int, high: int) -> list[list[str]]:

@@ -21,7 +21,7 @@ from kemu.views.graph_text import hanging, plain
 from kemu.views.style import Style, plural
 from kemu.views.tables import leads_to, legend
 
-FRAMES = 3
+FRAMES = 2
 """Frame numbers that a folded line names."""
 ALIKE = 4
 """So many leaves with the same bits are still shown one by one."""
@@ -66,17 +66,17 @@ def rows(table: TableReading) -> list[Row]:
     for _, alike in groupby(table.runs, key=_look):
         row = Row(tuple(alike))
         single = row.runs[0].entry is not None and row.table is None and row.entries <= ALIKE
-        found += [Row((run,)) for run in _one_by_one(row)] if single else [row]
+        found += [Row((run,)) for run in _one_by_one(row, ALIKE)] if single else [row]
     if len(found) <= MOST_ROWS:
         return found
     rest = tuple(run for row in found[MOST_ROWS - 2 : -1] for run in row.runs)
     return [*found[: MOST_ROWS - 2], Row(rest, left_out=True), found[-1]]
 
 
-def _one_by_one(row: Row) -> Iterator[EntryRun]:
-    """Each page of the runs as a run of its own."""
-    for run in row.runs:
-        for at in range(run.count):
+def _one_by_one(row: Row, most: int) -> Iterator[EntryRun]:
+    """The first pages of the runs, each as a run of its own."""
+    for run in row.runs[:most]:
+        for at in range(min(run.count, most)):
             size, entry = (run.end - run.start) // run.count, run.entry
             pfn = entry.pfn + at * (size >> 12) if entry and entry.pfn is not None else None
             start = run.start + at * size
@@ -107,8 +107,7 @@ def _leaves(row: Row) -> str:
     if first is None or row.entries == 1 or first.pfn is None:
         text = leads_to(first) if first else ""
         return text + (f", {row.entries} times" if row.entries > 1 else "")
-    starts = [(run.entry.pfn, run.count) for run in row.runs[:FRAMES] if run.entry and run.entry.pfn is not None]
-    pfns = [hex(pfn + at) for pfn, count in starts for at in range(min(count, FRAMES))]
+    pfns = [hex(run.entry.pfn) for run in _one_by_one(row, FRAMES) if run.entry and run.entry.pfn is not None]
     kind = "huge pages" if first.kind == "huge" else "pages"
     note = f" ({first.note})" if first.note else ""
     return f"{row.entries} {kind}{note}: {', '.join(pfns[:FRAMES])}{', ...' if row.entries > FRAMES else ''}"

