@@ -29,7 +29,7 @@ function unpack(data) {
 }
 
 const eventAt = (number) => film.events[number - film.first - 1];
-const commandAt = (number) => film.commands.find((command) => command.first < number && number <= command.last);
+const commandAt = (number) => film.commands.find((command) => film.first <= command.first && command.first < number && number <= command.last);
 const textOf = (event) => [`${event.what} ${event.field}`.trim(), event.old || event.now ? `${event.old} -> ${event.now}` : "", event.note && `(${event.note})`].filter(Boolean).join(" ");
 const link = (number, words) => `<a href="#e${number}">${words === undefined ? `#${number}` : words}</a>`;
 

@@ -152,7 +152,9 @@ class Player {
     return entry.kind === "page" && entry.look.special ? "special" : "";
   }
 
+  // The ids of the address spaces that map each frame; the newest answer is kept.
   mappedBy() {
+    if (this.mapped && this.mapped.at === this.at) return this.mapped.by;
     const found = new Map();
     for (const space of this.spaces) {
       for (const entry of this.walk(space.root)) {
@@ -161,6 +163,7 @@ class Player {
         if (!found.get(entry.pfn).includes(space.id)) found.get(entry.pfn).push(space.id);
       }
     }
+    this.mapped = { at: this.at, by: found };
     return found;
   }
 
@@ -170,8 +173,9 @@ class Player {
 
   letters() {
     const owner = new Map(), found = new Map();
-    for (const [letter, space] of this.owners()) {
-      for (const entry of this.walk(space.root)) if (entry.leads) owner.set(entry.pfn, letter);
+    const letterOf = new Map(this.owners().map(([letter, space]) => [space.id, letter]));
+    for (const [pfn, who] of this.mappedBy()) {
+      for (const id of who) if (letterOf.has(id)) owner.set(pfn, letterOf.get(id));
     }
     for (const [pfn, look] of [...this.frames].sort((x, y) => x[0] - y[0])) {
       let letter = FIXED[look.state];
@@ -359,9 +363,9 @@ function summary(player, ids) {
   const mapped = player.mappedBy(), names = ids.map((id) => player.space(id).label);
   const own = ids.map((id) => [...mapped].filter(([, who]) => who.includes(id)).map(([pfn]) => pfn).sort((a, b) => a - b));
   if (ids.length === 1) return `Page tables of ${names[0]}, which lead to ${framesOf(own[0])}.`;
-  const both = own[0].filter((pfn) => own[1].includes(pfn));
-  const [left, right] = own.map((pfns) => framesOf(pfns.filter((pfn) => !both.includes(pfn))));
-  return `Page tables of ${names[0]} and ${names[1]}: both lead to ${framesOf(both)}; only ${names[0]} to ${left}; only ${names[1]} to ${right}.`;
+  const second = new Set(own[1]), both = new Set(own[0].filter((pfn) => second.has(pfn)));
+  const [left, right] = own.map((pfns) => framesOf(pfns.filter((pfn) => !both.has(pfn))));
+  return `Page tables of ${names[0]} and ${names[1]}: both lead to ${framesOf([...both])}; only ${names[0]} to ${left}; only ${names[1]} to ${right}.`;
 }
 
 function framesOf(pfns) {

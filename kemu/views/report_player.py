@@ -48,6 +48,7 @@ class Player:
         self.spaces: list[SpaceRow] = []
         self.tasks: list[TaskRow] = []
         self.at = film.first
+        self._mapped: tuple[int, dict[int, list[int]]] = (-1, {})
         self._apply(film.start)
 
     def goto(self, moment: int) -> Player:
@@ -122,12 +123,15 @@ class Player:
         return "special" if entry.kind == "page" and entry.look.special else ""
 
     def mapped_by(self) -> dict[int, list[int]]:
-        """The ids of the address spaces that map each frame."""
+        """The ids of the address spaces that map each frame; the newest answer is kept."""
+        if self._mapped[0] == self.at:
+            return self._mapped[1]
         found: dict[int, list[int]] = {}
         for space in self.spaces:
             for entry in self.walk(space.root):
                 if entry.leads and space.id not in found.setdefault(entry.pfn, []):
                     found[entry.pfn].append(space.id)
+        self._mapped = (self.at, found)
         return found
 
     def owners(self) -> dict[str, SpaceRow]:
@@ -137,9 +141,8 @@ class Player:
 
     def letters(self) -> dict[int, str]:
         """The letter of each frame that is not free, as `mem` shows them."""
-        owner: dict[int, str] = {}
-        for letter, space in self.owners().items():
-            owner |= {entry.pfn: letter for entry in self.walk(space.root) if entry.leads}
+        letters = {space.id: letter for letter, space in self.owners().items()}
+        owner = {pfn: letters[number] for pfn, who in self.mapped_by().items() for number in who if number in letters}
         found = {pfn: _letter(look, owner.get(pfn, "")) for pfn, look in sorted(self.frames.items())}
         return {pfn: letter for pfn, letter in found.items() if letter != "."}
 

@@ -17,7 +17,6 @@ The rule that keeps this file honest: what an arrow says is also written in the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import NamedTuple
 
 from kemu.readings.report import FrameLook, SpaceRow
@@ -294,22 +293,21 @@ def summary(player: Player, ids: tuple[int, ...]) -> str:
     own = [[pfn for pfn in sorted(mapped) if number in mapped[pfn]] for number in ids]
     if len(ids) == 1:
         return f"Page tables of {names[0]}, which lead to {_frames(own[0])}."
-    both = [pfn for pfn in own[0] if pfn in own[1]]
+    both = set(own[0]) & set(own[1])
+    left, right = ([pfn for pfn in pfns if pfn not in both] for pfns in own)
     return (
-        f"Page tables of {names[0]} and {names[1]}: both lead to {_frames(both)}; "
-        f"only {names[0]} to {_frames([p for p in own[0] if p not in both])}; "
-        f"only {names[1]} to {_frames([p for p in own[1] if p not in both])}."
+        f"Page tables of {names[0]} and {names[1]}: both lead to {_frames(sorted(both))}; "
+        f"only {names[0]} to {_frames(left)}; only {names[1]} to {_frames(right)}."
     )
 
 
-def _frames(pfns: Iterable[int]) -> str:
+def _frames(pfns: list[int]) -> str:
     """``the frames 0x112 and 2 more``."""
-    known = [f"{pfn:#x}" for pfn in pfns]
-    if not known:
+    if not pfns:
         return "no frame"
-    more = f" and {len(known) - 4} more" if len(known) > 5 else ""
-    shown = known[:4] if more else known
-    return f"the frame{'s' * (len(known) > 1)} {', '.join(shown)}{more}"
+    more = f" and {len(pfns) - 4} more" if len(pfns) > 5 else ""
+    shown = pfns[:4] if more else pfns
+    return f"the frame{'s' * (len(pfns) > 1)} {', '.join(hex(pfn) for pfn in shown)}{more}"
 
 
 def in_words(player: Player, ids: tuple[int, ...]) -> str:

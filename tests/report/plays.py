@@ -51,4 +51,4 @@ def page_of(session, title="a title"):
 
 def film_of(session, first=0, last=None):
     end = session.end if last is None else last
-    return film(session.kernel, first, end, script_of(session, "a title"), session.name_of)
+    return film(session.kernel, first, end, script_of(session, "a title", first, end), session.name_of)

@@ -36,6 +36,20 @@ def story(tmp_path_factory):
     return session, path
 
 
+def test_a_part_of_a_session_can_be_walked_too(browser, tmp_path):
+    session = session_of(STORY)
+    path = tmp_path / "part.html"
+    copy = session.timeline.records[COPY]
+    session.run(f"report {copy.first} {session.timeline.records[REUSE].last} -o {path}")
+    page = browser.open(path)
+    for key in ("PageUp", "PageUp", "ArrowRight", "ArrowLeft", "PageDown"):
+        page.run("document.getElementById('slider').focus()")
+        page.key(key)
+    assert shown(page) == copy.last
+    page.run(f"go({copy.first})")
+    assert (page.complaints, shown(page)) == ([], copy.first)
+
+
 @pytest.fixture
 def page(browser, story):
     return browser.open(story[1])
