@@ -61,6 +61,7 @@ MUTANT = MutantKind("MUTANT", "the name of a mutant")
         keyword("bound", kinds.COUNT, "--bound"),
         keyword("lock", LOCK, "--without-lock"),
         keyword("mutant", MUTANT, "--mutant"),
+        flags("end", {"--end": True}),
     ),
     group="trust",
     effect=FREE,
@@ -69,7 +70,8 @@ MUTANT = MutantKind("MUTANT", "the name of a mutant")
     "its own, from this moment on, and nothing of it stays. It tells how many schedules lead to which outcome, and for a bad one "
     "the schedule; race replay SCHEDULE plays it on the machine, and then step, back, trace and all other words walk through it. "
     "A step lies before each atomic operation, lock operation and access to a page-table entry. --bound N allows N preemptions. "
-    "--without-lock NAME takes a lock away, NAME@1 on CPU 1 only. The exit code is 3 if some schedule ends badly: docs/races.md.",
+    "--without-lock NAME takes a lock away, NAME@1 on CPU 1 only; --end leaves a replay behind its last step. The exit code is 3 "
+    "if some schedule ends badly. See docs/races.md.",
     examples=(
         "race",
         "race gets --non-atomic; race replay 00100111; step",
@@ -90,13 +92,14 @@ def race(
     bound: int | None,
     lock: str | None,
     mutant: str | None,
+    end: tuple[bool, ...],
 ) -> Shown | list[Result]:
     """List, explore, or play a schedule."""
     from kemu.commands import racing
     from kemu.commands.raceargs import Options, options_of, read
 
     options = options_of(
-        kind=kind, unless=unless, cpus=cpus, uses=uses, count=count, bound=bound, lock=lock, mutant=mutant
+        kind=kind, unless=unless, cpus=cpus, uses=uses, count=count, bound=bound, lock=lock, mutant=mutant, end=end
     )
     if not what:
         here = racing.where(session) if options == Options() else None

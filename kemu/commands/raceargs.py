@@ -20,7 +20,7 @@ MOST_RACERS = 3
 
 @attrs.frozen
 class Options:
-    """The knobs, as given."""
+    """The knobs, as given; `end`: a replay leaves the machine behind its last step, not before its first."""
 
     kind: str = ATOMIC
     unless_zero: bool = False
@@ -30,6 +30,7 @@ class Options:
     bound: int | None = None
     lock: str = ""
     mutant: str = ""
+    end: bool = False
 
     def words(self) -> list[str]:
         """The options as they are written."""
@@ -38,7 +39,8 @@ class Options:
         found += ["--unless-zero"] if self.unless_zero else []
         found += [f"{word} {value}" for word, value in numbers if value is not None]
         found += [f"--without-lock {self.lock}"] if self.lock else []
-        return found + ([f"--mutant {self.mutant}"] if self.mutant else [])
+        found += [f"--mutant {self.mutant}"] if self.mutant else []
+        return found + (["--end"] if self.end else [])
 
 
 @attrs.frozen
@@ -54,16 +56,17 @@ class Wanted:
     @property
     def text(self) -> str:
         """What stands behind the word race to mean this race."""
-        return self._words()
+        return " ".join([*self._raced(), *attrs.evolve(self.options, end=False).words()])
 
     @property
     def replay_text(self) -> str:
-        """The command that means this replay at any time."""
-        return f"race replay {self._words(self.schedule)}"
+        """The command that does this replay again at any time, and leaves the machine ready for what comes after it.  The bound
+        within which it was found does not matter there."""
+        options = attrs.evolve(self.options, bound=None, end=True)
+        return " ".join(["race replay", *self._raced(), self.schedule, *options.words()])
 
-    def _words(self, *behind: str) -> str:
-        raced = [self.case] if self.case else map(quoted, self.commands)
-        return " ".join([*raced, *behind, *self.options.words()])
+    def _raced(self) -> list[str]:
+        return [self.case] if self.case else [quoted(command) for command in self.commands]
 
     @property
     def is_litmus(self) -> bool:
@@ -82,6 +85,8 @@ def read(words: tuple[str, ...], options: Options) -> Wanted:
     words = words[1:] if replay else words
     given = words[-1] if replay and words and schedule.looks_like_one(words[-1]) else ""
     words = words[:-1] if given else words
+    if options.end and not replay:
+        raise UsageError("race: --end is for race replay")
     if replay and not given:
         raise UsageError("race: replay which schedule?", hint="race prints one for each outcome, such as 0*12,1*30 or 100001")
     if not words:
@@ -136,8 +141,9 @@ def options_of(
     bound: int | None,
     lock: str | None,
     mutant: str | None,
+    end: tuple[bool, ...],
 ) -> Options:
     """The knobs, from what stands on the line."""
     if len(set(kind)) > 1:
         raise UsageError("race: --atomic, --non-atomic and --refcount exclude each other")
-    return Options(kind[0] if kind else ATOMIC, bool(unless), cpus, uses, count, bound, lock or "", mutant or "")
+    return Options(kind[0] if kind else ATOMIC, bool(unless), cpus, uses, count, bound, lock or "", mutant or "", bool(end))

@@ -45,7 +45,8 @@ def _last_race(session: Session, wanted: Wanted) -> Wanted:
     last: Wanted | None = session.raced
     if last is None:
         raise UsageError("race: nothing was raced yet", hint=f"race first, or race replay CASE {wanted.schedule[:40]}")
-    return attrs.evolve(last, replay=True, schedule=wanted.schedule)
+    options = attrs.evolve(last.options, end=wanted.options.end)
+    return attrs.evolve(last, replay=True, schedule=wanted.schedule, options=options)
 
 
 def _litmus(session: Session, wanted: Wanted) -> Result:
@@ -116,10 +117,11 @@ def _note(played: Played, step: PlayedStep) -> str:
 
 
 def _stand_before(session: Session, wanted: Wanted, reading: RaceReplay) -> Result:
-    """Go to where the first step begins; the result."""
+    """Go to where the first step begins, or to the end where that is asked for; the result."""
     session.replayed = reading
-    session.raced = attrs.evolve(wanted, replay=False, schedule="")
-    start = reading.steps[0].first if reading.steps else reading.first
+    session.raced = attrs.evolve(wanted, replay=False, schedule="", options=attrs.evolve(wanted.options, end=False))
+    start = reading.steps[0].first if reading.steps and not wanted.options.end else reading.last
+    reading = reading.replace(done=len(reading.steps) if wanted.options.end else 0)
     session.goto(start)
     notes = tuple(session.notes)
     session.notes.clear()

@@ -117,7 +117,7 @@ def replay(reading: RaceReplay, style: Style) -> str:
     """A schedule that is walked through: what has happened, where the moment lies, what is to come."""
     r = reading
     outcome = style.paint(r.outcome, "error") if r.bad else r.outcome
-    lines = [f"{style.paint(r.race, 'name')} {_short(r.schedule, style)}", *_cpus(r.cpus, style)]
+    lines = [style.paint(r.race, "name"), f"schedule {_short(r.schedule, style)}", *_cpus(r.cpus, style)]
     lines += wrap(f"{'ends badly' if r.bad else 'ends well'}: {r.outcome}", style.width)
     lines[-1] = lines[-1].replace(r.outcome, outcome)
     for text in r.detail[:3]:

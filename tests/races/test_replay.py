@@ -62,7 +62,7 @@ def test_the_short_form_plays_the_last_race():
     made = session()
     did(made, "race gets --non-atomic")
     assert did(made, "race replay 01010101").reading.outcome == "lost update"
-    assert made.timeline.records[-1].text == "race replay gets 01010101 --non-atomic"
+    assert made.timeline.records[-1].text == "race replay gets 01010101 --non-atomic --end"
 
 
 def test_a_short_schedule_is_carried_on_to_the_end():
@@ -153,14 +153,26 @@ def test_a_kernel_case_is_set_up_from_the_boot_on_a_timeline_of_its_own():
     assert made.timelines[0].records[0].text == "spawn mine"
 
 
-def test_what_a_replay_put_on_the_timeline_means_the_same_when_it_is_run_again():
+def test_what_a_replay_put_on_the_timeline_means_the_same_when_it_is_run_again(tmp_path):
     made = session()
-    did(made, "race replay cow-cow 0*5,1*5")
-    did(made, f"goto {made.end}")
-    again = session("; ".join(record.text for record in made.timeline.records))
-    again.goto(again.end)
+    did(made, "race replay cow-cow 0*5,1*5; goto end; write child 0x10000 9; race replay gets 01 --end; write child 0x10000 8")
+    did(made, f"save {tmp_path}/race.kemu")
+    again = session()
+    assert "the state is the saved one" in did(again, f"restore {tmp_path}/race.kemu").reading.lines[0]
     assert again.state_hash() == made.state_hash()
     assert [record.text for record in again.timeline.records] == [record.text for record in made.timeline.records]
+    number = again.timeline.number
+    did(again, f"goto {again.timeline.records[1].last}; spawn other; switch {number}")
+    assert again.state_hash() == made.state_hash()
+
+
+def test_a_race_can_be_rehearsed_like_any_command():
+    made = session(FORKED)
+    did(made, 'race replay "write parent 0x10000 2" "write child 0x10000 3" 0*5,1*5 --end')
+    records = list(made.timeline.records)
+    before = made.state_hash()
+    assert did(made, "cost").reading.rows
+    assert (made.timeline.records, made.state_hash()) == (records, before)
 
 
 def test_after_a_race_that_ended_well_the_machine_goes_on():
