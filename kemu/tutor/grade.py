@@ -16,14 +16,17 @@ from typing import Any
 import attrs
 
 from kemu.commands.run import run
+from kemu.commands.tokens import split
 from kemu.errors import KemuError, UsageError
 from kemu.session import Session
+from kemu.tutor.admit import LESSON_WORD
 from kemu.tutor.bounds import seconds
 from kemu.tutor.feedback import Texts
 from kemu.tutor.guide import Guide
 from kemu.tutor.lesson import Lesson
 from kemu.tutor.progress import Done, Record, fold
 from kemu.tutor.seeds import seed_for
+from kemu.tutor.stay import WORDS
 from kemu.tutor.transcript import Transcript
 from kemu.tutor.visit import FAILED, OPEN
 from kemu.tutor.world import WorldError, boot, check_size
@@ -105,6 +108,8 @@ class Marker(Guide):
     def close(self) -> None:
         """The visit ends: in an exam the machine is looked at as it stands, whether or not that was asked for."""
         visit = self.visit
+        if visit is not None and visit.step.kind == "explore" and visit.state == OPEN:
+            self.badges()
         if visit is None or self.lesson.mode != "exam" or visit.step.kind not in ("state", "run", "bug"):
             return
         if visit.state == OPEN and self.session.boundary(self.session.now):
@@ -154,10 +159,8 @@ def replay(lesson: Lesson, transcript: Transcript, salt: str) -> dict[str, Done]
         if record["do"] == "enter":
             marker.close()
             index = lesson.index(record["step"])
-            if index < 0:
-                marker.visit = None
-                continue
-            marker.enter(index)
+            if index >= 0:
+                marker.enter(index)
         elif marker.visit is not None and record["do"] in REPEATED and record["step"] == marker.visit.step.id:
             repeat(session, marker, record)
             deeds.append(record)
@@ -173,7 +176,8 @@ def repeat(session: Session, marker: Marker, record: Record) -> None:
     """Do what the record says, as the student's hands did.  What cannot be done has no effect, as it had none then."""
     text = str(record.get("text", ""))
     if record["do"] == "command":
-        run(session, text)
+        if not _speaks(text):
+            run(session, text)
     else:
         word, _, rest = text.partition(" ")
         if WORD_OF.get(word) == record["do"]:
@@ -183,6 +187,14 @@ def repeat(session: Session, marker: Marker, record: Record) -> None:
                 return
     if marker.visit is not None:
         check_size(session, marker.visit.step.line)
+
+
+def _speaks(text: str) -> bool:
+    """Does the line hold a word of lessons?  Such words are records of their own."""
+    try:
+        return any(line.tokens[0].text in (LESSON_WORD, *WORDS) for line in split(text))
+    except UsageError:
+        return False
 
 
 WORD_OF = {

@@ -95,7 +95,11 @@ class Guide(Stay):
             return results
         with as_usage():
             done = bool(results) and results[-1].ok and bool(visit.pending) and visit.after()
-            return [*results, *self._passed()] if done else results
+            if done:
+                return [*results, *self._passed()]
+        if visit.near and not visit.pending:
+            results.append(text("note", say(self.language, "near", names=", ".join(visit.near)), visit.step.id))
+        return results
 
     def _passed(self) -> Texts:
         visit = self.here
@@ -122,7 +126,8 @@ class Guide(Stay):
         if word in KEPT and self.visit is not None:
             self.record(KEPT[word], text=f"{word} {rest}".strip())
         waiting, self.waiting = self.waiting, []
-        return [*waiting, *ACTIONS[word](self, rest)]
+        action: Callable[[str], Texts] = getattr(self, ACTIONS[word])
+        return [*waiting, *action(rest)]
 
     def task(self, _rest: str) -> Texts:
         """The question again; where the step is done, the next one."""
@@ -136,7 +141,7 @@ class Guide(Stay):
         if self.lesson.mode == "guided" and self.visit is not None and not self._may_leave():
             raise UsageError(f"next: step {self.here.step.id} is not done", hint="check, hint, or skip")
         if self.visit is not None and self.visit.state == OPEN and self.visit.step.kind == "explore":
-            self._badges()
+            self.badges()
         if self.index + 1 < len(self.lesson.steps):
             return self.enter(self.index + 1)
         return self.finish()
@@ -145,7 +150,8 @@ class Guide(Stay):
         visit = self.here
         return visit.state != OPEN or visit.step.kind == "explore" or self.done()[visit.step.id].state != "open"
 
-    def _badges(self) -> None:
+    def badges(self) -> None:
+        """An `explore` step is over: it is passed, whatever was found."""
         visit = self.here
         visit.reached()
         visit.state, visit.share = PASSED, 1.0
@@ -216,7 +222,19 @@ class Guide(Stay):
             return [text("note", say(self.language, "how_sure", said=visit.in_words(said)), visit.step.id)]
         return self._judged(said)
 
-    def sure(self, word: str) -> Texts:
+    def sure(self, _rest: str) -> Texts:
+        """Sure of the answer that was given."""
+        return self._confident("sure")
+
+    def fairly(self, _rest: str) -> Texts:
+        """Fairly sure."""
+        return self._confident("fairly")
+
+    def guess(self, _rest: str) -> Texts:
+        """A guess."""
+        return self._confident("guess")
+
+    def _confident(self, word: str) -> Texts:
         """How sure one is of the answer that was given."""
         if not self.asked_confidence:
             raise UsageError(f"{word}: about which answer?", hint="answer VALUE comes first")
@@ -353,7 +371,8 @@ class Guide(Stay):
             found += feedback.shown(visit.reveal(), visit.step.id)
             visit.settle()
             visit.was = visit.in_words(visit.fact.value if visit.fact else None)
-            return [*found, text("right", say(self.language, "shown_value", was=visit.was), visit.step.id)]
+            found.append(text("right", say(self.language, "shown_value", was=visit.was), visit.step.id))
+            return [*found, *feedback.shown(visit.pictures(), visit.step.id)]
         for line in visit.solution():
             if driver.is_answer(line):
                 found.append(text("typed", line, visit.step.id))
@@ -426,21 +445,22 @@ class Guide(Stay):
         return [text("fact", "\n".join(lines), step)]
 
 
-ACTIONS: dict[str, Callable[[Guide, str], Texts]] = {
-    "task": Guide.task,
-    "check": Guide.check,
-    "hint": Guide.hint,
-    "answer": Guide.answer,
-    "skip": Guide.skip,
-    "reset": Guide.reset,
-    "play": Guide.play,
-    "return": Guide.return_,
-    "previous": Guide.previous,
-    "next": Guide.onward,
-    "step": Guide.step,
-    "problem": Guide.problem,
-    "leave": Guide.leave,
-    "sure": lambda guide, _rest: guide.sure("sure"),
-    "fairly": lambda guide, _rest: guide.sure("fairly"),
-    "guess": lambda guide, _rest: guide.sure("guess"),
+ACTIONS: dict[str, str] = {
+    "task": "task",
+    "check": "check",
+    "hint": "hint",
+    "answer": "answer",
+    "skip": "skip",
+    "reset": "reset",
+    "play": "play",
+    "return": "return_",
+    "previous": "previous",
+    "next": "onward",
+    "step": "step",
+    "problem": "problem",
+    "leave": "leave",
+    "sure": "sure",
+    "fairly": "fairly",
+    "guess": "guess",
 }
+"""The words, and the methods that do them."""

@@ -47,7 +47,8 @@ class HostGuard:
 
 
 def refuse_host(lesson: Lesson, allowed: Collection[str], made: Command, values: dict[str, Any]) -> None:
-    """Raise UsageError where the command touches files of the host that it may not touch."""
+    """Raise UsageError where the command touches files of the host that it may not touch.  A path that it may touch is made
+    one from the lesson's folder, wherever kemu was started."""
     names = [part.name for part in parts_of(made) if part.kind is not None and part.kind.name == kinds.HOST_PATH.name]
     paths = [path for name in names for path in _paths(values.get(name))]
     if not paths and (names or not made.host):
@@ -60,6 +61,12 @@ def refuse_host(lesson: Lesson, allowed: Collection[str], made: Command, values:
         if not Path(folder, path).resolve().is_relative_to(folder):
             hint = f"a lesson may use files below {folder.name}/"
             raise UsageError(f"{made.name}: '{path}' does not lie beside the lesson", hint=hint)
+    values |= {name: _beside(folder, values[name]) for name in names if values.get(name) is not None}
+
+
+def _beside(folder: Path, value: Any) -> Any:
+    """The path, or each of several, from the folder."""
+    return tuple(str(Path(folder, item)) for item in value) if isinstance(value, tuple) else str(Path(folder, value))
 
 
 def parts_of(made: Command) -> list[Argument | Option]:

@@ -1,7 +1,7 @@
 """A lesson as a notebook: its prose in cells of text, its steps in cells of code that ask kemu.
 
 The notebook holds the lesson's text in its first cell of code, so that it needs nothing but an installed kemu.  What is
-printed when it is run top to bottom is what the shell prints.
+printed when it is run top to bottom is what the shell prints.  A lesson that loads files needs them where they are.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ OPEN_HINT = "desk.hint() helps, desk.skip() shows the solution."
 
 def notebook(lesson: Lesson, text: str, student: str = "") -> str:
     """The notebook as JSON (nbformat 4.5)."""
-    begin = f"from kemu.tutor.desk import Desk\n\nLESSON = {text!r}\ndesk = Desk(LESSON, student={student!r})"
+    where = f", path={str(lesson.path)!r}" if lesson.allow else ""
+    begin = f"from kemu.tutor.desk import Desk\n\nLESSON = {text!r}\ndesk = Desk(LESSON, student={student!r}{where})"
     cells = [
         _text("title", f"# {lesson.title}\n\n{lesson.goal}".rstrip()),
         _code("begin", begin, hidden=True),

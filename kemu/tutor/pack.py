@@ -9,6 +9,7 @@ those commands must stay (W06): give such steps a start of their own.
 from __future__ import annotations
 
 import re
+import shutil
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,8 @@ from kemu.tutor.schema import STRIPPED
 from kemu.tutor.toml import written
 from kemu.tutor.translate import translations
 
+FILES = "files"
+"""The folder beside lessons that holds what they `load`; it goes with a lesson that may use files."""
 HINTS_KEPT = 2
 """Rungs of the ladder in a student's copy: the idea, and where to look."""
 _STEP = re.compile(r"(?ms)^(`{3,}|~{3,})[ \t]*check[ \t]+(\w+)[ \t]*\n(.*?)^\1[ \t]*$")
@@ -40,6 +43,7 @@ def pack(lesson: Lesson, folder: Path, *, student: bool) -> tuple[list[Path], li
     course = lesson.path.parent / COURSE_FILE
     if course.is_file():
         files[COURSE_FILE] = read_text(course)
+    beside = lesson.path.parent / FILES if lesson.allow else Path()
     for _, path in translations(lesson):
         files[path.name] = _SECRET_TEXTS.sub("", read_text(path)) if student else read_text(path)
     if folder.resolve() == lesson.path.parent.resolve():
@@ -48,6 +52,8 @@ def pack(lesson: Lesson, folder: Path, *, student: bool) -> tuple[list[Path], li
         folder.mkdir(parents=True, exist_ok=True)
         for name, content in files.items():
             (folder / name).write_text(content, encoding="utf-8")
+        if beside.name == FILES and beside.is_dir():
+            shutil.copytree(beside, folder / FILES, dirs_exist_ok=True)
     except OSError as error:
         raise UsageError(f"pack: cannot write to '{folder}': {error.strerror}") from error
     return [folder / name for name in files], notes

@@ -62,6 +62,7 @@ class Visit:
     ran: set[int] = attrs.field(factory=set)
     goals: set[int] = attrs.field(factory=set)
     pending: set[int] = attrs.field(factory=set)
+    near: list[str] = attrs.field(factory=list)
 
     # ---------------------------------------------------------------------------------------------- texts
 
@@ -214,16 +215,22 @@ class Visit:
         from kemu.commands.table import find
         from kemu.commands.tokens import split
 
-        self.pending = set()
-        for index, text in enumerate(self.step.commands):
+        self.pending, self.near = set(), []
+        for index, text in enumerate(self.step.commands if self.state == OPEN else ()):
             (line,) = split(self.text("commands", text))
             made = find(line.tokens[0].text)
-            if made is not None and made.name == name and self._same(values, arguments(self.session, made, line)):
+            if made is None or made.name != name:
+                continue
+            differing = self._differing(values, arguments(self.session, made, line))
+            if differing:
+                self.near = self.near or differing
+            else:
                 self.pending.add(index)
 
-    def _same(self, one: dict[str, Any], other: dict[str, Any]) -> bool:
+    def _differing(self, one: dict[str, Any], other: dict[str, Any]) -> list[str]:
+        """The names of the arguments that are not those that are wanted."""
         keys = (one.keys() | other.keys()) - set(self.step.free)
-        return all(comparable(one.get(key)) == comparable(other.get(key)) for key in keys)
+        return sorted(key for key in keys if comparable(one.get(key)) != comparable(other.get(key)))
 
     def after(self) -> bool:
         """The command has run: is the step done?"""

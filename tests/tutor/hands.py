@@ -68,8 +68,13 @@ class Student:
         elif kind in ("state", "run", "bug", "explore", "explain", "order"):
             self.types("skip")
         else:
-            self.types("answer a" if kind == "choice" else "answer 991", "skip")
+            self.types(f"answer {self.wrong_letter() if kind == 'choice' else 991}", "skip")
         self.types("lesson next")
+
+    def wrong_letter(self):
+        """A letter of an option that is not right."""
+        right = self.solves()[0].split()[1:]
+        return next(letter for letter in "abcdefgh" if letter not in right)
 
     def takes_all(self, wrong=()):
         """Take the lesson to its end; the steps in `wrong` are missed."""

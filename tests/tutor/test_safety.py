@@ -26,11 +26,27 @@ def codes(tmp_path, body, front=""):
 # ---------------------------------------------------------------- Python
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["__import__('os').system('true')", "open('/etc/passwd')", "[x for x in (1,)]", "lambda: 1", "app.__class__",
-     "().__class__", "eval('1')", "exec('1')", "'a' 'b'", "1 if 2 else 3", "f'{1}'", "print(1)", "globals()", "x := 1", "@app", "\N{FULLWIDTH DIGIT ONE}"],
-)  # fmt: skip
+PYTHON = [
+    "__import__('os').system('true')",
+    "open('/etc/passwd')",
+    "[x for x in (1,)]",
+    "lambda: 1",
+    "app.__class__",
+    "().__class__",
+    "eval('1')",
+    "exec('1')",
+    "'a' 'b'",
+    "1 if 2 else 3",
+    "f'{1}'",
+    "print(1)",
+    "globals()",
+    "x := 1",
+    "@app",
+    "\N{FULLWIDTH DIGIT ONE}",
+]
+
+
+@pytest.mark.parametrize("text", PYTHON)
 def test_an_expression_is_no_python(text, tmp_path):
     assert codes(tmp_path, STEP.format(more="").replace("alive(app)", text)) in (["M01"], ["P03"])
 
@@ -68,7 +84,7 @@ def test_a_student_in_a_lesson_cannot_either(line):
     assert not Path("/tmp/kemu-stolen").exists()  # noqa: S108 - that it is not made is the point
 
 
-def test_what_a_lesson_allows_lies_beside_it(tmp_path):
+def test_what_a_lesson_allows_lies_beside_it(tmp_path, monkeypatch):
     (tmp_path / "prog.bin").write_bytes(b"#!/bin/sh\n")
     path = tmp_path / "lesson.md"
     path.write_text(HEAD.format(front='allow = ["load"]\n') + STEP.format(more=""))
@@ -80,7 +96,8 @@ def test_what_a_lesson_allows_lies_beside_it(tmp_path):
     link = tmp_path / "link"
     link.symlink_to("/etc/passwd")
     assert "does not lie beside" in ada.types("load link")[0].error.what
-    (result,) = ada.types(f"load {tmp_path}/prog.bin as /bin/prog")
+    monkeypatch.chdir("/")
+    (result,) = ada.types("load prog.bin as /bin/prog")
     assert result.ok
 
 
@@ -125,7 +142,10 @@ def test_the_clock_is_put_back():
     time.sleep(0.08)
 
 
-@pytest.mark.parametrize("text", ["(" * 5000 + "1" + ")" * 5000, "not " * 5000 + "true", "1 << 127 << 127", "-" * 300 + "1"])
+ENDLESS = ["(" * 5000 + "1" + ")" * 5000, "not " * 5000 + "true", "1 << 127 << 127", "-" * 300 + "1"]
+
+
+@pytest.mark.parametrize("text", ENDLESS)
 def test_expressions_of_any_size_end(text):
     with pytest.raises(UsageError) as caught:
         holds(Session(), text, {})
