@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from kemu.views.graph_model import Cell, Diagram, Edge, Node
+from kemu.views.graph_model import Diagram, Edge, Node
 from kemu.views.graph_text import plain
 
 FONT = "Courier"
@@ -40,8 +40,8 @@ def label(text: str) -> str:
 
 def _field(text: str) -> str:
     """A line that neither a record nor an entity can misread."""
-    text = text.replace("&", "&amp;")
-    return _SPECIAL.sub(r"\\\g<0>", text)
+    blanks = len(text) - len(text.lstrip(" "))
+    return "&#160;" * blanks + _SPECIAL.sub(r"\\\g<0>", text[blanks:].replace("&", "&amp;"))
 
 
 def words(text: str) -> str:
@@ -51,18 +51,24 @@ def words(text: str) -> str:
 
 
 def source(*pictures: tuple[str, Diagram]) -> str:
-    """DOT of one picture, or of several in one file, each with a heading (the text before it)."""
+    """DOT of one picture, or of several in one file, each with a heading (the text before it). Title and notes that all have in
+    common stand below, the others with the heading."""
     from graphviz import Digraph
 
     graph = Digraph("kemu")
-    _whole(graph, [diagram for _, diagram in pictures])
-    _headings(graph, [heading for heading, _ in pictures])
-    for number, (heading, diagram) in enumerate(pictures):
+    said = {heading: [diagram.title, *diagram.notes] for heading, diagram in pictures}
+    common = [line for line in dict.fromkeys(pictures[0][1].notes) if all(line in lines for lines in said.values())]
+    titles = dict.fromkeys(diagram.title for _, diagram in pictures if diagram.title)
+    common = [*titles, *common] if len(titles) == 1 else common
+    _whole(graph, pictures[0][1].down, common)
+    if len(pictures) > 1:
+        _headings(graph, ["\n".join([heading, *(line for line in said[heading] if line not in common)]) for heading in said])
+    for number, (_, diagram) in enumerate(pictures):
         names = {node.key: f"n{number}_{at}" for at, node in enumerate(diagram.nodes)}
-        if heading and names:
+        if len(pictures) > 1 and names:
             graph.edge(f"h{number}", next(iter(names.values())), style="invis")
         for node in diagram.nodes:
-            _node(graph, node, names[node.key], diagram.down)
+            _node(graph, node if len(pictures) == 1 else _with_marks(node), names[node.key], diagram.down)
         ports = {
             (node.key, cell.name): f"{names[node.key]}:p{at}" for node in diagram.nodes for at, cell in enumerate(node.cells)
         }
@@ -72,13 +78,12 @@ def source(*pictures: tuple[str, Diagram]) -> str:
     return text
 
 
-def _whole(graph: Any, diagrams: list[Diagram]) -> None:
+def _whole(graph: Any, down: bool, lines: list[str]) -> None:
     """What is said once: direction, fonts, and the title and notes below."""
     from graphviz import nohtml
 
-    lines = dict.fromkeys([*(diagram.title for diagram in diagrams), *(note for diagram in diagrams for note in diagram.notes)])
     below = words("\n".join([*lines, ""]))
-    graph.attr(rankdir="TB" if diagrams[0].down else "LR", label=nohtml(below), labeljust="l", labelloc="b")
+    graph.attr(rankdir="TB" if down else "LR", label=nohtml(below), labeljust="l", labelloc="b")
     graph.attr(fontname=FONT, fontsize="11", nodesep="0.2", ranksep="0.35")
     graph.attr("node", shape="record", fontname=FONT, fontsize="10", height="0.2", margin="0.08,0.04")
     graph.attr("edge", fontname=FONT, fontsize="9", arrowsize="0.7")
@@ -101,15 +106,19 @@ def _node(graph: Any, node: Node, name: str, down: bool) -> None:
     """The record. Its fields stand one below the other: in a picture that grows downwards that is what the braces ask for."""
     from graphviz import nohtml
 
-    fields = [f"<p{at}> {label(_with_mark(cell, node.mark))}" for at, cell in enumerate(node.cells)]
+    fields = [f"<p{at}> {label(cell.text)}" for at, cell in enumerate(node.cells)]
     text = "|".join(fields)
     graph.node(name, nohtml(f"{{{text}}}" if down else text), **{**ROLES.get(node.role, {}), **MARKED.get(node.mark, {})})
 
 
-def _with_mark(cell: Cell, of_node: str) -> str:
-    """The text of a cell with its mark before it; a node that is new or gone is so in all its cells."""
-    mark = cell.mark or of_node.replace("*", "")
-    return f"{mark} {cell.text}" if mark else cell.text
+def _with_marks(node: Node) -> Node:
+    """The node with the mark of each cell before its text, a blank where nothing differs; a node that is new or gone is so in
+    all its cells."""
+    cells = []
+    for cell in node.cells:
+        mark = cell.mark or node.mark.replace("*", "") or " "
+        cells.append(cell._replace(text=f"{mark} " + cell.text.replace("\n", "\n  ")))
+    return node._replace(cells=tuple(cells))
 
 
 def _edge(graph: Any, edge: Edge, ports: dict[tuple[str, str], str]) -> None:

@@ -58,7 +58,7 @@ def notes(r: SharingGraph, style: Style) -> list[str]:
             reasons.setdefault((edge.outcome, edge.why), []).append((plain(r.spaces[edge.space].name), place))
     lines = ["what a write would do:"] if reasons else []
     for (outcome, why), places in reasons.items():
-        lines.append(cut(f"  {OUTCOMES[outcome]}: {why}", style.width, style))
+        lines += hanging(f"  {OUTCOMES[outcome]}: ", why.split(" "), style, " ")
         lines += hanging("    ", [f"{name} {place}" for name, place in places], style)
     return [*lines, *folded(r), *hanging("bits: ", letters(r), style)]
 
@@ -89,9 +89,9 @@ def frame_lines(frame: SharingFrame) -> list[str]:
     counts = f"refcount {frame.refcount}, mapcount {frame.mapcount}"
     if frame.state == "zero":
         return [f"frame {first:#x}: zero page", "never counted", *_many(frame)]
-    mark = ("exclusive" if frame.exclusive else "not exclusive") if frame.state == "anon" else f"{frame.state} page"
+    marks = ["exclusive" if frame.exclusive else "not exclusive"] if frame.state == "anon" else []
     others = [f"also: {other}" for other in frame.others]
-    return [f"frame {first:#x} {frame.state}", counts, mark, *others, *_many(frame)]
+    return [f"frame {first:#x} {frame.state}", counts, *marks, *others, *_many(frame)]
 
 
 def _many(frame: SharingFrame) -> list[str]:
