@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from kemu.commands import kinds
 from kemu.commands.result import OK, UNSATISFIED, Result, Shown
-from kemu.commands.spec import FREE, command, flags, keyword, many
+from kemu.commands.spec import FREE, Option, command, flags, keyword, many
+from kemu.errors import UsageError
 from kemu.readings import RaceCase, RaceCases
 
 if TYPE_CHECKING:
@@ -44,6 +45,36 @@ class MutantKind(kinds.TextKind):
         return [(mutant.name, mutant.story) for mutant in MUTANTS.values()]
 
 
+class Schedules(Mapping[str, str]):
+    """Every word that looks like a schedule, as the words of an option: a schedule may stand behind the options too."""
+
+    def __contains__(self, word: object) -> bool:
+        """Does it look like one?"""
+        from kemu.races.schedule import looks_like_one
+
+        return isinstance(word, str) and looks_like_one(word)
+
+    def __getitem__(self, word: str) -> str:
+        """The schedule itself."""
+        return word
+
+    def __iter__(self) -> Iterator[str]:
+        """There are too many to name one."""
+        return iter(())
+
+    def __len__(self) -> int:
+        """As above."""
+        return 0
+
+
+class ScheduleOption(Option):
+    """A schedule behind the options."""
+
+    def __str__(self) -> str:
+        """As the synopsis shows it."""
+        return "[SCHEDULE]"
+
+
 RACED = RacedKind("CASE|CMD", "a case, or a command in quotes")
 LOCK = LockKind("LOCK", "a lock: ptl, mmap_lock, vma_lock or lock; ptl@1 for CPU 1 alone")
 MUTANT = MutantKind("MUTANT", "the name of a mutant")
@@ -62,6 +93,7 @@ MUTANT = MutantKind("MUTANT", "the name of a mutant")
         keyword("lock", LOCK, "--without-lock"),
         keyword("mutant", MUTANT, "--mutant"),
         flags("end", {"--end": True}),
+        ScheduleOption("schedule", Schedules()),
     ),
     group="trust",
     effect=FREE,
@@ -93,6 +125,7 @@ def race(
     lock: str | None,
     mutant: str | None,
     end: tuple[bool, ...],
+    schedule: tuple[str, ...],
 ) -> Shown | list[Result]:
     """List, explore, or play a schedule."""
     from kemu.commands import racing
@@ -101,6 +134,9 @@ def race(
     options = options_of(
         kind=kind, unless=unless, cpus=cpus, uses=uses, count=count, bound=bound, lock=lock, mutant=mutant, end=end
     )
+    if schedule and what[:1] != ("replay",):
+        raise UsageError(f"race: {schedule[0][:40]} is a schedule, which only race replay plays")
+    what += schedule
     if not what:
         here = racing.where(session) if options == Options() else None
         return Shown(here or cases())

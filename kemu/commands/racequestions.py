@@ -98,7 +98,7 @@ def _wanted(session: Session, text: Value) -> Wanted:
     from kemu.commands.raceargs import options_of, read
 
     _, values = _parsed(session, text)
-    what = values.pop("what")
+    what = values.pop("what") + values.pop("schedule")
     return read(what, options_of(**values))
 
 

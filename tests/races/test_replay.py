@@ -65,6 +65,11 @@ def test_the_short_form_plays_the_last_race():
     assert made.timeline.records[-1].text == "race replay gets 01010101 --non-atomic --end"
 
 
+def test_a_schedule_may_stand_behind_the_options():
+    shown = did(session(), "race replay gets --non-atomic --count 3 01010101").reading
+    assert (shown.outcome, shown.race) == ("lost update", "gets --non-atomic --count 3")
+
+
 def test_a_short_schedule_is_carried_on_to_the_end():
     shown = did(session(), "race replay gets 0 --non-atomic").reading
     assert (shown.schedule, shown.outcome) == ("00001111", "ok")
@@ -189,6 +194,8 @@ def test_after_a_race_that_ended_well_the_machine_goes_on():
         ("race replay gets", "which schedule"),
         ("race replay 0110", "nothing was raced yet"),
         ("race replay gets 0000000", "has done its"),
+        ("race gets --non-atomic 0110", "only race replay plays"),
+        ("race replay gets 01 --non-atomic 01", "no command 'gets'"),
         ("race replay gets 012", "no CPU"),
         ("race replay nothing 01", "no case"),
         ("race replay cow-cow 0*5,1*500", "cannot take step"),
