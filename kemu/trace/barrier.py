@@ -70,10 +70,17 @@ tape = Tape()
 _store = object.__setattr__
 
 
-def _recorded_setattr(obj: Any, name: str, value: Any) -> None:
-    """The barrier itself, ``__setattr__`` of every structure: record field, old and new value, then store."""
-    tape.extend((obj, name, getattr(obj, name), value))
-    _store(obj, name, value)
+@cache
+def _barrier_of(cls: type) -> Callable[[Any, str, Any], None]:
+    """The barrier itself, ``__setattr__`` of the structure ``cls``: record field, old and new value, then store.  The stores
+    are those of the slots, ready at hand: finding one by name anew takes longer than to store."""
+    store = {field.name: plain_setter(cls, field.name) for field in attrs.fields(cls)}
+
+    def recorded_setattr(obj: Any, name: str, value: Any) -> None:
+        tape.extend((obj, name, getattr(obj, name), value))
+        store[name](obj, value)
+
+    return recorded_setattr
 
 
 def _watched(_obj: Any, _attribute: attrs.Attribute[Any], value: Any) -> Any:
@@ -96,7 +103,7 @@ def struct(cls: type[T]) -> type[T]:
 def _barrier_in_struct(cls: type, up: bool) -> None:
     """Put the barrier into ``cls``, or take it out."""
     if up:
-        cls.__setattr__ = _recorded_setattr  # type: ignore[method-assign,assignment]
+        cls.__setattr__ = _barrier_of(cls)  # type: ignore[method-assign,assignment]
         cls.__init__ = _way_round[cls]  # type: ignore[misc]
     elif "__setattr__" in vars(cls):
         del cls.__setattr__
