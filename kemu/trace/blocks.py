@@ -28,7 +28,7 @@ FAN = 8
 """Blocks of a level that make one of the next."""
 
 A_JUMP = 2
-"""Blocks that one jump may make; one takes about ten milliseconds."""
+"""Blocks of the lowest level, or half as many of another one, that a jump may make; one takes about ten milliseconds."""
 
 
 def net(log: list[Any]) -> list[Any]:
@@ -101,11 +101,14 @@ class Blocks:
 
     def _make(self, log: list[Any], first: int, last: int) -> None:
         budget, level, size = A_JUMP, 0, self.size
-        while budget and size <= last - first:
+        while size <= last - first:
+            cost = 2 if level else 1
             for number in range(-(-first // size), last // size):
-                if budget and (level, number) not in self.made and (found := self._block(log, level, number)) is not None:
+                if cost > budget:
+                    return
+                if (level, number) not in self.made and (found := self._block(log, level, number)) is not None:
                     self.made[level, number] = found
-                    budget -= 1
+                    budget -= cost
             level, size = level + 1, size * FAN
 
     def _block(self, log: list[Any], level: int, number: int) -> list[Any] | None:
