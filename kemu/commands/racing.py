@@ -154,12 +154,12 @@ def race_of(session: Session, commands: tuple[str, ...], options: Options) -> Ra
 
 
 @contextmanager
-def case_session(case: KernelCase) -> Iterator[Session]:
-    """A machine of its own, set up for the case."""
+def case_session(case: KernelCase, geometry: str) -> Iterator[Session]:
+    """A machine of its own with these page tables, set up for the case."""
     from kemu.commands.run import run
     from kemu.session import Session
 
-    session = Session(mem=CASE_MEMORY, cpus=len(case.commands))
+    session = Session(mem=CASE_MEMORY, cpus=len(case.commands), geometry=geometry)
     for line in case.setup:
         for result in run(session, line):
             if result.error is not None:
@@ -174,7 +174,7 @@ def explored(session: Session, wanted: Wanted) -> RaceReading:
     elif wanted.case:
         check_options(wanted.options)
         case = KERNEL_CASES[wanted.case]
-        with case_session(case) as own:
+        with case_session(case, session.kernel.globals["geometry"].name) as own:
             reading = _kernel_reading(own, case.commands, wanted, session.kernel.bodies)
         session.kernel.activate()
     else:

@@ -187,6 +187,15 @@ def test_after_a_race_that_ended_well_the_machine_goes_on():
     assert check(made.kernel) == []
 
 
+@pytest.mark.parametrize("geometry", ["sv39", "x86-64-la57"])
+def test_a_case_is_explored_with_the_page_tables_of_the_session_and_can_be_replayed_on_it(geometry):
+    made = session(geometry=geometry)
+    reading = explored("first-touch", on=made, bound=0)
+    assert reading.bad == 0
+    for outcome in reading.outcomes:
+        assert did(made, f"race replay first-touch {outcome.first}").reading.outcome == outcome.name
+
+
 @pytest.mark.parametrize(
     ("line", "says"),
     [
