@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 from kemu import readings
@@ -64,5 +65,7 @@ def _put(path: str, data: bytes, what: str) -> str:
         part.write_bytes(data)
         part.replace(target)
     except (OSError, ValueError) as error:
+        with suppress(OSError, ValueError):
+            part.unlink(missing_ok=True)
         raise UsageError(f"-o: cannot write '{path}': {getattr(error, 'strerror', None) or error}") from error
     return f"{path}: {what}, {len(data)} bytes"

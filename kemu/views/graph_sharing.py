@@ -176,14 +176,17 @@ def _band(frame: SharingFrame, side: int, style: Style) -> list[str]:
 def _edge_lines(edge: SharingEdge, frame: SharingFrame, side: int, style: Style) -> list[str]:
     """Three lines: where the entry is, its bits with an arrow to the frame, what a write would do."""
     g = style.glyphs
-    many = f" {frame.count} pages" if frame.count > 1 else ""
+    place = [f"{edge.address:#x}", f"[{edge.entry.index}]"]
+    if frame.count > 1:
+        words = f"{frame.count} pages"
+        place.append(words if columns(" ".join([*place, words])) < side else f"x{frame.count}")
     bits = f"{edge.entry.letters} {'writable' if edge.writable else 'read-only'}"
     write = f"write: {OUTCOMES[edge.outcome]}"
     rule = g.rule * (side - columns(bits) - 2)
     if edge.space == 0:
-        return [f"{edge.address:#x} [{edge.entry.index}]{many}", f"{bits} {rule}{g.right}", write]
+        return [" ".join(place), f"{bits} {rule}{g.right}", write]
     arrow = f"{g.left}{rule} {bits}"
-    return [f"{many} [{edge.entry.index}] {edge.address:#x}".strip(), arrow, write]
+    return [" ".join(reversed(place)), arrow, write]
 
 
 # ---------------------------------------------------------------- any number: a list

@@ -166,3 +166,13 @@ def test_a_gigabyte_is_drawn_in_three_seconds_and_says_what_is_folded(big, words
     assert took < 3
     assert len(text.split("\n")) < 70
     assert len(source) < 20_000
+
+
+def test_two_processes_that_share_a_gigabyte_are_drawn_as_quickly(big):
+    big.run(f"fork big as kid; write kid {START + (5 << 20):#x} 7")
+    began = time.process_time()
+    text = render(big.reading("graph sharing big kid"), Style(glyphs=UNICODE))
+    assert time.process_time() - began < 6
+    assert "0x40000000 [0] 1280 pages" in text
+    assert "0x40501000 [257] x260863" in text
+    assert "folded: 262143 frames that look alike are drawn as 2 boxes" in text
