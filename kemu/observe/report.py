@@ -45,6 +45,7 @@ class Script(NamedTuple):
     commands: tuple[Played, ...]
     marks: tuple[tuple[str, int], ...] = ()
     notes: tuple[tuple[int, str, str], ...] = ()
+    part: str = ""
 
 
 def film(kernel: Kernel, first: int, last: int, script: Script, names: Names = None) -> Film:
@@ -71,6 +72,7 @@ def film(kernel: Kernel, first: int, last: int, script: Script, names: Names = N
         start=start,
         changes=changes,
         notes=script.notes,
+        part=script.part,
     )
 
 

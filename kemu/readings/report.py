@@ -112,7 +112,7 @@ class Pools(NamedTuple):
 class Film(NamedTuple):
     """The events ``first`` + 1 to ``last``. ``shown``: for each event, would `trace` show it; ``before``: the event that wrote
     the same thing before (0: none in this life of the thing); ``rules``: why Linux does it, or an empty text; ``notes``: (moment,
-    heading, text) of a lesson's steps."""
+    heading, text) of a lesson's steps; ``part``: what this film is called among several."""
 
     title: str
     first: int
@@ -129,3 +129,4 @@ class Film(NamedTuple):
     start: tuple[Op, ...]
     changes: tuple[tuple[Op, ...], ...]
     notes: tuple[tuple[int, str, str], ...] = ()
+    part: str = ""

@@ -19,7 +19,7 @@ from kemu.commands.spec import FREE, command, keyword, maybe
 from kemu.errors import UsageError
 from kemu.observe.report import Script, film
 from kemu.readings import Text
-from kemu.readings.report import Played
+from kemu.readings.report import Film, Played
 from kemu.shell.complaint import render as render_complaint
 from kemu.shell.output import to_text
 from kemu.shell.plain import Runner, read_script
@@ -41,10 +41,11 @@ TITLE = "kemu session"
 
 USAGE = """\
 usage: kemu [OPTIONS] report SCRIPT -o FILE.html [--title TEXT]
+       kemu report LESSON.md -o FILE.html
 
 Run the script ('-' is standard input) and write what happened as one HTML file that plays: no network, no server.
 The title is TEXT, else the first line of the script if that is a comment. A command that fails ends the script; the
-report then shows all up to there, and the exit code is 1.
+report then shows all up to there, and the exit code is 1. A lesson is played with its solutions, step by step.
 """
 
 
@@ -77,11 +78,21 @@ def write_report(session: Session, path: str, title: str, first: int | None = No
     if end - begin > MOST_EVENTS:
         hint = f"at most {MOST_EVENTS}; choose a part: report {begin} {begin + MOST_EVENTS} -o {path}"
         raise UsageError(f"report: {end - begin} events are too many for one page", hint=hint)
+    return write_page([film_of(session, script_of(session, title, begin, end), begin, end)], path)
+
+
+def film_of(session: Session, script: Script, first: int, last: int) -> Film:
+    """The film of whole commands."""
     with session.traveling():
-        made = film(session.kernel, begin, end, script_of(session, title, begin, end), session.name_of)
-    data = page(made, __version__).encode("utf-8")
+        return film(session.kernel, first, last, script, session.name_of)
+
+
+def write_page(films: list[Film], path: str) -> str:
+    """Write the page; one line about it. Raises UsageError."""
+    data = page(films, __version__).encode("utf-8")
     replace_file(path, data, "report")
-    return f"{path}: {plural(end - begin, 'event')}, {plural(len(made.commands), 'command')}, {len(data)} bytes"
+    counts = (sum(len(made.events) for made in films), sum(len(made.commands) for made in films))
+    return f"{path}: {plural(counts[0], 'event')}, {plural(counts[1], 'command')}, {len(data)} bytes"
 
 
 def whole_commands(session: Session, first: int, last: int) -> tuple[int, int]:
@@ -156,6 +167,10 @@ def main(options: Options) -> int:
         sys.stdout.write(USAGE)
         return 0
     script, path, title = _words(options.words)
+    if script.endswith(".md"):
+        from kemu.shell.reporting_lesson import lesson_report
+
+        return lesson_report(script, path)
     lines = list(sys.stdin if script == "-" else read_script(script))
     session = Session(mem=options.mem, geometry=options.geometry, cpus=options.cpus)
     runner = Runner(options, session, Failures())

@@ -2,9 +2,22 @@
 "use strict";
 
 const $ = (id) => document.getElementById(id);
-const film = unpack(JSON.parse($("film").textContent));
-const player = new Player(film);
-const view = { at: film.last, grain: "shown", sides: ["auto", "auto"], timer: 0, since: film.last, small: false, paper: false };
+const films = JSON.parse($("films").textContent);
+const view = { part: 1, at: 0, grain: "shown", sides: ["auto", "auto"], timer: 0, since: 0, small: false, paper: false };
+let film, player, stops;
+
+// Begin with a part, at its opening.
+function load(part) {
+  view.part = part;
+  film = unpack(films[part - 1]);
+  player = new Player(film);
+  stops = stopsOf(film);
+  view.at = film.opening;
+  view.since = stops.shown.findLast((n) => n < view.at) ?? film.first;
+  $("slider").min = String(film.first);
+  $("slider").max = String(film.last);
+  if ($("part")) $("part").value = String(part);
+}
 
 // The columns of the data as objects.
 function unpack(data) {
@@ -31,17 +44,18 @@ function unpack(data) {
 const eventAt = (number) => film.events[number - film.first - 1];
 const commandAt = (number) => film.commands.find((command) => film.first <= command.first && command.first < number && number <= command.last);
 const textOf = (event) => [`${event.what} ${event.field}`.trim(), event.old || event.now ? `${event.old} -> ${event.now}` : "", event.note && `(${event.note})`].filter(Boolean).join(" ");
-const link = (number, words) => `<a href="#e${number}">${words === undefined ? `#${number}` : words}</a>`;
+const address = (number) => (films.length > 1 ? `#p${view.part}e${number}` : `#e${number}`);
+const link = (number, words) => `<a href="${address(number)}">${words === undefined ? `#${number}` : words}</a>`;
 
 // ---------------------------------------------------------------- moving
 
 // The moments at which one can stop, for each size of step.
-const stops = {
+const stopsOf = (film) => ({
   all: Array.from({ length: film.last - film.first + 1 }, (_, i) => film.first + i),
   shown: [film.first, ...film.events.filter((event) => event.shown || event.number === film.last).map((event) => event.number)],
   call: [...new Set([film.first, ...film.calls.map((call) => call.first), film.last])].sort((a, b) => a - b),
   command: [...new Set([film.first, ...film.commands.filter((c) => c.last > c.first).map((command) => command.last), film.last])].sort((a, b) => a - b),
-};
+});
 
 function neighbour(direction, grain) {
   const list = stops[grain];
@@ -59,7 +73,7 @@ function go(moment, grain = "all") {
   else view.since = stops[grain].findLast((n) => n < to) ?? film.first;
   view.at = to;
   draw();
-  history.replaceState(null, "", `#e${to}`);
+  history.replaceState(null, "", address(to));
 }
 
 function play(on) {
@@ -130,7 +144,7 @@ function drawEvent() {
   $("rule").textContent = event ? event.rule : "";
   $("why").innerHTML = event ? whyLines(event) : "";
   const note = film.notes.findLast(([at]) => at <= view.at);
-  $("note").innerHTML = note ? `<h2>${esc(note[1])}</h2><p>${esc(note[2])}</p>` : "";
+  $("note").innerHTML = note ? `<h2>${esc(note[1])}</h2><pre>${esc(note[2])}</pre>` : "";
 }
 
 // The chain that `why` shows: the events that wrote the same thing before, newest first.
@@ -225,7 +239,8 @@ function drawState(ids, changed) {
 
 function drawCommands() {
   const now = commandAt(view.at);
-  document.querySelectorAll("#commands > li").forEach((item, i) => {
+  document.querySelectorAll("ol.commands > li").forEach((item) => item.classList.remove("here"));
+  document.querySelectorAll(`ol.commands[data-part="${view.part}"] > li`).forEach((item, i) => {
     const here = film.commands[i] === now;
     item.classList.toggle("here", here);
     if (here) item.setAttribute("aria-current", "step");
@@ -236,8 +251,12 @@ function drawCommands() {
 // ---------------------------------------------------------------- start
 
 function fromHash() {
-  const found = /^#e(\d+)$/.exec(location.hash);
-  if (found && Number(found[1]) !== view.at) go(Number(found[1]));
+  const found = /^#(?:p(\d+))?e(\d+)$/.exec(location.hash);
+  if (!found) return;
+  const part = Math.min(Math.max(Number(found[1] || 1), 1), films.length);
+  if (part !== view.part) load(part);
+  else if (Number(found[2]) === view.at) return;
+  go(Number(found[2]));
 }
 
 function look() {
@@ -250,6 +269,7 @@ function start() {
   for (const [id, act] of [["first", () => go(film.first)], ["cback", () => step(-1, "command")], ["back", () => step(-1)], ["play", () => play(!view.timer)],
     ["next", () => step(1)], ["cnext", () => step(1, "command")], ["last", () => go(film.last)], ["look", look]]) $(id).addEventListener("click", act);
   $("slider").addEventListener("input", () => go(Number($("slider").value)));
+  if ($("part")) $("part").addEventListener("change", () => { load(Number($("part").value)); draw(); });
   $("grain").addEventListener("change", () => { view.grain = $("grain").value; });
   ["left", "right"].forEach((id, side) => $(id).addEventListener("change", () => { view.sides[side] = $(id).value; draw(); }));
   document.addEventListener("keydown", onKey);
@@ -258,7 +278,7 @@ function start() {
   addEventListener("resize", () => { if (!view.paper && ($("state").clientWidth < 700) !== view.small) draw(); });
   addEventListener("beforeprint", () => { view.paper = true; draw(); });
   addEventListener("afterprint", () => { view.paper = false; draw(); });
-  view.since = stops.shown.findLast((n) => n < view.at) ?? film.first;
+  load(1);
   draw();
   fromHash();
 }

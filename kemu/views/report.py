@@ -12,7 +12,7 @@ The rule that keeps this file honest: a text goes through ``esc``, data through 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from kemu.readings.report import Film, Played, Pools
@@ -39,10 +39,18 @@ BUTTONS = (
 GRAINS = (("shown", "an event"), ("all", "an event, also of lists and locks"), ("call", "a call"), ("command", "a command"))
 
 
-def report(film: Film, version: str) -> str:
-    """The page."""
-    parts = (_head(film, version), _player(film), _moment(film), _commands(film.commands), data_block("film", data(film)))
-    return document(film.title, "\n".join(parts), style=part("report.css"), script=part("report_draw.js") + part("report.js"))
+def report(films: Sequence[Film], version: str) -> str:
+    """The page of one film, or of several (the machines of a lesson), of which the first is shown."""
+    first = films[0]
+    commands = "".join(_commands(number, film.commands, len(films)) for number, film in enumerate(films, 1))
+    footer = f"<footer><h2>Commands and what they answered</h2>{commands}</footer>"
+    body = (_head(films, version), _player(films), _moment(first), footer, data_block("films", [data(film) for film in films]))
+    return document(first.title, "\n".join(body), style=part("report.css"), script=part("report_draw.js") + part("report.js"))
+
+
+def opening(film: Film) -> int:
+    """The moment at which the page opens: the beginning of a lesson, the end of anything else."""
+    return film.notes[0][0] if film.notes else film.last
 
 
 def default_sides(player: Player) -> tuple[int, ...]:
@@ -55,9 +63,10 @@ def default_sides(player: Player) -> tuple[int, ...]:
 # ---------------------------------------------------------------- the parts of the page
 
 
-def _head(film: Film, version: str) -> str:
-    number = len(film.events)
-    facts = f"{plural(number, 'event')}, {plural(len(film.commands), 'command')}; {film.machine.geometry}; kemu {version}"
+def _head(films: Sequence[Film], version: str) -> str:
+    film = films[0]
+    counts = (sum(len(film.events) for film in films), sum(len(film.commands) for film in films))
+    facts = f"{plural(counts[0], 'event')}, {plural(counts[1], 'command')}; {film.machine.geometry}; kemu {version}"
     return (
         '<a class="skip screen" href="#moment">to the moment</a>\n'
         f'<header><h1>{esc(film.title)}</h1><p class="soft">{esc(facts)}</p>'
@@ -65,21 +74,24 @@ def _head(film: Film, version: str) -> str:
     )
 
 
-def _player(film: Film) -> str:
+def _player(films: Sequence[Film]) -> str:
+    film = films[0]
     buttons = "".join(f'<button id="{name}" aria-label="{does}" title="{does}">{sign}</button>' for name, sign, does in BUTTONS)
     grains = "".join(f'<option value="{value}">{words}</option>' for value, words in GRAINS)
-    last = film.last
+    last, now = film.last, opening(film)
+    names = "".join(f'<option value="{number}">{number}. {esc(film.part)}</option>' for number, film in enumerate(films, 1))
+    parts = f'<label>part <select id="part">{names}</select></label>' if len(films) > 1 else ""
     return (
         '<nav class="player screen" aria-label="timeline"><div class="bar">'
-        f'<input type="range" id="slider" min="{film.first}" max="{last}" value="{last}" step="1" aria-label="moment">'
-        f'<div class="buttons">{buttons}</div><output id="where" for="slider">#{last} of {last}</output>'
+        f'<input type="range" id="slider" min="{film.first}" max="{last}" value="{now}" step="1" aria-label="moment">'
+        f'<div class="buttons">{buttons}</div><output id="where" for="slider">#{now} of {last}</output>{parts}'
         f'<label>step <select id="grain">{grains}</select></label>'
         "</div></nav>"
     )
 
 
 def _moment(film: Film) -> str:
-    player = Player(film).goto(film.last)
+    player = Player(film).goto(opening(film))
     ids = default_sides(player)
     drawing = joined(player, ids) if ids else ""
     words, ram = in_words(player, ids) if ids else "", memory_in_words(player)
@@ -111,16 +123,18 @@ def _key(film: Film) -> str:
     return f"{bits}. A solid arrow: the entry allows writing; dashed: it does not. * changed by the last step, old \u2192 new."
 
 
-def _commands(commands: Iterable[Played]) -> str:
-    items = "".join(_command(played) for played in commands)
-    return f'<footer><h2>Commands and what they answered</h2><ol id="commands">{items}</ol></footer>'
+def _commands(number: int, commands: Iterable[Played], count: int) -> str:
+    """The commands of one film."""
+    items = "".join(_command(played, f"p{number}" if count > 1 else "") for played in commands)
+    heading = f"<h3>Part {number}</h3>" if count > 1 else ""
+    return f'{heading}<ol class="commands" data-part="{number}">{items}</ol>'
 
 
-def _command(played: Played) -> str:
+def _command(played: Played, prefix: str) -> str:
     events = f"#{played.first + 1}-#{played.last}" if played.last > played.first else f"at #{played.now}"
     failed = "" if played.ok else ' <b class="bad">failed</b>'
     output = f"<pre>{esc(played.output)}</pre>" if played.output else ""
-    name = f'<a href="#e{played.now}"><code>{esc(played.text)}</code></a>'
+    name = f'<a href="#{prefix}e{played.now}"><code>{esc(played.text)}</code></a>'
     return f'<li>{name} <span class="soft">{events}</span>{failed}{output}</li>'
 
 
@@ -145,6 +159,7 @@ def data(film: Film) -> dict[str, Any]:
         "v": 1,
         "first": film.first,
         "last": film.last,
+        "opening": opening(film),
         "machine": {
             "levels": machine.levels,
             "userEnd": hex(machine.user_end),

@@ -26,7 +26,11 @@ const esc = (text) => String(text)
   .replace(/[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]/g, (c) => "\\x" + c.charCodeAt(0).toString(16).padStart(2, "0"))
   .replace(/[&<>"']/g, (c) => ENTITIES[c]);
 const bytes = (text) => text.match(/../g) || [];
-const printable = (data) => '"' + data.map((b) => parseInt(b, 16)).map((b) => (b >= 32 && b < 127 ? String.fromCharCode(b) : ".")).join("") + '"';
+const preview = (data, room) => {
+  const codes = data.map((byte) => parseInt(byte, 16));
+  if (codes.every((code) => code >= 32 && code < 127)) return `"${String.fromCharCode(...codes.slice(0, room))}"`;
+  return data.slice(0, room / 2).join(" ");
+};
 
 // ---------------------------------------------------------------- the state
 
@@ -276,7 +280,7 @@ function frameLines(pfn, times, look, others, full, old) {
   const counts = full ? `refcount ${was("refcount")}, mapcount ${was("mapcount")}` : `ref ${was("refcount")} map ${was("mapcount")}`;
   const lines = [`${times === 1 ? hex(pfn) : `${hex(pfn)} x${times}`} ${look.state}`, counts];
   if (words[look.state]) lines.push(words[look.state]);
-  if (look.preview) lines.push(printable(bytes(look.preview).slice(0, full ? 16 : 8)));
+  if (look.preview) lines.push(preview(bytes(look.preview), full ? 16 : 8));
   if (others.length) lines.push(`also: ${others.join(", ")}`);
   return lines;
 }

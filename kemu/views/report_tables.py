@@ -22,7 +22,6 @@ from typing import NamedTuple
 from kemu.readings.report import FrameLook, SpaceRow
 from kemu.views.page import esc
 from kemu.views.report_player import Entry, Player
-from kemu.views.style import printable
 
 ROW, CAPTION, GAP, HEAD, LINE, PAD = 20, 22, 10, 30, 16, 8
 """Heights in pixels: of an entry, of a table's caption, between tables, of a name, of a line in a frame, around these lines."""
@@ -183,10 +182,17 @@ def frame_lines(pfn: int, times: int, look: FrameLook, others: list[str], *, ful
     if look.state in words:
         lines.append(words[look.state])
     if look.preview:
-        lines.append(printable(look.preview[: 16 if full else 8]))
+        lines.append(preview(look.preview, 16 if full else 8))
     if others:
         lines.append(f"also: {', '.join(others)}")
     return lines
+
+
+def preview(data: bytes, room: int) -> str:
+    """The first ``room`` bytes as text, or half as many as numbers where they are no text."""
+    if all(32 <= byte < 127 for byte in data):
+        return f'"{data[:room].decode("ascii")}"'
+    return data[: room // 2].hex(" ")
 
 
 # ---------------------------------------------------------------- drawing

@@ -43,10 +43,41 @@ LONG = TWO_PAGES + "mmap app 0x100000 16p rw; fork app as child; " + "; ".join(
 """A session of more than 2,000 events."""
 
 
+LESSON = """+++
+format = 1
+id = "try/report"
+title = "A </script> lesson"
+setup = ["spawn app; mmap app 0x10000 1p rw"]
++++
+
+app has a page, and nobody has touched it.
+
+```check predict
+id = "first"
+points = 1
+ask = "How many faults does a write cost?"
+reveal = "write app 0x10000 7"
+expect = "1"
+explain = "One."
+```
+
+```check predict
+id = "second"
+points = 1
+start = "setup"
+ask = "And here?"
+reveal = "read app 0x10000"
+expect = "1"
+explain = "One."
+```
+"""
+"""Two steps, each on a machine of its own."""
+
+
 def page_of(session, title="a title"):
     """The page, and the film that it plays."""
     film = film_of(session)._replace(title=title)
-    return report(film, "test"), film
+    return report([film], "test"), film
 
 
 def film_of(session, first=0, last=None):

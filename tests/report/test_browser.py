@@ -5,13 +5,14 @@ import re
 
 import pytest
 
+from kemu import cli
 from kemu.shell.output import to_json
 from kemu.views.report import default_sides
 from kemu.views.report_panels import NARROW_GRID, mappings, memory, memory_in_words, tasks
 from kemu.views.report_player import Player
 from kemu.views.report_tables import NARROW, in_words, joined
 from tests.report import browser as chromium
-from tests.report.plays import LONG, SITUATIONS, page_of, session_of
+from tests.report.plays import LESSON, LONG, SITUATIONS, page_of, session_of
 
 pytestmark = pytest.mark.skipif(chromium.find() is None, reason="no Chromium here: Debian's package is called chromium")
 
@@ -48,6 +49,22 @@ def test_a_part_of_a_session_can_be_walked_too(browser, tmp_path):
     assert shown(page) == copy.last
     page.run(f"go({copy.first})")
     assert (page.complaints, shown(page)) == ([], copy.first)
+
+
+def test_a_lesson_is_walked_part_by_part(browser, tmp_path):
+    lesson = tmp_path / "lesson.md"
+    lesson.write_text(LESSON, encoding="utf-8")
+    assert cli.main(["report", str(lesson), "-o", str(tmp_path / "lesson.html")]) == 0
+    page = browser.open(tmp_path / "lesson.html", fragment="#p2e200")
+    assert (page.complaints, shown(page), page.run("document.getElementById('part').value")) == ([], 200, "2")
+    assert "Step 2 of 2" in page.run("document.getElementById('note').textContent")
+    page.run("document.getElementById('part').value = '1'")
+    page.run("document.getElementById('part').dispatchEvent(new Event('change'))")
+    assert "How many faults" in page.run("document.getElementById('note').textContent")
+    page.run("document.getElementById('slider').focus()")
+    page.key("End")
+    assert page.run("document.querySelector('ol.commands[data-part=\"1\"] li.here code').textContent") == "write app 0x10000 7"
+    assert page.run("document.querySelectorAll('ol.commands[data-part=\"2\"] li.here').length") == 0
 
 
 @pytest.fixture
@@ -298,7 +315,7 @@ def test_a_hostile_name_is_only_text(browser, tmp_path):
     assert page.run("document.title") == "</title><script>alert(2)</script>"
     told = page.run("[...document.querySelectorAll('#mappings td:last-child')].map((cell) => cell.textContent)")
     assert told == [*HOSTILE, "[stack]"]
-    assert page.run("[...document.querySelectorAll('#commands code')].length") == len(session.shown)
+    assert page.run("[...document.querySelectorAll('ol.commands code')].length") == len(session.shown)
 
 
 def test_2000_events_open_in_two_seconds_and_five_megabytes(browser, tmp_path):

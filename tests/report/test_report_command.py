@@ -1,5 +1,6 @@
 """`report` and `kemu report`: what goes into the page, and every way to ask wrongly."""
 
+import io
 import json
 import os
 import random
@@ -9,11 +10,12 @@ import sys
 
 import pytest
 
+from kemu import cli
 from kemu.api import Session
 from kemu.errors import UsageError
 from kemu.shell import reporting
 from kemu.views.report import data
-from tests.report.plays import LONG, SITUATIONS, film_of, page_of, session_of
+from tests.report.plays import LESSON, LONG, SITUATIONS, film_of, page_of, session_of
 from tests.structure.sources import ROOT
 
 STORY = SITUATIONS["after_one_copy"]
@@ -22,7 +24,7 @@ STORY = SITUATIONS["after_one_copy"]
 def film_in(path):
     """The data of a written page."""
     html = path.read_text(encoding="utf-8")
-    return json.loads(re.search(r'<script type="application/json" id="film">(.*?)</script>', html, re.DOTALL)[1])
+    return json.loads(re.search(r'<script type="application/json" id="films">(.*?)</script>', html, re.DOTALL)[1])[0]
 
 
 def kemu(*words, text=None, cwd=None):
@@ -226,12 +228,43 @@ def test_other_machines_have_reports_too(tmp_path):
         (("-", "-o", "/no/such/folder/x.html"), "cannot write"),
     ],
 )
-def test_a_wrong_command_line_is_one_clear_line(words, what, tmp_path):
-    made = kemu("report", *words, text="spawn app\n", cwd=tmp_path)
-    assert made.returncode == 2
-    assert what in made.stderr
-    assert "Traceback" not in made.stderr
+def test_a_wrong_command_line_is_one_clear_line(words, what, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "stdin", io.StringIO("spawn app\n"))
+    assert cli.main(["report", *words]) == 2
+    assert what in capsys.readouterr().err
     assert not list(tmp_path.glob("*.html"))
+
+
+def test_a_lesson_is_played_with_a_part_for_each_machine(tmp_path, capsys):
+    path = tmp_path / "lesson.md"
+    path.write_text(LESSON, encoding="utf-8")
+    assert cli.main(["report", str(path), "-o", str(tmp_path / "x.html")]) == 0
+    assert "x.html: " in capsys.readouterr().out
+    html = (tmp_path / "x.html").read_text(encoding="utf-8")
+    films = json.loads(re.search(r'id="films">(.*?)</script>', html, re.DOTALL)[1])
+    assert [[row[0] for row in film["commands"]][-1] for film in films] == ["write app 0x10000 7", "read app 0x10000"]
+    at, heading, text = films[0]["notes"][0]
+    assert (at, heading) == (films[0]["opening"], "Step 1 of 2: first")
+    assert text == "app has a page, and nobody has touched it.\n\nHow many faults does a write cost?"
+    assert html.count("<script") == 2
+    assert 'href="#p2e' in html
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("no lesson", "lesson.md"),
+        (LESSON.replace("write app", "write nobody"), "no task 'nobody'"),
+        (LESSON.replace("format = 1", "format = 9"), "lesson.md"),
+    ],
+)
+def test_a_lesson_that_is_not_in_order_says_where(tmp_path, capsys, text, what):
+    path = tmp_path / "lesson.md"
+    path.write_text(text, encoding="utf-8")
+    assert cli.main(["report", str(path), "-o", str(tmp_path / "x.html")]) == 4
+    assert what in capsys.readouterr().err
+    assert not (tmp_path / "x.html").exists()
 
 
 def test_bytes_that_are_no_text_do_not_stop_it(tmp_path):
