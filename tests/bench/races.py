@@ -15,20 +15,20 @@ COW_BAR = 5.0
 SMALL = ("gets --non-atomic", "puts --non-atomic --cpus 3 --uses 2", "puts --cpus 3 --uses 4")
 
 
-def measure(bound=2):
+def measure(bound=2, repeat=3):
     """(what, seconds, bar or None) of each race."""
     session = Session()
-    found = [explored(session, f"race {text}") for text in SMALL]
+    found = [explored(session, f"race {text}", repeat) for text in SMALL]
     for name in KERNEL_CASES:
-        what, seconds, _ = explored(session, f"race {name} --bound {bound}")
+        what, seconds, _ = explored(session, f"race {name} --bound {bound}", repeat)
         found.append((what, seconds, COW_BAR if name == "cow-cow" else None))
     return found
 
 
-def explored(session, line):
-    """One race: the best of three, since another program may have had the CPU."""
+def explored(session, line, repeat):
+    """One race: the best of several, since another program may have had the CPU."""
     took = []
-    for _ in range(3):
+    for _ in range(repeat):
         start = time.perf_counter()
         reading = run(session, line)[0].reading
         took.append(time.perf_counter() - start)
