@@ -19,6 +19,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from types import CodeType, FunctionType
 from typing import Any
+from zlib import crc32
 
 import attrs
 
@@ -98,6 +99,8 @@ class Session:
         self.last: Any = None
         self.depth = 0
         self.granularity = "event"
+        self.frame: tuple[int, int] = (-1, 0)
+        """(moment, open calls): there `next` and `finish` mean the function that a stop was set at, not the innermost one."""
         self.row: tuple[int, tuple[Any, ...], int] | None = None
         self.stops: list[Any] = []
         self.displays: dict[int, Any] = {}
@@ -111,8 +114,7 @@ class Session:
         self._homes: list[tuple[int, int, int]] = []
         self._first = 0
         self.verifying = False
-        self.planted = ""
-        """The name of the mutant that makes this kernel a wrong one, or empty."""
+        self._wrong: dict[int, tuple[str, Mapping[FunctionType, CodeType]]] = {0: ("", {})}
         self.raced: Any = None
         self.replayed: Any = None
         self.unfinished = False
@@ -158,6 +160,7 @@ class Session:
             raise UsageError(f"event: there is no #{event}", hint=f"the experiment has the events 0 to {self.end}")
         self.kernel.activate()
         self.journal.seek(event)
+        self._run_planted()
 
     @contextmanager
     def at(self, event: int) -> Iterator[None]:
@@ -295,6 +298,7 @@ class Session:
     def _take_back(self, first: int) -> None:
         self.journal.catch_up()
         self.journal.seek(first)
+        self._run_planted()
         self.journal.truncate()
         self._forget_after(first)
 
@@ -358,11 +362,25 @@ class Session:
             return []
         return [Record(f"use @{current}", first, first, current)]
 
+    @property
+    def planted(self) -> str:
+        """The name of the mutant that makes this kernel a wrong one at this moment, or empty."""
+        return self._wrong[system_of(self.kernel).sysctl.planted][0]
+
     def plant(self, name: str, bodies: Mapping[FunctionType, CodeType]) -> None:
-        """Let the kernel run `bodies` from now on, which makes it the wrong kernel `name`; none of them: the right one."""
-        self.planted = name
-        self.kernel.bodies = bodies
-        self.kernel.activate()
+        """Let the kernel run `bodies` from now on, which makes it the wrong kernel `name`; none of them: the right one.  Only
+        inside `changing`; the journal keeps a number that does not tell the name."""
+        code = crc32(name.encode())
+        self._wrong[code] = (name, bodies)
+        system_of(self.kernel).sysctl.planted = code
+        self._run_planted()
+
+    def _run_planted(self) -> None:
+        """The kernel runs what was planted at this moment, so that going back before it unplants it."""
+        bodies = self._wrong[system.sysctl.planted][1]
+        if self.kernel.bodies is not bodies:
+            self.kernel.bodies = bodies
+            self.kernel.activate()
 
     def state_hash(self) -> str:
         """SHA-256 of the canonical dump of all journalled state, in hex."""

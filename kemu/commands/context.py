@@ -58,6 +58,11 @@ def sections(session: Session) -> frozenset[str]:
 def shown_after(session: Session, text: str, first: int, last: int) -> Iterator[Reading]:
     """What is to be shown after the command `text` with the events (first, last], section by section."""
     wanted = sections(session) if first < last else frozenset[str]()
+    if wanted and first < session.now < last:
+        from kemu.commands.standing import moment
+
+        yield moment(session, first)  # a stop: where it stands, not what the whole command did
+        return
     found: list[Reading | None] = []
     if "changes" in wanted:
         found.append(change_of(session, text, first, last, session.context))

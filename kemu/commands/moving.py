@@ -36,10 +36,10 @@ def next_(session: Session, count: int) -> readings.Moment:
     from kemu.observe.moves import after_next
 
     _need_future(session, "next")
-    target = session.now
+    target, frame = session.now, _frame(session)
     for _ in range(count):
-        target = after_next(session.journal, target)
-    return move(session, target)
+        target = after_next(session.journal, target, frame)
+    return _in_frame(session, target, frame)
 
 
 @command(
@@ -57,10 +57,10 @@ def reverse_next(session: Session, count: int) -> readings.Moment:
     from kemu.observe.moves import before_next
 
     _need_past(session, "reverse-next")
-    target = session.now
+    target, frame = session.now, _frame(session)
     for _ in range(count):
-        target = before_next(session.journal, target)
-    return move(session, target)
+        target = before_next(session.journal, target, frame)
+    return _in_frame(session, target, frame)
 
 
 @command(
@@ -78,7 +78,7 @@ def finish(session: Session, function: str | None) -> readings.Moment:
     """Out of the function, forwards."""
     from kemu.observe.moves import after_finish
 
-    return _leave(session, after_finish(session.journal, session.now, _fid(session, function)))
+    return _leave(session, after_finish(session.journal, session.now, _fid(session, function), _frame(session)))
 
 
 @command(
@@ -96,7 +96,22 @@ def reverse_finish(session: Session, function: str | None) -> readings.Moment:
     """Out of the function, backwards."""
     from kemu.observe.moves import before_finish
 
-    return _leave(session, before_finish(session.journal, session.now, _fid(session, function)))
+    return _leave(session, before_finish(session.journal, session.now, _fid(session, function), _frame(session)))
+
+
+def _frame(session: Session) -> int | None:
+    """The open calls up to the function that the last stop was set at, if the session still stands where that counts."""
+    moment, depth = session.frame
+    return depth if moment == session.now else None
+
+
+def _in_frame(session: Session, target: int, frame: int | None) -> readings.Moment:
+    """Go there, staying in the function as long as it is open."""
+    from kemu.observe.moves import place
+
+    if frame is not None and place(session.journal, target).depth >= frame:
+        session.frame = (target, frame)
+    return move(session, target)
 
 
 def _leave(session: Session, target: int | None) -> readings.Moment:

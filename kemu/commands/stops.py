@@ -263,10 +263,16 @@ def text_of(expression: Expression) -> str:
 
 def stop_at(session: Session, found: list[Hit]) -> tuple[str, ...]:
     """Go to the hits' moment and count them; a temporary stop is gone then. The lines about them."""
+    from kemu.observe.moves import frame_of
+
     session.goto(found[0].moment)
     for hit in found:
         hit.stop.hits += 1
     session.stops = [stop for stop in session.stops if not (stop.temporary and any(hit.stop is stop for hit in found))]
+    functions = frozenset[int]().union(*(hit.stop.functions for hit in found))
+    depth = frame_of(session.journal, session.now, functions) if functions else None
+    if depth is not None:
+        session.frame = (session.now, depth)
     return tuple(hit.stop.says(hit.what) for hit in found)
 
 

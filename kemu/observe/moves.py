@@ -59,11 +59,13 @@ def place(journal: Journal, now: int) -> Place:
     return best
 
 
-def after_next(journal: Journal, now: int) -> int:
-    """Where `next` ends: the next event of this function, or the end of the call that comes before it."""
+def after_next(journal: Journal, now: int, frame: int | None = None) -> int:
+    """Where `next` ends: the next event of this function, or the end of the call that comes before it. `frame`: the function is
+    not the innermost one here, but that of so many open calls."""
     marks = journal.marks
     here = place(journal, now)
-    base = depth = here.depth
+    depth = here.depth
+    base = depth if frame is None else min(frame, depth)
     for i in range(here.mark, len(marks), 2):
         at = marks[i] // SLOTS
         if at > now and depth == base:
@@ -75,11 +77,12 @@ def after_next(journal: Journal, now: int) -> int:
     return min(now + 1, len(journal))
 
 
-def before_next(journal: Journal, now: int) -> int:
+def before_next(journal: Journal, now: int, frame: int | None = None) -> int:
     """Where `reverse-next` ends: before the last event of this function, or before the call that came behind it."""
     marks = journal.marks
     here = place(journal, now)
-    base = depth = here.depth
+    depth = here.depth
+    base = depth if frame is None else min(frame, depth)
     for i in range(here.mark - 2, -1, -2):
         at = marks[i] // SLOTS
         if at < now and depth == base:
@@ -91,10 +94,10 @@ def before_next(journal: Journal, now: int) -> int:
     return max(now - 1, 0)
 
 
-def after_finish(journal: Journal, now: int, fid: int | None = None) -> int | None:
+def after_finish(journal: Journal, now: int, fid: int | None = None, frame: int | None = None) -> int | None:
     """The moment at which the function at `now` returns, or the innermost open call of function `fid`; None if none is open."""
     here = place(journal, now)
-    target = _call_depth(here, fid)
+    target = _call_depth(here, fid, frame)
     if target is None:
         return None
     marks, depth = journal.marks, here.depth
@@ -105,10 +108,10 @@ def after_finish(journal: Journal, now: int, fid: int | None = None) -> int | No
     return len(journal)
 
 
-def before_finish(journal: Journal, now: int, fid: int | None = None) -> int | None:
+def before_finish(journal: Journal, now: int, fid: int | None = None, frame: int | None = None) -> int | None:
     """The moment at which the function at `now` was called; None if none is open."""
     here = place(journal, now)
-    target = _call_depth(here, fid)
+    target = _call_depth(here, fid, frame)
     if target is None:
         return None
     marks, depth = journal.marks, here.depth
@@ -119,11 +122,20 @@ def before_finish(journal: Journal, now: int, fid: int | None = None) -> int | N
     return 0
 
 
-def _call_depth(here: Place, fid: int | None) -> int | None:
+def _call_depth(here: Place, fid: int | None, frame: int | None) -> int | None:
     """The depth of the call that is to be left."""
     if fid is None:
-        return here.depth or None
+        return (here.depth if frame is None else min(frame, here.depth)) or None
     return next((depth for depth in range(here.depth, 0, -1) if here.stack[depth - 1] == fid), None)
+
+
+def frame_of(journal: Journal, number: int, fids: frozenset[int]) -> int | None:
+    """How many calls are open up to the outermost one of these functions that was entered just before the event; None if
+    none was."""
+    index = first_mark(journal, number - 1)
+    before = len(journal.open_before(index))
+    opened = journal.open_before(_behind(journal, number))
+    return next((depth for depth in range(before + 1, len(opened) + 1) if opened[depth - 1] in fids), None)
 
 
 def next_border(journal: Journal, now: int) -> int:

@@ -178,5 +178,5 @@ def _state(page: Page, names: Names) -> PageState | None:
     return PageState(
         vma=read_vma(vma) if vma is not None and vma.vm_start <= page.address else None,
         entry=entry,
-        frame=read_frame(entry.pfn, names) if not stopped and entry.pfn is not None else None,
+        frame=read_frame(entry.pfn, names).replace(preview=b"") if not stopped and entry.pfn is not None else None,
     )

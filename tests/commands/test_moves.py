@@ -139,6 +139,35 @@ def test_a_break_lets_the_command_end_and_shows_the_first_event_inside():
     assert result.notes[0] == "break 1: do_wp_page() in mm/memory.c"
 
 
+def test_after_a_stop_next_and_finish_mean_the_function_that_it_was_set_at():
+    session = Session()
+    session.run("spawn app; mmap app 0x10000 1p rw; write app 0x10000 7; fork app as kid; break wp_page_copy")
+    session.run("write kid 0x10000 8")
+    stopped = session.now
+    assert moves.open_names(session.journal, stopped)[-1] != "wp_page_copy"
+    seen = []
+    while "wp_page_copy" in moves.open_names(session.journal, session.now):
+        session.run("next")
+        seen.append(moves.open_names(session.journal, session.now))
+    inside = [names for names in seen if "wp_page_copy" in names]
+    assert 8 < len(inside) < session.end - stopped
+    session.run(f"goto {stopped}; rc; continue; finish")
+    assert moves.open_names(session.journal, session.now)[-1] == "wp_page_copy"
+    assert "wp_page_copy" not in moves.open_names(session.journal, session.now + 1)
+
+
+def test_a_stop_shows_the_moment_and_not_the_whole_command():
+    from kemu.commands.context import shown_after
+
+    session = Session()
+    session.context = "short"
+    session.run("spawn app; mmap app 0x10000 1p rw; write app 0x10000 7; fork app as kid; break wp_page_copy")
+    (result,) = session.run("write kid 0x10000 8")
+    (reading,) = shown_after(session, result.command, result.first, result.last)
+    assert reading.now == session.now < result.last
+    assert "wp_page_copy" in [call.function for call in reading.calls]
+
+
 def test_stops_are_the_same_in_both_directions(session):
     session.run("break copy_present_ptes; watch refcount(pfn(app, 0x11000)); goto 0")
     forwards = []
