@@ -5,12 +5,13 @@ that does (`\n` in a file's name is two letters here), then what a record or a l
 `graphviz.nohtml` keeps a text such as `<b>` from being taken for HTML. Records, not HTML-like labels: the engines differ
 there, and one of them prints the node's name instead. No clusters: their order differs from version to version.
 
-Nothing is said by colour: a shared frame has a double line, what allows writing a thick arrow, what differs a mark.
+Nothing is said by colour: a shared frame has a thick border, what allows writing a thick arrow, what differs a mark.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Any
 
 from kemu.views.graph_model import Diagram, Edge, Node
@@ -33,21 +34,29 @@ MARKED = {"+": {"penwidth": "3"}, "-": {"style": "dashed", "penwidth": "2"}, "*"
 _SPECIAL = re.compile(r"[\\{}|<> ]")
 
 
-def label(text: str) -> str:
-    r"""``text`` as a field of a record: each line ends in ``\l`` (at the left), everything else means itself."""
-    return "".join(_field(plain(line)) + r"\l" for line in text.split("\n"))
+def label(text: str, *, left: bool = False) -> str:
+    r"""``text`` as a label, or as a field of one: each character means itself. Lines stand at the left (they end in ``\l``);
+    one alone in the middle, unless ``left``."""
+    from graphviz import nohtml
+
+    lines = [_line(plain(line)) for line in text.split("\n")]
+    shown: str = nohtml("".join(line + r"\l" for line in lines) if left or len(lines) > 1 else lines[0])
+    return shown
 
 
-def _field(text: str) -> str:
-    """A line that neither a record nor an entity can misread."""
+def _line(text: str) -> str:
+    """A line that neither a record nor an entity can misread; blanks before it are kept."""
     blanks = len(text) - len(text.lstrip(" "))
     return "&#160;" * blanks + _SPECIAL.sub(r"\\\g<0>", text[blanks:].replace("&", "&amp;"))
 
 
-def words(text: str) -> str:
-    r"""``text`` as the label of an edge or a picture: lines end in ``\l``; a backslash and an entity mean themselves."""
-    lines = [plain(line).replace("&", "&amp;").replace("\\", "\\\\") for line in text.split("\n")]
-    return lines[0] if len(lines) == 1 else "".join(line + r"\l" for line in lines)
+def record(texts: Iterable[str], down: bool) -> str:
+    """The label of a node: a field with a port for each text, one below the other, also where the picture grows downwards."""
+    from graphviz import nohtml
+
+    fields = "|".join(f"<p{at}> {label(text, left=True)}" for at, text in enumerate(texts))
+    shown: str = nohtml(f"{{{fields}}}" if down else fields)
+    return shown
 
 
 def source(*pictures: tuple[str, Diagram]) -> str:
@@ -80,10 +89,8 @@ def source(*pictures: tuple[str, Diagram]) -> str:
 
 def _whole(graph: Any, down: bool, lines: list[str]) -> None:
     """What is said once: direction, fonts, and the title and notes below."""
-    from graphviz import nohtml
-
-    below = words("\n".join([*lines, ""]))
-    graph.attr(rankdir="TB" if down else "LR", label=nohtml(below), labeljust="l", labelloc="b")
+    below = label("\n".join([*lines, ""]))
+    graph.attr(rankdir="TB" if down else "LR", label=below, labeljust="l", labelloc="b")
     graph.attr(fontname=FONT, fontsize="11", nodesep="0.2", ranksep="0.35")
     graph.attr("node", shape="record", fontname=FONT, fontsize="10", height="0.2", margin="0.08,0.04")
     graph.attr("edge", fontname=FONT, fontsize="9", arrowsize="0.7")
@@ -91,24 +98,17 @@ def _whole(graph: Any, down: bool, lines: list[str]) -> None:
 
 def _headings(graph: Any, texts: list[str]) -> None:
     """The headings, in their order; invisible edges put each before its picture."""
-    from graphviz import nohtml
-
     with graph.subgraph() as row:
         row.attr(rank="same")
         for number, text in enumerate(texts):
-            if text:
-                row.node(f"h{number}", nohtml(words(text)), shape="plaintext", fontsize="12")
-            if text and number:
+            row.node(f"h{number}", label(text), shape="plaintext", fontsize="12")
+            if number:
                 row.edge(f"h{number - 1}", f"h{number}", style="invis")
 
 
 def _node(graph: Any, node: Node, name: str, down: bool) -> None:
-    """The record. Its fields stand one below the other: in a picture that grows downwards that is what the braces ask for."""
-    from graphviz import nohtml
-
-    fields = [f"<p{at}> {label(cell.text)}" for at, cell in enumerate(node.cells)]
-    text = "|".join(fields)
-    graph.node(name, nohtml(f"{{{text}}}" if down else text), **{**ROLES.get(node.role, {}), **MARKED.get(node.mark, {})})
+    look = {**ROLES.get(node.role, {}), **MARKED.get(node.mark, {})}
+    graph.node(name, record([cell.text for cell in node.cells], down), **look)
 
 
 def _with_marks(node: Node) -> Node:
@@ -122,11 +122,9 @@ def _with_marks(node: Node) -> Node:
 
 
 def _edge(graph: Any, edge: Edge, ports: dict[tuple[str, str], str]) -> None:
-    from graphviz import nohtml
-
     tail, head = ports[edge.tail, edge.tail_cell], ports[edge.head, edge.head_cell]
     text = f"{edge.mark} {edge.text}".strip()
-    look = {"label": nohtml(words(text))} if text else {}
+    look = {"label": label(text)} if text else {}
     look |= {"penwidth": "2"} if edge.thick else {}
     look |= {"style": "dashed"} if edge.dashed or edge.mark == "-" else {}
     look |= {"penwidth": "3"} if edge.mark in ("+", "*") else {}

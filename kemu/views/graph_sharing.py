@@ -314,7 +314,8 @@ def _frame_edge(edge: SharingEdge, frame: SharingFrame, key: str, labelled: bool
         return Edge(tail, cell, key, "0", thick=edge.writable, wide=True)
     what = _words(edge)
     if frame.state != "zero":
-        what += f"\nref {frame.refcount} map {frame.mapcount}{' excl' if frame.exclusive else ''}"
+        mark = {True: ", excl", False: ", not excl"}[frame.exclusive] if frame.state == "anon" else ""
+        what += f"\nref {frame.refcount} map {frame.mapcount}{mark}"
     return Edge(tail, cell, key, "0", what, back=edge.space == 1, thick=edge.writable)
 
 

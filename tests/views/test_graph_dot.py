@@ -85,23 +85,26 @@ def test_no_golden_dot_has_an_html_label_or_a_cluster(name):
 
 
 def unguarded(text):
-    """Lines of a module that give graphviz a label without nohtml."""
-    lines = text.split("\n")
-    return [line for line in lines if re.search(r"label\"?[=:]|\.(node|edge)\(.*label", line) and "nohtml(" not in line]
+    """Lines of a module that give graphviz a text which is neither `label(...)` nor `record(...)`, nor a name that holds one."""
+    made = set(re.findall(r"^ +(\w+) = (?:label|record)\(", text, re.MULTILINE))
+    given = [line for line in text.split("\n") if re.search(r"\blabel=|\"label\":|\.node\(", line)]
+    return [line for line in given if not re.search(rf"(label|record)\(|label=({'|'.join(made) or '-'})\b", line)]
 
 
-def test_every_label_in_the_code_goes_through_nohtml():
+def test_every_label_in_the_code_is_escaped():
     found = {path.name: unguarded(path.read_text(encoding="utf-8")) for path in PACKAGE.rglob("*.py")}
     using = [path.name for path in PACKAGE.rglob("*.py") if "graphviz import" in path.read_text(encoding="utf-8")]
     assert [name for name in using if name != "layout.py"] == ["dot.py"], "only dot.py writes DOT"
     assert not found["dot.py"]
+    text = (PACKAGE / "views" / "dot.py").read_text(encoding="utf-8")
+    assert text.count("nohtml(") == 2, "label and record, and nobody else"
 
 
 def test_an_unguarded_label_is_found():
-    assert unguarded('graph.attr(label=text)\ngraph.edge(a, b, **{"label": nohtml(x)})\n{"label": x}') == [
-        "graph.attr(label=text)",
-        '{"label": x}',
-    ]
+    good = '    below = label(x)\n    graph.attr(label=below)\n    {"label": label(x)}\n    graph.node(a, record(x))\n'
+    assert not unguarded(good)
+    bad = ["graph.attr(label=text)", '{"label": x}', "graph.node(a, text)", "graph.node(a, nohtml(x))"]
+    assert unguarded(good + "\n".join(bad)) == bad
 
 
 # ---------------------------------------------------------------- comparing
