@@ -128,16 +128,16 @@ def rule_of(event: EventReading, old: Any, new: Any) -> str:
 
 
 def _chains(journal: Any, first: int, last: int, commands: tuple[Played, ...]) -> Iterator[int]:
-    """For each event the one before it that wrote the same thing, in the same life of the thing, or 0."""
+    """For each event the one before it that wrote the same thing, in the same life of the thing, or 0. An event that wrote many
+    things at once (a copied row or page) has no one event before it; it ends the chains that lead to it."""
     newest: dict[Key, int] = {}
     command = _command_finder(commands)
     journal.seek(first)
     for number in range(first + 1, last + 1):
         obj, field, old, new = journal.event(number)
         keys = list(_keys(obj, field, old, new))
-        found = max((newest.get(key, 0) for key in keys), default=0)
-        begins = not isinstance(obj, Row) and _is_beginning(old)
-        yield 0 if begins and command(found) != command(number) else found
+        found = newest.get(keys[0], 0) if len(keys) == 1 else 0
+        yield 0 if _is_beginning(old) and command(found) != command(number) else found
         newest.update(dict.fromkeys(keys, number))
         journal.seek(number)
 

@@ -139,6 +139,7 @@ def test_a_copied_row_is_one_step_that_changes_both_tables():
     changes = film.changes[rows[0].number - 1]
     assert {op[0] for op in changes} == {0, 3}
     assert len(changes) < 10
+    assert film.before[rows[0].number - 1] == 0
 
 
 # ---------------------------------------------------------------- asked wrongly
