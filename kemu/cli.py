@@ -192,7 +192,10 @@ def _bounded(name: str, text: str, low: int, high: int, what: str) -> int:
 
 def _unknown(word: str) -> UsageError:
     from kemu.commands.suggest import did_you_mean
+    from kemu.commands.table import ALIASES, TABLE
 
     known = [*_FLAGS, *_VALUES, *SUBCOMMANDS, "run"]
     guess = did_you_mean(word, known)
+    if word in TABLE or word in ALIASES:
+        guess = f"it is a command of the shell: kemu -c '{word} ...'"
     return UsageError(f"'{word[:40]}' is neither an option nor a command of kemu", hint=guess)

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from kemu.commands import kinds
+from kemu.commands.sections import HOWS, SECTIONS, SHORT, sections
 from kemu.commands.spec import FREE, command, many
 from kemu.commands.suggest import did_you_mean
 from kemu.errors import UsageError
@@ -24,35 +25,9 @@ from kemu.readings import CallTree, Change, FieldChange, Reading, Text
 if TYPE_CHECKING:
     from kemu.session import Session
 
-HOWS = {"off": "nothing", "short": "what a story needs", "full": "everything", "all": "all sections"}
 MOST_EVENTS = 20_000
 """A command with more events is not compared by itself; `diff` does it when asked."""
 SHORT_LINES = 10
-
-SHORT = {
-    "vma": {"", "vm_start", "vm_end", "vm_flags"},
-    "pte": {""},
-    "frame": {"_refcount", "_mapcount"},
-    "mm": {"mm_users", "mm_count", "total_vm", "map_count", "brk", "pgtables_bytes"},
-    "task": {"exit_state", "pid", "real_parent", "mm", "blocked_in"},
-}
-"""Kinds that the short form shows, each with its fields."""
-
-
-SECTIONS = {
-    "changes": "what changed, old -> new",
-    "calls": "the kernel functions",
-    "picture": "the page in question, before and after",
-    "display": "what display shows",
-}
-"""What can be shown after a change or a move."""
-
-
-def sections(session: Session) -> frozenset[str]:
-    """The sections that are shown now."""
-    if session.context == "off":
-        return frozenset()
-    return frozenset(session.preferences.get("sections", " ".join(SECTIONS)).split())
 
 
 def shown_after(session: Session, text: str, first: int, last: int) -> Iterator[Reading]:

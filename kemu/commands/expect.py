@@ -31,8 +31,11 @@ def candidates(session: Session, text: str) -> tuple[str, list[Candidate]]:
 
 def _typed(text: str) -> tuple[tuple[Token, ...], str]:
     """The finished tokens of the last command and the unfinished word behind. Raises UsageError inside quotes or brackets."""
-    last = split(text + "\0")[-1].tokens
-    return last[:-1], last[-1].text[:-1]
+    lines = split(text + "\0")
+    tokens = lines[-1].tokens if lines else ()
+    if not tokens or not tokens[-1].text.endswith("\0"):
+        raise UsageError("this is a comment")
+    return tokens[:-1], tokens[-1].text[:-1]
 
 
 def _following(session: Session, tokens: tuple[Token, ...], word: str) -> list[Candidate]:

@@ -53,15 +53,11 @@ def evaluate(token: Token, line: Line, session: Session) -> Value:
 
 
 class Offered:
-    """A kind of which only the machine knows what there is: `offers` looks."""
-
-    name = ""
+    """A kind of which only the machine knows what there is; `offers` looks there."""
 
     def complete(self, session: Session) -> Iterable[Candidate]:
-        """What the machine has, about the current task."""
-        from kemu.commands.offers import there_is
-
-        return there_is(self.name, session)
+        """Nothing by itself."""
+        return ()
 
 
 class TaskKind(Offered):
@@ -79,6 +75,10 @@ class TaskKind(Offered):
     def convert(self, token: Token, line: Line, session: Session) -> Task:
         """The task_struct."""
         return session.find(token.value)
+
+    def complete(self, session: Session) -> Iterable[Candidate]:
+        """Names of living tasks and zombies."""
+        return [(name, f"pid {pid}") for name, pid in session.names().items() if "/" not in name]
 
 
 class NameKind(Offered):

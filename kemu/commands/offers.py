@@ -55,12 +55,6 @@ def complete(kind: Kind, place: Place) -> Iterable[Candidate]:
     return islice(found(place), MOST)
 
 
-def there_is(name: str, session: Session) -> list[Candidate]:
-    """What the machine has of a kind, about the current task."""
-    found = OFFERS.get(name)
-    return list(islice(found(Place(session, session.current, "")), MOST)) if found else []
-
-
 LINUX_FLAGS = {
     "mmap": "MAP_", "mremap": "MREMAP_", "msync": "MS_", "mlockall": "MCL_", "mlock2": "MLOCK_", "clone": "CLONE_",
     "fallocate": "FALLOC_FL_", "open": "O_", "wait": "W",

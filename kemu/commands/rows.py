@@ -77,6 +77,8 @@ def _row_event(session: Session, upto: int, *, exact: bool) -> int:
     """The number of the row event. Raises UsageError if there is none."""
     from kemu.observe.rows import is_row
 
+    if upto > session.end:
+        raise UsageError(f"expand: there is no #{upto}", hint=f"the experiment has the events 0 to {session.end}")
     for number in range(upto, 0, -1):
         if is_row(session.journal, number):
             return number

@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from kemu.commands import kinds
+from kemu.commands.sections import HOWS, SECTIONS
 from kemu.commands.spec import CHANGE, command, maybe, one
 from kemu.commands.suggest import did_you_mean
 from kemu.errors import UsageError
@@ -60,8 +61,6 @@ OF_THE_SESSION = ("granularity", "verify", "context", *PREFERENCES)
 
 def words_of(setting: str) -> tuple[str, ...]:
     """The words that `set` takes for it."""
-    from kemu.commands.context import HOWS, SECTIONS
-
     known = {
         "aslr": ("off",), "lru_batch": tuple(_SWITCH), "verify": tuple(_SWITCH), "granularity": GRANULARITIES,
         "fail": (*FAILING, "off"), "context": (*HOWS, *SECTIONS), "fault_around": ("64K", "1p"),

@@ -65,7 +65,7 @@ def _hint(session: Session, now: int) -> str:
 
 def _with_context(session: Session, made: readings.Moment, begin: int) -> readings.Moment:
     """The moment with the sections that `context` asks for."""
-    from kemu.commands.context import sections
+    from kemu.commands.sections import sections
     from kemu.observe.moves import kept_calls, open_calls
 
     wanted = sections(session)
@@ -73,18 +73,25 @@ def _with_context(session: Session, made: readings.Moment, begin: int) -> readin
     if not wanted or begin == now:
         return made
     calls = open_calls(session.journal, now) if "calls" in wanted and not session.boundary(now) else []
+    changes = _changes(session, begin, now) if "changes" in wanted else ()
+    alone = begin < now and made.event is not None and all(_says(made.event, change) for change in changes)
     return made.replace(
-        marked=now == begin + 1 and "changes" in wanted,
+        marked="changes" in wanted and (now == begin + 1 or (alone and bool(changes))),
         calls=tuple(readings.OpenCall(call.name, call.path) for call in calls),
         kept=kept_calls(session.journal, begin, now) if calls and not session.boundary(begin) else 0,
-        changes=_changes(session, begin, now) if "changes" in wanted else (),
+        changes=() if alone else changes,
         picture=_picture(session, begin, now) if "picture" in wanted else None,
     )
 
 
+def _says(event: readings.EventReading, change: readings.FieldChange) -> bool:
+    """Does the event itself say what changed?"""
+    return (event.what, event.field, event.old, event.new) == (change.what, change.field, change.old, change.new)
+
+
 def _changes(session: Session, begin: int, now: int) -> tuple[readings.FieldChange, ...]:
     """What is different from the moment before the move, old and new in its direction; one event says that itself."""
-    from kemu.commands.context import SHORT
+    from kemu.commands.sections import SHORT
     from kemu.observe.difference import diff
 
     if now == begin + 1 or abs(now - begin) > MOST_EVENTS:

@@ -7,6 +7,7 @@ prompt drops the line; in a command see `kemu.interrupts`; Ctrl-D leaves.
 from __future__ import annotations
 
 import sys
+from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 from prompt_toolkit import PromptSession
@@ -16,7 +17,7 @@ from prompt_toolkit.output import ColorDepth
 from prompt_toolkit.styles import Style
 
 from kemu.commands.settings import preference
-from kemu.commands.table import ALIASES
+from kemu.commands.table import ALIASES, load_all
 from kemu.shell.bug import report_bug, stopped
 from kemu.shell.completer import KemuCompleter
 from kemu.shell.config import Config
@@ -129,8 +130,22 @@ def repl(runner: Runner) -> None:
     if isinstance(runner.output, TextOutput):
         runner.output.paged = True
     sys.stdout.write(f"{BANNER.format(version=__version__)}\n{FIRST_STEPS}\n" if not session.end else "")
+    Thread(target=warm_up, name="warm-up").start()
     reader = make_reader(session, history)
     Repl(runner, lambda: read_line(reader, session), config).loop()
+
+
+def warm_up() -> None:
+    """Import, behind the first prompt, what the first Tab would wait for; nothing of the machine is touched."""
+    import kemu.observe.entries
+    import kemu.observe.moves
+    import kemu.observe.space
+    import kemu.races.mutants
+    import kemu.views.terminal  # noqa: F401 - to be imported is all that is wanted of these five
+    from kemu.commands.lessonrefs import titles
+
+    load_all()
+    titles()
 
 
 def read_line(reader: PromptSession[str], session: Session) -> str:

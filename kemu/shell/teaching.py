@@ -29,15 +29,17 @@ class LessonWordKind:
 
     def complete(self, session: Session) -> Iterable[Candidate]:
         """The words that have a meaning now."""
-        from kemu.tutor.guide import ACTIONS
-
         words = [
             ("list", "the lessons"),
             ("start", "begin one, or go on with it"),
             ("student", "say who you are"),
             ("record", "make one of what you do"),
         ]
-        return [*words, *((word, "in this lesson") for word in ACTIONS)] if session.guide else [*words, *lesson_ids()]
+        if session.guide is None:
+            return [*words, *lesson_ids()]
+        from kemu.tutor.guide import ACTIONS
+
+        return [*words, *((word, "in this lesson") for word in ACTIONS)]
 
 
 class LessonRestKind(LessonWordKind):

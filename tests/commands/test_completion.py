@@ -88,8 +88,9 @@ def test_an_option_that_stands_there_is_not_offered_again(session):
     assert "shared" not in offered(session, "mmap app 1p rw shared ")
 
 
-def test_nothing_is_offered_inside_a_string(session):
-    assert candidates(session, "write app 0x10000 'ab") == ("", [])
+@pytest.mark.parametrize("text", ["write app 0x10000 'ab", "# a comm", "ps # wa", "ps; # wa", "nonsense wa", "ps \x00wa"])
+def test_nothing_is_offered_in_a_string_a_comment_or_nonsense(session, text):
+    assert candidates(session, text)[1] == []
 
 
 def test_it_changes_nothing_at_any_place_of_any_command(session):

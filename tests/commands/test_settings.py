@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from kemu.api import Session
-from kemu.commands.context import SECTIONS, sections, shown_after
+from kemu.commands.context import shown_after
 from kemu.commands.formats import FORMATS
+from kemu.commands.sections import SECTIONS, sections
 from kemu.commands.settings import PREFERENCES, SETTINGS
 from kemu.errors import UsageError
 from kemu.readings import CallTree, Change, Text, ThreeLines

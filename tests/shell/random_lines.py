@@ -75,7 +75,7 @@ def _options(rng: random.Random, made: Command) -> list[str]:
     words = []
     for option in made.options:
         if option.kind is None:
-            words += rng.sample(sorted(option.words), rng.choice([0, 0, 1, min(2, len(option.words))]))
+            words += rng.sample(sorted(option.words), min(rng.choice([0, 0, 1, 2]), len(option.words)))
         elif rng.random() < 0.4:
             words.append(next(iter(option.words)))
             if option.kind is kinds.HOST_PATH:

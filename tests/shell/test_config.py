@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kemu.api import Session
-from kemu.commands.context import sections
+from kemu.commands.sections import sections
 from kemu.commands.settings import preference
 from kemu.shell.config import Config
 
