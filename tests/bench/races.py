@@ -3,6 +3,7 @@
 A row: what, seconds, and for one that has a bar the seconds that it may take.
 """
 
+import sys
 import time
 
 from kemu.commands.run import run
@@ -39,7 +40,7 @@ def explored(session, line, repeat):
 def main():
     for what, seconds, bar in measure():
         verdict = "" if bar is None else f"   bar {bar:g} s: {'kept' if seconds <= bar else 'MISSED'}"
-        print(f"{seconds:8.3f} s  {what}{verdict}")
+        sys.stdout.write(f"{seconds:8.3f} s  {what}{verdict}\n")
 
 
 if __name__ == "__main__":
