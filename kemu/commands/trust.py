@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from kemu.commands import kinds
 from kemu.commands.result import OK, UNSATISFIED, Shown
-from kemu.commands.spec import FREE, command, flags, maybe, one
+from kemu.commands.spec import CHANGE, FREE, command, flags, maybe, one
 from kemu.errors import UsageError
 from kemu.readings import MutantList, MutantReading, MutantRow, Text, VerifyReading, ViolationReading
 
@@ -68,12 +68,13 @@ def readings(found: list[Violation] | tuple[Violation, ...]) -> tuple[ViolationR
     "mutant",
     arguments=(one("what", kinds.WordKind("WHAT", ("list", "plant", "reveal", "remove"))), maybe("name", kinds.ANY)),
     group="trust",
-    effect=FREE,
+    effect=CHANGE,
     summary="make the kernel a wrong one, for somebody to find",
     more="mutant list names the wrong kernels, mutant plant NAME makes this kernel one of them, mutant plant NUMBER one that "
-    "is not named; mutant reveal tells which, mutant remove makes the kernel right again. What it did meanwhile stays. "
-    "verify, and looking, find it.",
+    "is not named; mutant reveal tells which, mutant remove makes the kernel right again. Planting is part of the history: "
+    "before it the kernel is right, also when you go back there. verify, and looking, find it.",
     examples=("mutant list", "mutant plant 3; mutant reveal", "mutant plant munmap_skips_tlb_flush; mutant remove"),
+    session_words=("list", "reveal"),
 )
 def mutant(session: Session, what: str, name: str | None) -> MutantList | MutantReading | Text:
     """List, plant, reveal or remove."""

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from kemu.invariants.registry import ALWAYS, QUIESCENT, Finding, invariant
 from kemu.invariants.scan import GUP_PIN_COUNTING_BIAS, Mapped, Scan, listed
 from kemu.kernel.filemap import file_pages, mm_counter_file
-from kemu.kernel.flags import PG_active, PG_lru, PG_reserved, PG_unevictable
+from kemu.kernel.flags import VM_DROPPABLE, PG_active, PG_lru, PG_reserved, PG_swapbacked, PG_unevictable
 from kemu.kernel.mm_inline import folio_lru_list
 from kemu.kernel.mm_types import (
     MM_ANONPAGES,
@@ -135,10 +135,11 @@ def frames_are_free_or_used(scan: Scan) -> Iterator[Finding]:
 def reverse_map_finds_every_entry(scan: Scan) -> Iterator[Finding]:
     """From every mapped page, ``mapping`` and ``index`` lead back to the entry.
 
-    An anonymous page through the anon_vma's tree, a file page through i_mmap.  mm/rmap.c: rmap_walk."""
+    An anonymous page through the anon_vma's tree, a file page through i_mmap; a page of the kernel itself (vdso) has no way
+    back.  mm/rmap.c: rmap_walk."""
     visited: dict[int, set[int]] = {}
     for mapped in scan.mapped:
-        if mapped.page is None or mapped.vma is None:
+        if mapped.page is None or mapped.vma is None or mapped.page.mapping is None:
             continue
         mapping, vma = mapped.page.mapping, mapped.vma
         if id(mapping) not in visited:
@@ -146,7 +147,7 @@ def reverse_map_finds_every_entry(scan: Scan) -> Iterator[Finding]:
         index = vma.vm_pgoff + (mapped.address - vma.vm_start >> PAGE_SHIFT)
         if mapped.page.index != index:
             yield scan.at(mapped), f"page {mapped.pfn:#x} has index {mapped.page.index:#x}", f"the VMA maps {index:#x} there"
-        elif mapping is not None and id(vma) not in visited[id(mapping)]:
+        elif id(vma) not in visited[id(mapping)]:
             yield scan.at(mapped), f"maps page {mapped.pfn:#x}", f"the reverse map of {mapping} does not visit the VMA"
 
 
@@ -175,9 +176,17 @@ def anon_vmas_are_linked(scan: Scan) -> Iterator[Finding]:
                 if not any(other is link for other in link.anon_vma.rb_root):
                     yield f"{scan.space(mm)} {vma.vm_start:#x}", f"linked to {link.anon_vma}", "it is not in that tree"
     for key, av in seen.items():
+        yield from _strays(av)
         if av.num_active_vmas != active[key]:
             yield f"{av}", f"num_active_vmas {av.num_active_vmas}", f"{active[key]} VMAs have it"
     yield from _without_anon_vma(scan)
+
+
+def _strays(av: anon_vma) -> Iterator[Finding]:
+    """Links of the tree that their VMA does not know."""
+    for link in av.rb_root:
+        if not any(other is link for other in link.vma.anon_vma_chain):
+            yield f"{av}", f"leads to {link.vma}", "that VMA's chain does not lead back"
 
 
 def _without_anon_vma(scan: Scan) -> Iterator[Finding]:
@@ -226,6 +235,21 @@ def lru_lists_are_right(scan: Scan) -> Iterator[Finding]:
             yield f"page {pfn:#x}", "PG_active", "it is unevictable"
 
 
+@invariant(52, when=QUIESCENT)
+def swapbacked_pages_are_memory(scan: Scan) -> Iterator[Finding]:
+    """PG_swapbacked: the page's contents are nowhere else.  Shared memory always has it; a page of a file on disk never, nor one
+    of a droppable mapping.
+
+    Other anonymous pages have it until MADV_FREE takes it.  mm/rmap.c: folio_add_new_anon_rmap; mm/swap.c: lru_lazyfree."""
+    for pfn, (node, _) in scan.cached.items():
+        if bool(scan.pages[pfn].flags & PG_swapbacked) is (node.kind == "disk"):
+            yield f"page {pfn:#x}", f"PG_swapbacked {bool(scan.pages[pfn].flags & PG_swapbacked)}", f"it is a page of {node}"
+    for mapped in scan.mapped:
+        droppable = mapped.vma is not None and mapped.vma.vm_flags & VM_DROPPABLE
+        if droppable and is_anon(mapped) and mapped.page is not None and mapped.page.flags & PG_swapbacked:
+            yield scan.at(mapped), f"page {mapped.pfn:#x} is PG_swapbacked", "the mapping is droppable"
+
+
 @invariant(53, 54, when=QUIESCENT)
 def rss_counts_entries(scan: Scan) -> Iterator[Finding]:
     """``rss_stat`` counts the present entries by kind of page: anonymous, file, shared memory.
@@ -266,9 +290,15 @@ def watermarks_are_ordered(scan: Scan) -> Iterator[Finding]:
 
 @invariant(74, when=QUIESCENT)
 def nothing_lies_behind_the_end(scan: Scan) -> Iterator[Finding]:
-    """No page cache holds a page behind the end of its file, and none is mapped there.
+    """No page cache holds a page behind the end of its file, and none is mapped there, nor a private copy of one.
 
-    mm/truncate.c: truncate_setsize comes before truncate_pagecache."""
+    Guard markers stay.  mm/truncate.c: truncate_setsize comes before truncate_pagecache."""
+    for mapped in scan.mapped:
+        if mapped.vma is not None and mapped.vma.vm_file is not None:
+            index = mapped.vma.vm_pgoff + (mapped.address - mapped.vma.vm_start >> PAGE_SHIFT)
+            pages = file_pages(mapped.vma.vm_file.f_inode)
+            if index >= pages:
+                yield scan.at(mapped), f"maps page {index:#x} of {mapped.vma.vm_file}", f"the file has {pages} pages"
     for node in scan.inodes:
         for index, p in node.i_mapping.i_pages.items():
             if index >= file_pages(node) and node.kind != "pipe":

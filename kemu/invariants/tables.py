@@ -11,11 +11,10 @@ from collections.abc import Iterator
 
 from kemu.invariants.registry import ALWAYS, QUIESCENT, Finding, invariant
 from kemu.invariants.scan import Mapped, Scan, TableFrame
-from kemu.kernel.flags import VM_ACCESS_FLAGS, VM_EXEC, VM_SHARED, VM_WRITE, PG_dirty
-from kemu.kernel.mm_types import PAGE_SIZE, PGTY_table, mm_struct
+from kemu.kernel.flags import VM_ACCESS_FLAGS, VM_EXEC, VM_SHARED, VM_WRITE, PG_dirty, PG_uptodate
+from kemu.kernel.mm_types import PAGE_SHIFT, PAGE_SIZE, PGTY_table, mm_struct, vm_area_struct
 from kemu.kernel.pgtable import pte_dirty, pte_present, pte_write
 from kemu.kernel.system import system
-from kemu.kernel.vma import vma_wants_writenotify
 
 
 def settled(scan: Scan) -> Iterator[Mapped]:
@@ -143,10 +142,30 @@ def file_systems_hear_of_writes(scan: Scan) -> Iterator[Finding]:
 
     mm/memory.c: do_shared_fault, wp_page_shared; mm/page-writeback.c: folio_clear_dirty_for_io takes W away."""
     for mapped in scan.mapped:
-        if mapped.vma is None or mapped.page is None or not pte_write(mapped.entry) or not vma_wants_writenotify(mapped.vma):
+        if mapped.vma is None or mapped.page is None or not pte_write(mapped.entry) or not _is_told(mapped.vma):
             continue
         if not pte_dirty(mapped.entry) and not mapped.page.flags & PG_dirty:
             yield scan.at(mapped), f"entry {mapped.entry:#x} allows writing", f"page {mapped.pfn:#x} is clean"
+
+
+def _is_told(vma: vm_area_struct) -> bool:
+    """True for a shared writable mapping of a file whose file system has a ``page_mkwrite``."""
+    shared = vma.vm_flags & (VM_WRITE | VM_SHARED) == VM_WRITE | VM_SHARED
+    return shared and vma.vm_ops is not None and vma.vm_ops.page_mkwrite is not None
+
+
+@invariant(31, when=QUIESCENT)
+def what_was_written_is_dirty(scan: Scan) -> Iterator[Finding]:
+    """A cached page of a file on disk that differs from what lies there is marked dirty, itself or in an entry.
+
+    When the entry goes, the page takes the mark over.  mm/memory.c: zap_present_folio_ptes; mm/rmap.c: folio_mkclean."""
+    marked = {mapped.pfn for mapped in scan.mapped if pte_dirty(mapped.entry)}
+    for node in scan.inodes:
+        for index, p in node.i_mapping.i_pages.items() if node.kind == "disk" else ():
+            if p.flags & PG_dirty or p.pfn in marked or not p.flags & PG_uptodate:
+                continue
+            if system.phys.read(p.pfn << PAGE_SHIFT, PAGE_SIZE) != (node.disk.get(index) or b"").ljust(PAGE_SIZE, b"\0"):
+                yield f"{node} page {index:#x}", f"frame {p.pfn:#x} is clean", "the disk holds something else"
 
 
 def span(table: TableFrame) -> int:

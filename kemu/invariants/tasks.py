@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from kemu.invariants.registry import ALWAYS, QUIESCENT, Finding, invariant
 from kemu.invariants.scan import Scan, listed
 from kemu.kernel.mm_types import MM_COUNTER_NAMES, mm_struct
-from kemu.kernel.sched_types import PF_KTHREAD, TASK_RUNNING, task_struct
+from kemu.kernel.sched_types import EXIT_DEAD, PF_KTHREAD, TASK_RUNNING, task_struct
 from kemu.kernel.system import system
 
 
@@ -89,6 +90,35 @@ def threads_share_their_process(scan: Scan) -> Iterator[Finding]:
             yield scan.task(task), "not in its thread list", "it is a thread"
 
 
+@invariant(6, when=QUIESCENT)
+def shared_structures_are_counted(scan: Scan) -> Iterator[Finding]:
+    """Descriptors, signal handlers and the signal structure are counted by the tasks that share them.
+
+    A dead task has given its descriptors back.  kernel/fork.c: copy_files, copy_sighand, copy_signal; kernel/exit.c."""
+    sharers: Counter[int] = Counter()
+    for task in scan.tasks:
+        sharers.update((id(task.files), id(task.sighand), id(task.signal)))
+    for task in scan.tasks:
+        counts = {"sighand count": (task.sighand.count, task.sighand), "nr_threads": (task.signal.nr_threads, task.signal)}
+        if task.files is not None:
+            counts["files count"] = (task.files.count, task.files)
+        for what, (count, shared) in counts.items():
+            if count != sharers[id(shared)]:
+                yield scan.task(task), f"{what} {count}", f"{sharers[id(shared)]} tasks have it"
+
+
+@invariant(9, when=QUIESCENT)
+def the_pid_table_knows_the_living(scan: Scan) -> Iterator[Finding]:
+    """A task is found under its own pid until it is reaped, and then no more.
+
+    exec of a thread that is not the leader swaps two pids.  kernel/exit.c: release_task; kernel/pid.c."""
+    for pid, task in sorted(system.tasks.items()):
+        if task.pid != pid:
+            yield scan.task(task), f"found under pid {pid}", f"its pid is {task.pid}"
+        if task.exit_state == EXIT_DEAD:
+            yield scan.task(task), "exit_state EXIT_DEAD", "its pid can still be found"
+
+
 @invariant(8, when=QUIESCENT)
 def children_know_their_parent(scan: Scan) -> Iterator[Finding]:
     """A process stands once in the list of the parent that it names, and that parent has not been released.
@@ -138,3 +168,15 @@ def _leftovers(mm: mm_struct) -> str:
     counted = [f"{name} {mm.rss_stat[member]}" for member, name in enumerate(MM_COUNTER_NAMES) if mm.rss_stat[member]]
     counted += [f"{len(mm.mm_mt)} VMAs"] if len(mm.mm_mt) else []
     return ", ".join(counted + ([f"pgtables_bytes {mm.pgtables_bytes}"] if mm.pgtables_bytes else []))
+
+
+@invariant(58, when=QUIESCENT)
+def faults_are_counted_once(scan: Scan) -> Iterator[Finding]:
+    """All tasks together have no more faults than the machine: each is charged to one task, or to none if it ended in a signal.
+
+    What a process had is passed on when it is waited for, never twice.  mm/memory.c: mm_account_fault; kernel/exit.c."""
+    charged = sum(task.min_flt + task.maj_flt for task in scan.tasks)
+    for shared in {id(task.signal): task.signal for task in scan.tasks}.values():
+        charged += shared.min_flt + shared.maj_flt + shared.cmin_flt + shared.cmaj_flt
+    if charged > system.vmstat.PGFAULT:
+        yield "the machine", f"PGFAULT {system.vmstat.PGFAULT}", f"tasks were charged {charged} faults"

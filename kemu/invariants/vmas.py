@@ -144,6 +144,25 @@ def files_know_their_vmas(scan: Scan) -> Iterator[Finding]:
             yield f"{mapping.host}", f"i_mmap_writable {mapping.i_mmap_writable}", f"{writable} of its VMAs may write"
 
 
+@invariant(21, when=QUIESCENT)
+def open_files_are_counted(scan: Scan) -> Iterator[Finding]:
+    """An open file is held by each descriptor, each VMA, and each address space whose program it is; an inode by its open files.
+
+    mm/vma.c: __mmap_new_vma takes one, remove_vma drops it; fs/file_table.c: fput."""
+    tables = {id(task.files): task.files for task in scan.tasks if task.files is not None}.values()
+    held = [file for table in tables for file in table.fd.values()]
+    held += [vma.vm_file for mm in scan.spaces for vma in mm.mm_mt if vma.vm_file is not None]
+    held += [mm.exe_file for mm in scan.spaces if mm.exe_file is not None]
+    files = {id(file): file for file in held}
+    holders, opened = Counter(map(id, held)), Counter(id(file.f_inode) for file in files.values())
+    for key, file in files.items():
+        if file.f_count != holders[key]:
+            yield f"{file}", f"f_count {file.f_count}", f"{holders[key]} descriptors, VMAs and programs hold it"
+    for node in scan.inodes:
+        if node.i_count != opened[id(node)]:
+            yield f"{node}", f"i_count {node.i_count}", f"{opened[id(node)]} open files lead to it"
+
+
 @invariant(22, when=QUIESCENT)
 def commit_charge_adds_up(scan: Scan) -> Iterator[Finding]:
     """What is promised is the pages of accounted VMAs and of the nameless files behind shared memory; no shared VMA is accounted.

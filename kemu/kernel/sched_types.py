@@ -217,7 +217,8 @@ class sysctl:
     """Settings of the machine, in the units of /proc/sys/vm; ``lru_batch`` (off: pages go to the LRU at once) and
     ``randomize_seed`` (None: no address randomisation) are kemu's own; ``fail_alloc`` N > 0 makes the N-th allocation of
     frames from now on fail (Linux: CONFIG_FAIL_PAGE_ALLOC), ``fail_slab`` that of an object (CONFIG_FAILSLAB), and
-    ``failed_slab`` is the cache where it did.  ``shmem_max_blocks`` is the size= of the tmpfs in pages, 0 for no limit.
+    ``failed_slab`` is the cache where it did, ``planted`` the
+    code of the wrong kernel that runs (0: none).  ``shmem_max_blocks`` is the size= of the tmpfs in pages, 0 for no limit.
     ``mmap_min_addr`` is the value in force: the security module's minimum, which
     /proc does not show."""
 
@@ -231,6 +232,7 @@ class sysctl:
     fail_alloc: int = 0
     fail_slab: int = 0
     failed_slab: str = ""
+    planted: int = 0
     shmem_max_blocks: int = 0
 
 

@@ -230,12 +230,20 @@ FAULT: tuple[Change, ...] = (
         "kernel",
     ),
     (
+        "fault_around_too_small",
+        fault_missing.do_fault_around,
+        "    nr_pages = system.sysctl.fault_around_bytes >> PAGE_SHIFT\n",
+        "    nr_pages = system.sysctl.fault_around_bytes >> PAGE_SHIFT + 1\n",
+        "a read of a file maps half as many of the cached pages around it as Linux does",
+        "conformance",
+    ),
+    (
         "fault_counted_twice",
         fault.mm_account_fault,
         "        task.min_flt += 1\n",
         "        task.min_flt += 2\n",
         "every minor fault counts for two",
-        "conformance",
+        "faults_are_counted_once",
     ),
 )
 
@@ -385,7 +393,7 @@ LIFE: tuple[Change, ...] = (
         "    if folio.flags & PG_lru:\n        lruvec_del_folio(folio)\n",
         "",
         "a freed page stays linked into its LRU list",
-        "kernel",
+        "lru_lists_are_right",
     ),
     (
         "free_frames_counted_twice",

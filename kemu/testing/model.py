@@ -1,106 +1,146 @@
-"""What memory must hold, in the simplest way there is: a cell for each page, and no page table anywhere.
+"""What memory must hold, in the simplest way there is: dictionaries of bytes, and no page table anywhere.
 
-    private page         words of its process; fork copies it
-    shared page          words that all see
-    private file page    the file's words until the first store, then its own
-    threads              one arena
+    process     page number -> Cell            fork copies it, threads have the same one
+    Cell        offset -> byte (absent: 0)     of private memory, or of a page that sharers see together
+    FileCell    the file's bytes until the first store, then its own
 
-Of every page two words of 8 bytes are looked at, so that a copy which forgets the rest of the page is noticed.  A right is a
-letter of "rwx".
+A right is a letter of "rwx".  Nothing here knows frames, entries, counts or VMAs.
 """
 
 from __future__ import annotations
 
 from kemu.machine.geometry import Geometry
 
-Words = tuple[int, int]
-EMPTY: Words = (0, 0)
-
-
-def changed(words: Words, word: int, value: int) -> Words:
-    """The words with one of them replaced."""
-    return (value, words[1]) if word == 0 else (words[0], value)
+Bytes = dict[int, int]
+"""Offset in the page -> byte; what is absent is 0."""
 
 
 class Cell:
-    """A page of memory: rights, and words that sharers see together."""
+    """A page of anonymous memory.  ``locked`` as by mlock; ``wipe``, ``lonely``: a child gets it empty, or not at all;
+    ``guard``: every access is refused; ``fixed``: sealed."""
 
-    def __init__(self, rights: str, *, shared: bool) -> None:
-        self.rights, self.shared, self.words = rights, shared, EMPTY
+    def __init__(self, rights: str, *, shared: bool, locked: bool = False) -> None:
+        self.rights, self.shared, self.locked = rights, shared, locked
+        self.wipe = self.lonely = self.guard = self.fixed = False
+        self.data: Bytes = {}
 
-    def fork(self) -> Cell:
+    def fork(self) -> Cell | None:
         """What the child has at the same address."""
-        if self.shared:
-            return View(self)
-        copy = Cell(self.rights, shared=False)
-        copy.words = self.words
+        if self.lonely:
+            return None
+        copy = Cell(self.rights, shared=self.shared)
+        copy.wipe, copy.fixed = self.wipe, self.fixed
+        if not self.wipe:
+            copy.guard = self.guard
+            copy.data = self.data if self.shared else dict(self.data)
         return copy
 
-    def load(self) -> Words:
-        """What loads give."""
-        return self.words
+    def present(self) -> bool:
+        """True if there is something to give: a file may have become shorter."""
+        return True
 
-    def store(self, value: int, word: int = 0) -> None:
-        """Any store of a word: by user code, or by the kernel on its behalf."""
-        self.words = changed(self.words, word, value)
+    def byte(self, offset: int) -> int:
+        """What a load gives."""
+        return self.data.get(offset, 0)
+
+    def load(self, offset: int, size: int) -> bytes:
+        """``size`` bytes from ``offset``."""
+        return bytes(self.byte(at) for at in range(offset, offset + size))
+
+    def store(self, offset: int, data: bytes) -> None:
+        """Any store: by user code, or by the kernel on its behalf."""
+        self.data.update(enumerate(data, offset))
 
     def drop(self) -> None:
         """MADV_DONTNEED: private memory begins again."""
         if not self.shared:
-            self.words = EMPTY
+            self.data = {}
+
+
+class File:
+    """A file: bytes by page, and how many pages it has.  ``cuts`` counts for each page how often it was cut off."""
+
+    def __init__(self, pages: list[Bytes]) -> None:
+        self.pages = pages
+        self.size = len(pages)
+        self.cuts = [0] * len(pages)
+
+    def resize(self, size: int) -> None:
+        """ftruncate(2) to ``size`` pages: what was cut off comes back as zeros."""
+        for index in range(size, len(self.pages)):
+            if index < self.size:
+                self.cuts[index] += 1
+            self.pages[index] = {}
+        self.size = size
+
+    def punch(self, first: int, count: int) -> None:
+        """fallocate(2): a hole of pages, which read as zeros."""
+        for index in range(first, min(first + count, len(self.pages))):
+            self.pages[index] = {}
 
 
 class FileCell(Cell):
     """A page of a file: shared, or private and then the file's until the first store."""
 
-    def __init__(self, rights: str, page: Cell, *, shared: bool) -> None:
-        super().__init__(rights, shared=shared)
-        self.page = page
-        self.own: Words | None = None
+    def __init__(self, rights: str, file: File, index: int, *, shared: bool, locked: bool = False) -> None:
+        super().__init__(rights, shared=shared, locked=locked)
+        self.file, self.index = file, index
+        self.own: Bytes | None = None
+        self.cut = 0
 
-    def fork(self) -> Cell:
+    def fork(self) -> Cell | None:
         """The same page, with what was stored so far."""
-        copy = FileCell(self.rights, self.page, shared=self.shared)
-        copy.own = self.own
+        if self.lonely:
+            return None
+        copy = FileCell(self.rights, self.file, self.index, shared=self.shared)
+        copy.fixed, copy.guard, copy.cut = self.fixed, self.guard, self.cut
+        copy.own = None if self.own is None else dict(self.own)
         return copy
 
-    def load(self) -> Words:
-        """The own words, else the file's."""
-        return self.page.words if self.own is None else self.own
+    def present(self) -> bool:
+        """Does the file reach as far?"""
+        return self.index < self.file.size
 
-    def store(self, value: int, word: int = 0) -> None:
+    def _bytes(self) -> Bytes:
+        """The own bytes, unless the file was cut off there since; else the file's."""
+        if self.own is not None and self.cut == self.file.cuts[self.index]:
+            return self.own
+        return self.file.pages[self.index]
+
+    def byte(self, offset: int) -> int:
+        """What a load gives."""
+        return self._bytes().get(offset, 0)
+
+    def store(self, offset: int, data: bytes) -> None:
         """To the file, or to a private copy."""
         if self.shared:
-            self.page.store(value, word)
-        else:
-            self.own = changed(self.load(), word, value)
+            self.file.pages[self.index].update(enumerate(data, offset))
+            return
+        self.own = dict(self._bytes())
+        self.cut = self.file.cuts[self.index]
+        self.own.update(enumerate(data, offset))
 
     def drop(self) -> None:
         """The private copy is gone."""
         self.own = None
 
 
-class View(Cell):
-    """Another process's view of a shared page: rights of its own, the words of the first."""
-
-    def __init__(self, other: Cell) -> None:
-        super().__init__(other.rights, shared=True)
-        self.other = other
-
-    def load(self) -> Words:
-        """What all see."""
-        return self.other.load()
-
-    def store(self, value: int, word: int = 0) -> None:
-        """For all to see."""
-        self.other.store(value, word)
-
-
 def refusal(cell: Cell | None, wanted: str) -> str:
     """What an access gets: "" if it is allowed, else the signal's code; any letter of ``wanted`` is enough."""
     if cell is None:
         return "SEGV_MAPERR"
-    return "" if set(cell.rights) & set(wanted) else "SEGV_ACCERR"
+    if not set(cell.rights) & set(wanted):
+        return "SEGV_ACCERR"
+    if cell.guard:
+        return "SEGV_MAPERR"
+    return "" if cell.present() else "BUS_ADRERR"
+
+
+def unfetchable(cell: Cell | None) -> str:
+    """What an instruction fetch gets: the page is brought in before anybody asks whether it may be executed."""
+    if cell is not None and cell.rights and "x" not in cell.rights:
+        return refusal(cell, cell.rights) or "SEGV_ACCERR"
+    return refusal(cell, "x")
 
 
 def readable(geometry: Geometry) -> str:

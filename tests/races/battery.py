@@ -415,11 +415,53 @@ def _rights(w):
     w.finish()
 
 
-def noticed(bodies):
+WHERE = {
+    "write_forgets_dirty": "the kernel reads and writes",
+    "shared_memory_is_not_swapbacked": "a file of memory",
+    "cache_keeps_freed_page": "a file gets shorter and longer",
+    "truncate_keeps_pages": "a file gets shorter and longer",
+    "file_remembers_dead_mappings": "a file, shared and private",
+    "fork_forgets_file": "a file, shared and private",
+    "mkwrite_is_skipped": "a file, shared and private",
+    "munmap_keeps_tables": "a file, shared and private",
+    "private_file_write_reaches_file": "a file, shared and private",
+    "clone_forgets_user": "a thread on the other CPU",
+    "cow_skips_flush": "a thread on the other CPU",
+    "mprotect_forgets_size": "a thread on the other CPU",
+    "munmap_forgets_entries": "a thread on the other CPU",
+    "munmap_keeps_promise": "a thread on the other CPU",
+    "split_forgets_offset": "a thread on the other CPU",
+    "split_forgets_to_shrink": "a thread on the other CPU",
+    "brk_below_its_start": "the heap",
+    "mremap_keeps_the_old_offset": "memory that was never touched moves",
+    "mprotect_asks_nobody": "a file that is open for reading only",
+    "mlock_is_not_counted": "locked memory",
+    "mappings_without_limit": "many mappings",
+    "clone_forgets_files": "threads, and descriptors in common",
+    "thread_has_its_own_signals": "threads, and descriptors in common",
+    "stale_asid_reused": "a CPU comes back after a flush",
+    "refcount_too_narrow": "the last sharer writes",
+    "orphans_keep_their_parent": "a family",
+    "vfork_does_not_wait": "a family",
+    "mprotect_forgets_entries": "mprotect to and fro",
+    "mprotect_makes_shared_page_writable": "mprotect to and fro",
+    "mprotect_skips_flush": "mprotect to and fro",
+    "mremap_skips_flush": "mremap",
+    "anon_page_not_zeroed": "used frames come back empty",
+    "reuse_by_mapcount": "a pipe holds a page",
+    "double_put_on_failed_fork": "fork without memory",
+    "failed_fork_keeps_page": "fork without memory",
+    "fork_shares_pinned_page": "a pinned page and fork",
+}
+"""The story in which a wrong kernel is noticed, where that is not the first one: only to find it sooner."""
+
+
+def noticed(bodies, name=""):
     """Who notices that the kernel is wrong, and in which story; None if nobody does.  First what can be seen between two
-    operations, then what only an event in the middle of one shows."""
-    for name, operations in STORIES.items():
-        found = _play(operations, bodies, False)
+    operations, then what only an event in the middle of one shows.  For the wrong kernel ``name`` it is known where to look."""
+    stories = [WHERE[name]] if name in WHERE else STORIES
+    for name in stories:
+        found = _play(STORIES[name], bodies, False)
         if found is not None:
             return found, name
     found = _play(STORIES[ALONG], bodies, True)
@@ -454,13 +496,24 @@ class Gatherer(World):
 
 
 def broken_by(bodies, name):
-    """The invariants that a wrong kernel breaks behind some operation of a story."""
-    world = None
+    """The invariants that a kernel breaks behind some operation of a story, if it becomes a wrong one when the world is ready."""
+    world = Gatherer()
+    world.kernel.bodies = bodies
     try:
-        world = Gatherer(bodies=bodies)
         STORIES[name](world)
         world.invariants()
     except (InvariantViolation, *BUGS) as died:
-        if world is None:
-            raise AssertionError("the kernel died before the story began") from died
+        world.died = died
     return world.broken
+
+
+def broken_along(bodies, name):
+    """The invariants that do not hold behind the first event of a story that breaks any."""
+    world = World(record=True, verifying=False, bodies=bodies)
+    try:
+        STORIES[name](world)
+    except (InvariantViolation, *BUGS) as died:
+        world.died = died
+    world.kernel.journal.catch_up()
+    found = first_broken(world.kernel, 0, len(world.kernel.journal), set(world.moments))
+    return {violation.invariant for violation in found.violations} if found else set()

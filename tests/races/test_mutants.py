@@ -40,7 +40,7 @@ def test_the_right_kernel_is_suspected_by_nobody(monkeypatch):
 def test_a_wrong_kernel_is_noticed_by_whom_it_says(name, monkeypatch):
     mutant = MUTANTS[name]
     wrong = bodies(mutant)
-    found = noticed(wrong)
+    found = noticed(wrong, name)
     if found is None and differs(wrong, monkeypatch) is not None:
         found = ("conformance", RECORDED)
     assert found is not None, f"{name}: nobody notices"

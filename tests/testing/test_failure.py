@@ -167,7 +167,7 @@ def test_exec_says_so_or_kills_and_leaves_nothing_behind(what):
 
     seen = set()
     for run in fail_every_alloc(prepare_exec, call("execve", "/program", [b"program"], []), what):
-        task, _ = run.world.pick(0)
+        task, _ = run.world.processes[0]
         killed = bool(task.exit_state)
         seen.add((killed, run.outcome.errno if not killed else run.outcome.signal.signo))
         run.world.invariants()
