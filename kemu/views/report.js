@@ -103,11 +103,14 @@ function onKey(event) {
 
 // ---------------------------------------------------------------- what is shown
 
-// The two address spaces: those chosen, else the oldest and the newest that a process of the user has.
+// The two address spaces: those chosen, else the oldest that a process of the user has, and that of the running process; where
+// these are one, the newest.
 function sides() {
   const people = player.spaces.filter((space) => !space.pids.length || space.pids.some((pid) => pid > 2));
   const all = people.length ? people : player.spaces;
-  const auto = [all[0], all[all.length - 1]];
+  if (!all.length) return [];
+  const running = player.tasks.filter((task) => task.running_on !== null && task.mm !== all[0].id).map((task) => task.mm);
+  const auto = [all[0], all.find((space) => running.includes(space.id)) || all[all.length - 1]];
   const chosen = view.sides.map((id, i) => (id === "none" ? undefined : player.spaces.find((space) => String(space.id) === id) || auto[i]));
   return [...new Set(chosen.filter(Boolean).map((space) => space.id))];
 }
@@ -232,7 +235,7 @@ function drawState(ids, changed) {
   }
   ["left", "right"].forEach((id, side) => {
     const options = player.spaces.map((space) => [String(space.id), `${space.users.join(", ") || space.label} (mm#${space.id})`]);
-    const list = [["auto", side ? "newest process" : "oldest process"], ...(side ? [["none", "nothing"]] : []), ...options];
+    const list = [["auto", side ? "running, else newest" : "oldest process"], ...(side ? [["none", "nothing"]] : []), ...options];
     $(id).innerHTML = list.map(([value, words]) => `<option value="${value}"${view.sides[side] === value ? " selected" : ""}>${esc(words)}</option>`).join("");
   });
 }

@@ -54,10 +54,16 @@ def opening(film: Film) -> int:
 
 
 def default_sides(player: Player) -> tuple[int, ...]:
-    """The ids of the address spaces that are drawn: the oldest and the newest that a process of the user has."""
+    """The ids of the address spaces that are drawn: the oldest that a process of the user has, and that of the running process;
+    where these are one, the newest."""
     people = [space for space in player.spaces if not space.pids or any(pid > 2 for pid in space.pids)]
     chosen = people or player.spaces
-    return tuple(dict.fromkeys(space.id for space in (chosen[0], chosen[-1]))) if chosen else ()
+    if not chosen:
+        return ()
+    left = chosen[0].id
+    running = {task.mm for task in player.tasks if task.running_on is not None} - {left}
+    right = next((space.id for space in chosen if space.id in running), chosen[-1].id)
+    return tuple(dict.fromkeys((left, right)))
 
 
 # ---------------------------------------------------------------- the parts of the page

@@ -216,7 +216,8 @@ def test_the_script_draws_what_python_draws(browser, tmp_path, name):
     for moment in (film.last, film.last * 2 // 3, film.last // 3):
         player = Player(film).goto(moment)
         ids = default_sides(player)
-        page.run(f"player.goto({moment}); 0")
+        page.run(f"go({moment})")
+        assert page.run("sides()") == list(ids)
         assert page.run(f"joined(player, {list(ids)}, WIDE)") == joined(player, ids)
         assert page.run(f"joined(player, {list(ids)}, NARROW)") == joined(player, ids, NARROW)
         assert page.run(f"mappingsOf(player, {list(ids)})") == mappings(player, ids)
