@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from kemu.observe.why import Thing
     from kemu.session import Session, Task
 
-THINGS = ("pte", "frame", "vma", "mm", "task", "tlb")
+THINGS = ("pte", "frame", "vma", "mm", "task", "tlb", "counter")
 MOST_WHY, MOST_HISTORY = 6, 200
 """Events that an answer shows."""
 Written = tuple[int, Any, Any]
@@ -32,7 +32,7 @@ _THING_TEXT = (
     "pte TASK ADDRESS is the last entry on the way to the address; frame PFN [FIELD] a field of struct page (else "
     "_refcount); vma TASK ADDRESS [FIELD] the mapping there, or that there is none; mm TASK FIELD a number of the address "
     "space, such as MM_ANONPAGES or total_vm; task TASK [FIELD] (else state); tlb ADDRESS what CPU 0 remembers, tlb "
-    "ADDRESS 1 what CPU 1 does."
+    "ADDRESS 1 what CPU 1 does; counter NAME a number of the whole machine, such as PGFAULT or nr_free_pages."
 )
 
 
@@ -163,6 +163,9 @@ def _thing(session: Session, what: str, task: Task, at: int | None, field: str) 
         if what == "mm":
             return things.counter(task, field or "total_vm", name)
         return things.of_task(task, field or "state", name)
+    if what == "counter":
+        _check_counter(field)
+        return things.of_kernel(field)
     if at is None:
         word = "PFN" if what == "frame" else "ADDRESS"
         raise UsageError(f"why {what}: {word} is missing", hint=f"for example: why {what} 0x10000")
@@ -179,6 +182,17 @@ def _check_field(what: str, field: str) -> None:
     known = known_fields(what)
     if field not in known:
         raise UsageError(f"field: {CLASSES[what].__name__} has no '{field[:40]}'", hint=did_you_mean(field, known))
+
+
+def _check_counter(field: str) -> None:
+    from kemu.observe.why import kernel_fields
+
+    known = kernel_fields()
+    if not field:
+        raise UsageError("why counter: NAME is missing", hint="for example: why counter PGFAULT")
+    if field not in known:
+        guess = did_you_mean(field, known) or f"known are {', '.join(sorted(known)[:8])} ..."
+        raise UsageError(f"counter: the kernel counts no '{field[:40]}'", hint=guess)
 
 
 def _cpu(session: Session, text: str) -> int:

@@ -32,6 +32,6 @@ def cost(session: Session, first: int | None, last: int | None) -> readings.Cost
     """The cost of the range."""
     from kemu.observe.cost import cost as count
 
-    first, last = range_of(session, first, last)
+    first, last = range_of(session, first, last, longest=None)
     with session.traveling():
         return count(session.kernel, first, last, session.name_of)

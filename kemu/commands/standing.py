@@ -84,6 +84,13 @@ def _with_context(session: Session, made: readings.Moment, begin: int) -> readin
     )
 
 
+def _matters(change: readings.FieldChange) -> bool:
+    """Is it what a story needs: of page tables only entries of the last level?"""
+    from kemu.commands.sections import SHORT
+
+    return change.field in SHORT.get(change.kind, ()) and (change.kind != "pte" or change.what.startswith("pte "))
+
+
 def _says(event: readings.EventReading, change: readings.FieldChange) -> bool:
     """Does the event itself say what changed?"""
     return (event.what, event.field, event.old, event.new) == (change.what, change.field, change.old, change.new)
@@ -91,15 +98,13 @@ def _says(event: readings.EventReading, change: readings.FieldChange) -> bool:
 
 def _changes(session: Session, begin: int, now: int) -> tuple[readings.FieldChange, ...]:
     """What is different from the moment before the move, old and new in its direction; one event says that itself."""
-    from kemu.commands.sections import SHORT
     from kemu.observe.difference import diff
 
     if now == begin + 1 or abs(now - begin) > MOST_EVENTS:
         return ()
     with session.traveling():
         differing = diff(session.kernel, min(begin, now), max(begin, now), session.name_of).changes
-    all_of_them = session.context == "full"
-    found = tuple(c for c in differing if all_of_them or c.field in SHORT.get(c.kind, ()))[:MOST_CHANGES]
+    found = tuple(change for change in differing if session.context == "full" or _matters(change))[:MOST_CHANGES]
     return found if begin < now else tuple(change.replace(old=change.new, new=change.old, note="") for change in found)
 
 

@@ -18,6 +18,7 @@ from kemu.kernel.system import system
 from kemu.machine.physmem import FRAME_SIZE
 from kemu.observe.events import events, first_mark
 from kemu.observe.look import travelling
+from kemu.observe.moves import may_be
 from kemu.observe.names import Names
 from kemu.readings import Cost, CostRow
 from kemu.trace.frames import FUNCTIONS
@@ -57,7 +58,8 @@ def calls_made(kernel: Kernel, first: int, last: int) -> dict[str, int]:
 
 def _entries_written(kernel: Kernel, first: int, last: int, names: Names) -> tuple[int, int]:
     """Entries of page tables that were stored, those in rows one by one; and how many of them only took W from the parent."""
-    written = [event for event in events(kernel, first, last, names, low=True).events if event.kind == "pte" and not event.field]
+    named = events(kernel, first, last, names, low=True, only=may_be("", "pte")).events
+    written = [event for event in named if event.kind == "pte" and not event.field]
     rows = [obj for obj in kernel.journal.log[first * SLOTS : last * SLOTS : SLOTS] if isinstance(obj, Row)]
     protected = sum(event.function == "__copy_present_ptes" and event.note == "W cleared" for event in written)
     protected += sum(len(row.src_before) for row in rows)

@@ -248,6 +248,25 @@ def counter(task: task_struct, field: str, name: str) -> Thing:
     return field_of(mm, f"mm of {name}", field)._replace(birth=birth)
 
 
+def of_kernel(field: str) -> Thing:
+    """A number of the whole machine: an event that is counted (PGFAULT ...), free pages, memory that was promised."""
+    owner = next(owner for owner in _counted() if field in _field_names(type(owner)))
+    return field_of(owner, "kernel", field)
+
+
+def kernel_fields() -> frozenset[str]:
+    """The names that `of_kernel` knows."""
+    return frozenset().union(*(_field_names(type(owner)) for owner in _counted()))
+
+
+def _counted() -> tuple[Any, ...]:
+    return system.vmstat, system.counters, system.zone
+
+
+def _field_names(cls: type) -> frozenset[str]:
+    return frozenset(field.name for field in attrs.fields(cls) if field.type in ("int", int))
+
+
 def of_task(task: task_struct, field: str, name: str) -> Thing:
     """A field of a task_struct."""
     birth = field_of(system.tasks, "tasks", "")._replace(

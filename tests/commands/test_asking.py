@@ -7,6 +7,7 @@ from itertools import pairwise
 import pytest
 
 from kemu.api import Session
+from kemu.errors import UsageError
 from kemu.observe import why as things
 from kemu.observe.rules import RULES
 from kemu.trace.frames import FUNCTIONS
@@ -98,6 +99,37 @@ def test_why_of_what_was_made_with_its_object_tells_of_the_birth(session):
 
 def test_why_of_a_mapping_that_is_gone(session):
     assert session.reading("why vma kid 0x12000").command == "munmap kid 0x12000 1p"
+
+
+def test_why_of_a_number_of_the_whole_machine(session):
+    reading = session.run("why counter PGFAULT")[-1].reading
+    assert reading.thing == "kernel PGFAULT"
+    assert reading.events[-1].function == "handle_mm_fault"
+    assert reading.command == "write third 0x200000 1"
+    assert "fault" in reading.rule
+    history = session.run("history counter nr_free_pages")[-1].reading
+    assert all(abs(int(one.new) - int(one.old)) >= 1 for one in history.changes)
+    for text, what in (("why counter", "NAME is missing"), ("why counter PGFALT", "counts no")):
+        with pytest.raises(UsageError, match=what):
+            session.run(text)
+
+
+@pytest.mark.parametrize(
+    "thing",
+    [
+        "pte app 0x10000", "frame 0x112", "frame 0x112 _mapcount", "frame 0x112 flags", "vma app 0x10000",
+        "vma kid 0x12000", "mm app total_vm", "mm app MM_ANONPAGES", "mm kid mm_users", "mm app pgtables_bytes",
+        "task app", "task kid mm", "task app min_flt", "tlb 0x200000", "counter PGALLOC",
+    ],
+)  # fmt: skip
+def test_why_gives_events_function_command_and_rule_of_every_kind_of_thing(session, thing):
+    reading = session.run(f"why {thing}")[-1].reading
+    assert reading.events
+    assert all(event.number <= session.now for event in reading.events)
+    assert reading.calls[-1] == reading.events[-1].function
+    assert reading.command
+    assert reading.rule
+    assert "\n" not in reading.rule
 
 
 def test_why_of_a_tlb_entry(session):
