@@ -168,7 +168,8 @@ def _thing(session: Session, what: str, task: Task, at: int | None, field: str) 
         return things.of_kernel(field)
     if at is None:
         word = "PFN" if what == "frame" else "ADDRESS"
-        raise UsageError(f"why {what}: {word} is missing", hint=f"for example: why {what} 0x10000")
+        wrong = f"expected {word}, got '{field[:40]}'" if field else f"{word} is missing"
+        raise UsageError(f"why {what}: {wrong}", hint=f"for example: why {what} 0x10000")
     if what == "frame":
         return things.frame(at, field or "_refcount")
     if what == "vma":
