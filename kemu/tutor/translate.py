@@ -39,6 +39,8 @@ from kemu.tutor.texts import expressions_of
 
 HASH_DIGITS = 8
 _BLOCK = re.compile(r"^(`{3,})text\s+(\S.*?)\s+([0-9a-f]{8})\s*$")
+_SAID = re.compile(r"'[^']*'|\"[^\"]*\"")
+"""A text in quotes in an expression."""
 LANGUAGE = re.compile(r"[a-z]{2,3}(-[A-Za-z]{2,4})?\Z")
 
 
@@ -231,9 +233,10 @@ def _compared(path: Path, wanted: dict[str, str], texts: dict[str, Text]) -> Ite
 
 
 def _expressions(path: Path, key: str, made: Text, source: str) -> Iterator[Problem]:
-    """A translation may use the expressions of its source, and no others."""
+    """A translation may use the expressions of its source, and no others; the texts in quotes in them may be translated."""
+    known = {_SAID.sub("''", found) for found in expressions_of(source, prose=True)}
     try:
-        extra = set(expressions_of(made.text, prose=True)) - set(expressions_of(source, prose=True))
+        extra = {found for found in expressions_of(made.text, prose=True) if _SAID.sub("''", found) not in known}
     except UsageError as error:
         yield Problem("T02", str(path), made.line, f"'{key}': {error.what}", error.hint)
         return
