@@ -154,7 +154,7 @@ def replay(lesson: Lesson, transcript: Transcript, salt: str) -> dict[str, Done]
     """What the commands and answers come to, by step.  Raises WorldError."""
     session = boot(lesson.machine)
     marker = Marker(session, lesson, student=transcript.student, salt=salt, run="replay")
-    deeds: list[Record] = []
+    marker.world.quiet = True
     for record in transcript.records:
         if record["do"] == "enter":
             marker.close()
@@ -163,7 +163,6 @@ def replay(lesson: Lesson, transcript: Transcript, salt: str) -> dict[str, Done]
                 marker.enter(index)
         elif marker.visit is not None and record["do"] in REPEATED and record["step"] == marker.visit.step.id:
             repeat(session, marker, record)
-            deeds.append(record)
     marker.close()
     return fold(marker.records, lesson)
 

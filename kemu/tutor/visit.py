@@ -107,6 +107,8 @@ class Visit:
 
     def pictures(self) -> list[Shown]:
         """What is shown beside the fact."""
+        if self.world.quiet:
+            return []
         return self.world.perform(self.session, self.step.show, self.values, self.step.at("show"), "show")
 
     # ---------------------------------------------------------------------------------------------- answers
@@ -191,6 +193,12 @@ class Visit:
             if event is not None:
                 found.append((event, self.text("never", condition.say) if condition.say else condition.that))
         return found
+
+    def is_of_the_right_kernel(self) -> bool:
+        """Did the right kernel make all events since the world before the step?  Planting is a command of the timeline."""
+        records = self.session.timeline.records
+        since = [record.text.split() for record in records if self.base <= record.first <= self.session.now]
+        return not any("mutant" in words and "plant" in words for words in since)
 
     def reached(self) -> list[int]:
         """The goals of an `explore` step that hold now and did not before."""

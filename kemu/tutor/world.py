@@ -60,6 +60,8 @@ class World:
         self.lesson = lesson
         self.seed = seed
         self.guard = HostGuard(lesson)
+        self.quiet = False
+        """Nobody reads: prose and what only shows is left out."""
         try:
             self.values: dict[str, Value] = drawn(lesson.vars, seed)
         except UsageError as error:
@@ -113,6 +115,8 @@ class World:
         """Prose with its numbers, and blocks with what they print."""
         shown: list[Shown] = []
         for block in blocks:
+            if self.quiet and block.kind != "run":
+                continue
             if block.kind == "prose":
                 shown.append(Shown("prose", self.prose(session, block, values)))
                 continue
