@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING
 
 from kemu.commands import kinds
 from kemu.commands.spec import FREE, command, flags, some
+from kemu.interrupts import Interrupted
 from kemu.readings import Conformance, RealReading, RealRow
 
 if TYPE_CHECKING:
     from kemu.conform.host import Meeting
+    from kemu.conform.judge import Verdict
     from kemu.conform.steps import Step
     from kemu.session import Session
     from kemu.shell.translate import Translation
@@ -33,8 +35,12 @@ def conform(session: Session, paths: tuple[str, ...], form: tuple[str, ...]) -> 
     from kemu.conform.judge import judge_all, programs_below
     from kemu.shell.conform import conformance, rows_of
 
+    programs = programs_below(paths)
+    found: list[Verdict] = []
     try:
-        found = list(judge_all(programs_below(paths), most=None if form else 1))
+        found.extend(judge_all(programs, most=None if form else 1))
+    except KeyboardInterrupt:
+        raise Interrupted(f"{len(found)} of {len(programs)} programs are compared") from None
     finally:
         session.kernel.activate()
     return conformance(found, tuple(row for verdict in found for row in rows_of(verdict)))

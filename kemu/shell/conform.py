@@ -15,7 +15,7 @@ import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from kemu.commands.result import OK, UNSATISFIED, USAGE
+from kemu.commands.result import INTERRUPTED, OK, UNSATISFIED, USAGE
 from kemu.conform.bounded import SECONDS, TimeUp, bounded
 from kemu.conform.judge import Verdict, emitted, judge, judge_all, programs_below
 from kemu.errors import UsageError
@@ -44,7 +44,7 @@ PATH is a file or a folder of recorded programs (.json, .jsonl, both also with .
   --jobs N    so many processes at a time (1)
   --seconds N what one program may take of a CPU (30); then it is stopped
 
-exit codes: 0 all agree, 2 an input cannot be used, 3 something differs or was stopped
+exit codes: 0 all agree, 2 an input cannot be used, 3 something differs or took too long, 130 Ctrl-C
 """
 
 MOST = {"--jobs": 256, "--seconds": 86_400}
@@ -141,13 +141,19 @@ def _run(asked: Asked, options: Options) -> int:
     if asked.open:
         return _open(programs_below([asked.open]), asked, options)
     programs = programs_below(asked.paths)
-    found = []
-    with Progress(sys.stderr, len(programs)) as progress:
-        for verdict in judge_all(programs, asked.jobs, None if asked.every else 1, asked.seconds):
-            progress.clear()
-            _show(verdict, asked, options)
-            found.append(verdict)
-            progress.step()
+    found: list[Verdict] = []
+    try:
+        with Progress(sys.stderr, len(programs)) as progress:
+            for verdict in judge_all(programs, asked.jobs, None if asked.every else 1, asked.seconds):
+                progress.clear()
+                _show(verdict, asked, options)
+                found.append(verdict)
+                progress.step()
+    except KeyboardInterrupt:
+        _sums(found, asked)
+        sys.stdout.flush()
+        sys.stderr.write(f"stopped: {len(found)} of {len(programs)} programs are compared\n")
+        return INTERRUPTED
     return _sums(found, asked)
 
 

@@ -6,6 +6,7 @@ import gzip
 import io
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -15,8 +16,11 @@ import attrs
 import pytest
 
 from kemu import Session
+from kemu.cli import main
+from kemu.commands.result import INTERRUPTED
 from kemu.conform.judge import emitted, judge, judge_all
 from kemu.conform.reopen import open_program
+from kemu.shell import conform
 from kemu.shell.progress import Progress
 from tests.conform.recorded import DATA, scenarios
 
@@ -180,7 +184,7 @@ def test_ctrl_c_ends_a_long_comparison_at_once():
         os.killpg(running.pid, signal.SIGINT)
         _, errors = running.communicate(timeout=60)
     assert running.returncode == 130
-    assert errors == "stopped\n"
+    assert re.fullmatch(r"stopped: \d+ of \d+ programs are compared\n", errors)
 
 
 def test_a_hostile_program_is_stopped_and_it_is_said(tmp_path):
@@ -194,3 +198,17 @@ def test_a_hostile_program_is_stopped_and_it_is_said(tmp_path):
         done = kemu("conform", word, str(file), "--seconds=1")
         assert (done.returncode, done.stdout) == (2, "")
         assert "stopped after 1 s; give it more with --seconds" in done.stderr
+
+
+def test_ctrl_c_says_how_many_programs_are_compared(monkeypatch, capsys):
+    real = conform.judge_all
+
+    def some(programs, *rest):
+        yield from list(real(programs[:1], *rest))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(conform, "judge_all", some)
+    assert main(["conform", str(DATA)]) == INTERRUPTED
+    shown = capsys.readouterr()
+    assert "1 program" in shown.out
+    assert "stopped: 1 of " in shown.err
