@@ -25,11 +25,21 @@ _SWITCH = {"on": True, "off": False}
 GRANULARITIES = ("event", "function", "command")
 
 
+def one_of(words: tuple[str, ...]) -> str:
+    """`auto, always or never`."""
+    return f"{', '.join(words[:-1])} or {words[-1]}"
+
+
 class Preference(NamedTuple):
     """A setting of the shell: its words, the first of which is the default, and what it is for."""
 
     words: tuple[str, ...]
     about: str
+
+    @property
+    def known(self) -> str:
+        """`auto, always or never`."""
+        return one_of(self.words)
 
 
 PREFERENCES = {
@@ -51,7 +61,7 @@ SETTINGS = {
     "granularity": "event, function or command: one step",
     "verify": "on or off: check invariants after every command",
     "context": "what is shown after a change (see: help context)",
-    **{name: f"{' or '.join(preference.words)}: {preference.about}" for name, preference in PREFERENCES.items()},
+    **{name: f"{preference.known}: {preference.about}" for name, preference in PREFERENCES.items()},
 }
 """Every setting with a few words about it."""
 
@@ -156,8 +166,7 @@ def _set_fail(session: Session, what: str, number: str | None) -> Text:
 def _word(setting: str, value: str, words: tuple[str, ...]) -> str:
     if value in words:
         return value
-    known = f"{', '.join(words[:-1])} or {words[-1]}"
-    raise UsageError(f"{setting}: expected {known}, got '{value[:40]}'", hint=did_you_mean(value, words))
+    raise UsageError(f"{setting}: expected {one_of(words)}, got '{value[:40]}'", hint=did_you_mean(value, words))
 
 
 def _plain_number(text: str, high: int, what: str) -> int:

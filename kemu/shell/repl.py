@@ -51,7 +51,7 @@ MENU_ROWS = 8
 
 EXIT_HINT = "exit ends {task}, the current process: type it again. quit or Ctrl-D leaves kemu."
 BANNER = "kemu {version}: a small Linux that you can stop, look into and run backwards"
-FIRST_STEPS = "help lists the commands, Tab completes, lesson teaches, quit leaves. Begin: spawn app"
+FIRST_STEPS = "help lists commands, Tab completes, lesson teaches, quit leaves. Try: spawn app"
 
 
 class Repl:
