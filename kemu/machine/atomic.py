@@ -101,6 +101,11 @@ def atomic_inc_not_zero(obj: Any, field: str) -> bool:
 def refcount_warn_saturate(obj: Any, field: str, what: str) -> None:
     """A misuse: say so as Linux does (once a kind), and saturate, so that the object leaks instead of being freed too early."""
     setattr(obj, field, REFCOUNT_SATURATED)
+    warn_once(what)
+
+
+def warn_once(what: str) -> None:
+    """Note a complaint, if it is the first of its kind."""
     message = f"refcount_t: {what}"
     if message not in warnings:
         warnings.append(message)
@@ -155,6 +160,26 @@ def refcount_dec(obj: Any, field: str) -> None:
         refcount_warn_saturate(obj, field, DEC_LEAK)
     else:
         setattr(obj, field, old - 1)
+
+
+def refcount_dec_if_one(obj: Any, field: str) -> bool:
+    """Make 1 a 0, and nothing else; True if it was 1."""
+    step()
+    if getattr(obj, field) != 1:
+        return False
+    setattr(obj, field, 0)
+    return True
+
+
+def refcount_dec_not_one(obj: Any, field: str) -> bool:
+    """Subtract 1 unless the count is 1; True unless it was 1.  A saturated count stays; on 0 it warns and changes nothing."""
+    step()
+    old = getattr(obj, field)
+    if old == 0:
+        warn_once(SUB_UAF)
+    elif old not in (1, REFCOUNT_SATURATED):
+        setattr(obj, field, old - 1)
+    return bool(old != 1)
 
 
 # ---------------------------------------------------------------- locks

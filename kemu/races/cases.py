@@ -41,6 +41,12 @@ _ALL = (
     ),
     KernelCase("fork-write", "one thread forks while another writes", _TOUCHED, ("fork a", "write b 0x10000 3")),
     KernelCase(
+        "fork-fault",
+        "one thread forks while another copies a page on write",
+        (*_TOUCHED, "fork a as child"),
+        ("fork a", "write b 0x10000 3"),
+    ),
+    KernelCase(
         "munmap-fault",
         "one thread unmaps a page while another touches it for the first time",
         _THREADS,

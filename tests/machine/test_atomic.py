@@ -21,6 +21,8 @@ from kemu.machine.atomic import (
     atomic_set,
     refcount_dec,
     refcount_dec_and_test,
+    refcount_dec_if_one,
+    refcount_dec_not_one,
     refcount_inc,
     refcount_inc_not_zero,
     spin_lock,
@@ -260,6 +262,33 @@ def test_refcount_t_complains_in_linuxs_words_and_once_a_kind(start, operation, 
         assert obj.count == REFCOUNT_SATURATED
     assert warnings == [complaint]
     warnings.clear()
+
+
+def test_a_put_of_all_but_the_last_on_zero_complains_and_changes_nothing():
+    warnings.clear()
+    obj = Counted(0)
+    assert refcount_dec_not_one(obj, "count")
+    assert (obj.count, warnings) == (0, ["refcount_t: underflow; use-after-free."])
+    warnings.clear()
+
+
+@pytest.mark.parametrize(
+    ("start", "operation", "after", "told"),
+    [
+        (1, refcount_dec_if_one, 0, True),
+        (2, refcount_dec_if_one, 2, False),
+        (0, refcount_dec_if_one, 0, False),
+        (2, refcount_dec_not_one, 1, True),
+        (1, refcount_dec_not_one, 1, False),
+        (REFCOUNT_SATURATED, refcount_dec_not_one, REFCOUNT_SATURATED, True),
+        (REFCOUNT_SATURATED, refcount_dec_if_one, REFCOUNT_SATURATED, False),
+    ],
+)
+def test_the_conditional_puts_touch_only_the_count_that_they_are_for(start, operation, after, told):
+    warnings.clear()
+    obj = Counted(start)
+    assert operation(obj, "count") == told
+    assert (obj.count, warnings) == (after, [])
 
 
 @pytest.mark.parametrize(
