@@ -49,7 +49,7 @@ SUBCOMMANDS = {
     "doctor": "kemu.shell.doctor",
     "demo": "kemu.shell.demo",
     "conform": "kemu.shell.conform",
-    "report": "kemu.shell.reporting",
+    "report": "kemu.shell.reporting_script",
     "lesson": "kemu.shell.lessons",
     "grade": "kemu.shell.grading",
 }

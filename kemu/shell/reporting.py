@@ -1,15 +1,13 @@
-"""The report: what the session, or a script, did, as one HTML file that plays.
+"""The report: what the session did, as one HTML file that plays.
 
-    report -o story.html                 inside kemu: all of this timeline; with two moments the commands between them
-    kemu report SCRIPT -o story.html     outside: run the script, then write its report
+    report -o story.html            all of this timeline
+    report 120 480 -o story.html    the commands between two moments
 
 The rule that keeps this file honest: it only collects and writes; what is in the page, observe says and views draw.
 """
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kemu import __version__
@@ -22,14 +20,12 @@ from kemu.readings import Text
 from kemu.readings.report import Film, Played
 from kemu.shell.complaint import render as render_complaint
 from kemu.shell.output import to_text
-from kemu.shell.plain import Runner, read_script
 from kemu.views.report import report as page
 from kemu.views.style import UNICODE, Style, plural
 
 if TYPE_CHECKING:
     from kemu.commands.result import Result
     from kemu.session import Session
-    from kemu.shell.options import Options
 
 STYLE = Style(80, UNICODE, colour=False)
 """How outputs are drawn in the page."""
@@ -38,16 +34,6 @@ MOST_EVENTS = 20_000
 """Events that one report shows at most."""
 
 TITLE = "kemu session"
-
-USAGE = """\
-usage: kemu [OPTIONS] report SCRIPT -o FILE.html [--title TEXT]
-       kemu report LESSON.md -o FILE.html
-
-Run the script ('-' is standard input) and write what happened as one HTML file that plays: no network, no server.
-The title is TEXT, else the first line of the script if that is a comment. A command that fails ends the script; the
-report then shows all up to there, and the exit code is 1. A lesson is played with its solutions, step by step.
-"""
-
 
 @command(
     "report",
@@ -138,70 +124,3 @@ def _played(result: Result, now: int) -> Played:
         texts.append(render_complaint(result.error))
     first, last = (result.first, result.last) if result.last > result.first else (now, now)
     return Played(result.command, first, last, now, "\n".join(text for text in texts if text), result.ok)
-
-
-# ---------------------------------------------------------------- kemu report SCRIPT
-
-
-class Failures:
-    """An output that shows nothing but errors: the page shows the rest."""
-
-    def show(self, result: Result, _session: Session, where: str) -> None:
-        """The error on standard error."""
-        if result.error is not None:
-            sys.stderr.write(render_complaint(result.error, where) + "\n")
-
-    def say(self, text: str) -> None:
-        """A line for the person."""
-        sys.stderr.write(text + "\n")
-
-    def flush(self) -> None:
-        """Nothing is held back."""
-
-
-def main(options: Options) -> int:
-    """Run a script and write its report; 0, or 1 if one of its commands failed. Raises UsageError."""
-    from kemu.session import Session
-
-    if {"-h", "--help"} & set(options.words):
-        sys.stdout.write(USAGE)
-        return 0
-    script, path, title = _words(options.words)
-    if script.endswith(".md"):
-        from kemu.shell.reporting_lesson import lesson_report
-
-        return lesson_report(script, path)
-    lines = list(sys.stdin if script == "-" else read_script(script))
-    session = Session(mem=options.mem, geometry=options.geometry, cpus=options.cpus)
-    runner = Runner(options, session, Failures())
-    runner.lines(lines, script)
-    sys.stdout.write(write_report(session, path, title or _title(lines, script)) + "\n")
-    return runner.status
-
-
-def _words(words: list[str]) -> tuple[str, str, str]:
-    """Script, file and title. Raises UsageError."""
-    found = {"-o": "", "--title": ""}
-    scripts, left = [], list(words)
-    while left:
-        word = left.pop(0)
-        if word in found:
-            if not left:
-                raise UsageError(f"report: a value is missing behind {word}", hint=HOW)
-            found[word] = left.pop(0)
-        elif word.startswith("-") and word != "-":
-            raise UsageError(f"report: unknown option '{word[:40]}'", hint=HOW)
-        else:
-            scripts.append(word)
-    if len(scripts) != 1 or not found["-o"]:
-        raise UsageError("report: expected one script and -o FILE.html", hint=HOW)
-    return scripts[0], found["-o"], found["--title"]
-
-
-HOW = "kemu report SCRIPT -o FILE.html [--title TEXT]"
-
-
-def _title(lines: list[str], script: str) -> str:
-    """The script's first line if that is a comment, else its name."""
-    first = lines[0].strip() if lines else ""
-    return first.lstrip("# ") if first.startswith("#") and first.strip("# ") else Path(script).name

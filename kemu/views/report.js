@@ -3,7 +3,7 @@
 
 const $ = (id) => document.getElementById(id);
 const films = JSON.parse($("films").textContent);
-const view = { part: 1, at: 0, grain: "shown", sides: ["auto", "auto"], timer: 0, since: 0, small: false, paper: false };
+const view = { part: 1, at: 0, grain: "shown", sides: ["auto", "auto"], timer: 0, since: 0, small: false, noting: 0 };
 let film, player, stops;
 
 // Begin with a part, at its opening.
@@ -73,7 +73,13 @@ function go(moment, grain = "all") {
   else view.since = stops[grain].findLast((n) => n < to) ?? film.first;
   view.at = to;
   draw();
-  history.replaceState(null, "", address(to));
+  clearTimeout(view.noting);
+  view.noting = setTimeout(noteAddress, 500);
+}
+
+// The address of the moment, once it stays: browsers refuse to have it changed at every step of a held key.
+function noteAddress() {
+  history.replaceState(null, "", address(view.at));
 }
 
 function play(on) {
@@ -121,11 +127,16 @@ function draw() {
   drawPlayer();
   drawEvent();
   $("calls").innerHTML = callLines();
-  const here = $("calls").querySelector(".here");
-  if (here) $("calls").scrollTop = here.offsetTop - $("calls").offsetTop - 120;
   $("changes").innerHTML = changeLines();
   drawState(ids, changed);
   drawCommands();
+  requestAnimationFrame(showOpenCall);
+}
+
+// The innermost open call in the middle of its panel.
+function showOpenCall() {
+  const here = $("calls").querySelector(".here");
+  if (here) $("calls").scrollTop = here.offsetTop - $("calls").offsetTop - 120;
 }
 
 function drawPlayer() {
@@ -225,7 +236,6 @@ function changeLines() {
 }
 
 function drawState(ids, changed) {
-  view.small = !view.paper && $("state").clientWidth < 700;
   $("joined").innerHTML = ids.length ? joined(player, ids, view.small ? NARROW : WIDE, changed) : '<p class="soft">no address space</p>';
   $("mappings").innerHTML = mappingsOf(player, ids, changed);
   $("memory").innerHTML = memoryOf(player, view.small ? NARROW_GRID : WIDE_GRID, changed);
@@ -262,6 +272,13 @@ function fromHash() {
   go(Number(found[2]));
 }
 
+// Is there room for the wide drawings? True if that is another answer than before. On paper there is.
+function measure() {
+  const small = $("state").clientWidth < 700, other = small !== view.small;
+  view.small = small;
+  return other;
+}
+
 function look() {
   const dark = matchMedia("(prefers-color-scheme: dark)").matches, root = document.documentElement;
   const now = root.dataset.look || (dark ? "dark" : "light");
@@ -278,10 +295,11 @@ function start() {
   document.addEventListener("keydown", onKey);
   document.querySelectorAll("details.alt").forEach((item) => item.addEventListener("toggle", draw));
   addEventListener("hashchange", fromHash);
-  addEventListener("resize", () => { if (!view.paper && ($("state").clientWidth < 700) !== view.small) draw(); });
-  addEventListener("beforeprint", () => { view.paper = true; draw(); });
-  addEventListener("afterprint", () => { view.paper = false; draw(); });
+  addEventListener("resize", () => { if (measure()) draw(); });
+  addEventListener("beforeprint", () => { view.small = false; draw(); });
+  addEventListener("afterprint", () => { measure(); draw(); });
   load(1);
+  measure();
   draw();
   fromHash();
 }

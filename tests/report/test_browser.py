@@ -141,6 +141,19 @@ def test_a_finer_step_stops_at_every_event(page):
     assert shown(page) == before - 1
 
 
+def test_many_events_can_be_shown_in_both_directions(page, story):
+    page.run("for (let n = 0; n < film.last; n += 17) go(n)")
+    page.run("for (let n = film.last; n >= 0; n -= 17) go(n)")
+    page.run("go(0)")
+    assert (page.complaints, shown(page)) == ([], 0)
+    page.run("go(film.last)")
+    before = page.run("document.getElementById('state').innerHTML")
+    page.run("go(0); go(film.last)")
+    assert page.run("document.getElementById('state').innerHTML") == before
+    page.run("new Promise((done) => setTimeout(done, 600))")
+    assert page.run("location.hash") == f"#e{story[0].end}"
+
+
 # ---------------------------------------------------------------- it shows what is true
 
 

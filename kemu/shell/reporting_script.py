@@ -1,0 +1,89 @@
+"""`kemu report SCRIPT -o FILE`: run a script, or play a lesson, and write its report."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kemu.errors import UsageError
+from kemu.shell.complaint import render as render_complaint
+from kemu.shell.plain import Runner, read_script
+from kemu.shell.reporting import write_report
+from kemu.shell.reporting_lesson import lesson_report
+
+if TYPE_CHECKING:
+    from kemu.commands.result import Result
+    from kemu.session import Session
+    from kemu.shell.options import Options
+
+USAGE = """\
+usage: kemu [OPTIONS] report SCRIPT -o FILE.html [--title TEXT]
+       kemu report LESSON.md -o FILE.html
+
+Run the script ('-' is standard input) and write what happened as one HTML file that plays: no network, no server.
+The title is TEXT, else the first line of the script if that is a comment. A command that fails ends the script; the
+report then shows all up to there, and the exit code is 1. A lesson is played with its solutions, step by step.
+"""
+
+
+class Failures:
+    """An output that shows nothing but errors: the page shows the rest."""
+
+    def show(self, result: Result, _session: Session, where: str) -> None:
+        """The error on standard error."""
+        if result.error is not None:
+            sys.stderr.write(render_complaint(result.error, where) + "\n")
+
+    def say(self, text: str) -> None:
+        """A line for the person."""
+        sys.stderr.write(text + "\n")
+
+    def flush(self) -> None:
+        """Nothing is held back."""
+
+
+def main(options: Options) -> int:
+    """Run a script and write its report; 0, or 1 if one of its commands failed. Raises UsageError."""
+    from kemu.session import Session
+
+    if {"-h", "--help"} & set(options.words):
+        sys.stdout.write(USAGE)
+        return 0
+    script, path, title = _words(options.words)
+    if script.endswith(".md"):
+        return lesson_report(script, path)
+    lines = list(sys.stdin if script == "-" else read_script(script))
+    session = Session(mem=options.mem, geometry=options.geometry, cpus=options.cpus)
+    runner = Runner(options, session, Failures())
+    runner.lines(lines, script)
+    sys.stdout.write(write_report(session, path, title or _title(lines, script)) + "\n")
+    return runner.status
+
+
+def _words(words: list[str]) -> tuple[str, str, str]:
+    """Script, file and title. Raises UsageError."""
+    found = {"-o": "", "--title": ""}
+    scripts, left = [], list(words)
+    while left:
+        word = left.pop(0)
+        if word in found:
+            if not left:
+                raise UsageError(f"report: a value is missing behind {word}", hint=HOW)
+            found[word] = left.pop(0)
+        elif word.startswith("-") and word != "-":
+            raise UsageError(f"report: unknown option '{word[:40]}'", hint=HOW)
+        else:
+            scripts.append(word)
+    if len(scripts) != 1 or not found["-o"]:
+        raise UsageError("report: expected one script and -o FILE.html", hint=HOW)
+    return scripts[0], found["-o"], found["--title"]
+
+
+HOW = "kemu report SCRIPT -o FILE.html [--title TEXT]"
+
+
+def _title(lines: list[str], script: str) -> str:
+    """The script's first line if that is a comment, else its name."""
+    first = lines[0].strip() if lines else ""
+    return first.lstrip("# ") if first.startswith("#") and first.strip("# ") else Path(script).name
