@@ -21,8 +21,8 @@ SITUATIONS = {
 """The situations of which pictures are kept."""
 
 
-def session_of(text):
-    session = Session()
+def session_of(text, **machine):
+    session = Session(**machine)
     session.run(text)
     return session
 

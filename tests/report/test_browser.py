@@ -220,9 +220,18 @@ def test_the_state_at_three_moments_is_the_one_that_kemu_says(page, story, comma
     session.goto(session.end)
 
 
-@pytest.mark.parametrize("name", SITUATIONS)
-def test_the_script_draws_what_python_draws(browser, tmp_path, name):
-    html, film = page_of(session_of(SITUATIONS[name]))
+OTHERS = {
+    "swapped_out": "spawn app; mmap app 0x10000 3p rw; write app 0x10000 7; write app 0x11000 8; madvise app 0x10000 2p pageout; "
+    "madvise app 0x12000 1p guard_install; fork app as kid",
+    "many_pages": "spawn app; mmap app 0x200000 90p rw populate; fork app as kid; write kid 0x210000 7; "
+    "mprotect app 0x200000 9p none",
+}  # fmt: skip
+MACHINES = [(name, "x86-64") for name in SITUATIONS | OTHERS] + [("after_one_copy", "sv39"), ("after_one_copy", "x86-64-la57")]
+
+
+@pytest.mark.parametrize(("name", "geometry"), MACHINES)
+def test_the_script_draws_what_python_draws(browser, tmp_path, name, geometry):
+    html, film = page_of(session_of((SITUATIONS | OTHERS)[name], geometry=geometry))
     path = tmp_path / "situation.html"
     path.write_text(html, encoding="utf-8")
     page = browser.open(path)

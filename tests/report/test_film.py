@@ -84,3 +84,32 @@ def test_the_film_of_a_situation_at_many_events(name):
         session.goto(moment)
         with session.looking():
             compare(session, player.goto(moment))
+
+
+@pytest.mark.parametrize("geometry", ["sv39", "x86-64-la57"])
+def test_the_film_of_another_machine(geometry):
+    session = session_of(SITUATIONS["after_one_copy"], geometry=geometry)
+    compare_at_moments(session, geometry)
+
+
+UNUSUAL = {
+    "swapped_out": "spawn app; mmap app 0x10000 2p rw; write app 0x10000 7; write app 0x11000 8; madvise app 0x10000 2p pageout; "
+    "fork app as kid; read app 0x10000",
+    "guarded": "spawn app; mmap app 0x10000 3p rw; madvise app 0x11000 1p guard_install; write app 0x10000 7",
+    "protnone": "spawn app; mmap app 0x10000 2p rw; write app 0x10000 7; mprotect app 0x10000 2p none; fork app as kid",
+    "batches": "set lru_batch on; spawn app; mmap app 0x10000 2p rw; write app 0x10000 7; munmap app 0x10000 2p",
+    "a_row": "spawn app; mmap app 0x200000 80p rw populate; fork app as kid; write kid 0x210000 7; exit kid",
+    "borrowed": "spawn app; mmap app 0x10000 1p rw; write app 0x10000 7; schedule kthreadd; on 1 fork app as kid; exit app",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", UNUSUAL)
+def test_the_film_of_an_unusual_state(name):
+    session = session_of(UNUSUAL[name])
+    compare_at_moments(session, name)
+
+
+def test_a_film_that_begins_later_has_the_same_states():
+    session = session_of(SITUATIONS["three_sharers"])
+    first = session.timeline.records[2].last
+    compare_at_moments(session, "later", first)
