@@ -30,14 +30,12 @@ from kemu.kernel.files import shmem_limit
 from kemu.kernel.sched_types import task_struct as Task
 from kemu.kernel.system import System, system
 from kemu.machine.geometry import GEOMETRIES
+from kemu.tasknames import INIT, TaskNames
 from kemu.trace.barrier import sealed
 from kemu.trace.journal import Journal
 from kemu.userland.script import Outcome, Script
 
 __all__ = ["INIT", "Journal", "Outcome", "Record", "Session", "Task", "Timeline"]
-
-INIT = 1
-"""The pid that is current until something else is."""
 
 _KNOWLEDGE = ("_names", "_used", "_homes", "_first", "marks", "notes", "values", "last", "cpu", "stops")
 """What commands change of a session beside the machine."""
@@ -69,7 +67,7 @@ class Timeline:
     records: list[Record] = attrs.field(factory=list)
 
 
-class Session:
+class Session(TaskNames):
     """See the module. `mem` in bytes, `geometry` a name of `machine.geometry.GEOMETRIES`.
 
     `tasks` are the tasks of the shown moment by pid; `cpu` is the CPU for the next command, None for the task's own;
@@ -85,10 +83,10 @@ class Session:
         if geometry not in GEOMETRIES:
             raise UsageError(f"geometry: no '{geometry}'", hint=f"known are {', '.join(sorted(GEOMETRIES))}")
         self.cpus = cpus
-        self.kernel = Kernel(mem=mem, geometry=GEOMETRIES[geometry], nr_cpus=cpus, record=record, lru_batch=lru_batch)
-        self.script = Script(self.kernel)
-        self.kernel.activate()
-        self.tasks: dict[int, Task] = system.tasks
+        kernel = Kernel(mem=mem, geometry=GEOMETRIES[geometry], nr_cpus=cpus, record=record, lru_batch=lru_batch)
+        kernel.activate()
+        super().__init__(kernel, system.tasks)
+        self.script = Script(kernel)
         self.timelines = [Timeline(1)]
         self.timeline = self.timelines[0]
         self.marks: dict[str, int] = {}
@@ -108,11 +106,6 @@ class Session:
         """The newest numbers of stops and displays: none is ever given twice."""
         self.failures: list[tuple[Record, Any]] = []
         self.shown: list[Any] = []
-        self.cpu: int | None = None
-        self._names: list[tuple[int, str, int]] = []
-        self._used: list[tuple[int, int]] = [(0, INIT)]
-        self._homes: list[tuple[int, int, int]] = []
-        self._first = 0
         self.verifying = False
         self._wrong: dict[int, tuple[str, Mapping[FunctionType, CodeType]]] = {0: ("", {})}
         self.raced: Any = None
@@ -133,26 +126,6 @@ class Session:
         self.kernel.activate()
 
     # ---------------------------------------------------------------------------------------------- moments
-
-    @property
-    def journal(self) -> Journal:
-        """The journal of the kernel."""
-        return self.kernel.journal
-
-    @property
-    def now(self) -> int:
-        """The number of the event after which the state stands."""
-        return self.journal.cursor
-
-    @property
-    def end(self) -> int:
-        """The number of the newest event."""
-        return len(self.journal)
-
-    @property
-    def past(self) -> bool:
-        """True where newer events exist."""
-        return not self.journal.at_end
 
     def goto(self, event: int) -> None:
         """Bring all state to where it was after `event`. Raises UsageError outside of 0..end."""
@@ -199,11 +172,6 @@ class Session:
         begin = bisect_right(records, first, key=lambda record: record.last)
         end = bisect_left(records, last, key=lambda record: record.first)
         return [record for record in records[begin:end] if record.last > record.first]
-
-    def moments_of_names(self) -> set[int]:
-        """The moments at which a name or another current task begins to be meant, beside what the machine says."""
-        told = {at for at, _, _ in self._names} | {at for at, _ in self._used} | {at for at, _, _ in self._homes}
-        return told | set(self.marks.values())
 
     def last_command(self) -> tuple[int, int]:
         """The events (first, last] of the newest command that has some, as far as they have happened at this moment."""
@@ -386,96 +354,6 @@ class Session:
         """SHA-256 of the canonical dump of all journalled state, in hex."""
         self.kernel.activate()
         return self.kernel.state_hash()
-
-    # ---------------------------------------------------------------------------------------------- tasks and names
-
-    def names(self) -> dict[str, int]:
-        """The names that mean a task of this moment, with its pid; the kernel's own tasks first."""
-        known = {task.comm: pid for pid, task in sorted(self.tasks.items()) if pid <= 2}
-        return known | {name: pid for event, name, pid in self._names if event <= self.now and pid in self.tasks}
-
-    def name_of(self, pid: int) -> str:
-        """The newest name that was given to the pid, at whatever moment of this timeline; else its own, else `@PID`."""
-        given = next((name for _, name, named in reversed(self._names) if named == pid), "")
-        if given or pid not in self.tasks:
-            return given or f"@{pid}"
-        return self.tasks[pid].comm
-
-    def give_name(self, name: str, pid: int) -> None:
-        """Call the pid, which the running command made, `name`: in all moments in which the pid exists."""
-        self.journal.catch_up()
-        self._names.append((min(self._first + 1, self.end), name, pid))
-
-    def check_name(self, name: str) -> None:
-        """Raise UsageError if a task of this moment is called `name`."""
-        taken = self.names().get(name)
-        if taken is not None:
-            raise UsageError(f"name: '{name}' is taken by pid {taken}", hint="choose another one")
-
-    def child_name(self, parent: int) -> str:
-        """A free name for an unnamed child: `PARENT.2`, `PARENT.3`."""
-        base, taken, number = self.name_of(parent), {name for _, name, _ in self._names}, 2
-        while f"{base}.{number}" in taken:
-            number += 1
-        return f"{base}.{number}"
-
-    def find(self, name: str) -> Task:
-        """The task of this moment that `name` or `@PID` means. Raises UsageError without a place."""
-        if name.startswith("@"):
-            digits = name[1:]
-            pid = int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 10 else -1
-        else:
-            pid = self.names().get(name, -1)
-        if pid in self.tasks:
-            return self.tasks[pid]
-        raise UsageError(f"no task '{name}'{self._why_not(name)}", hint=self._task_hint(name))
-
-    def _why_not(self, name: str) -> str:
-        """A few words where the name is known at another moment."""
-        known = [(event, pid) for event, known, pid in self._names if known == name]
-        if not known:
-            return ""
-        event, pid = known[-1]
-        return f" at #{self.now}: pid {pid} " + (f"is born before #{event}" if event > self.now else "is gone")
-
-    def _task_hint(self, name: str) -> str:
-        from difflib import get_close_matches
-
-        near = get_close_matches(name[:40], list(self.names()), n=1)
-        return f"did you mean '{near[0]}'? (ps lists the tasks)" if near else "ps lists the tasks; a pid is written @3"
-
-    @property
-    def current_pid(self) -> int:
-        """The pid of the task that commands without TASK mean: the last one used that lives at this moment."""
-        for event, pid in reversed(self._used):
-            task = self.tasks.get(pid)
-            if event <= self.now and task is not None and not task.exit_state:
-                return pid
-        return INIT
-
-    @property
-    def current(self) -> Task:
-        """The task that commands without TASK mean."""
-        return self.tasks[self.current_pid]
-
-    def use(self, pid: int) -> None:
-        """Make the pid current."""
-        self._used.append((self.now, pid))
-
-    def cpu_for(self, task: Task) -> int:
-        """The CPU on which the next command of the task runs: the one of `on`, else the task's own."""
-        if self.cpu is not None:
-            return self.cpu
-        return self.home(task.pid)
-
-    def home(self, pid: int) -> int:
-        """The CPU that `setcpu` chose for the pid, else 0."""
-        return next((cpu for event, owner, cpu in reversed(self._homes) if owner == pid and event <= self.now), 0)
-
-    def set_home(self, pid: int, cpu: int) -> None:
-        """Let the pid run on the CPU from the running command on; children inherit it at birth."""
-        self.journal.catch_up()
-        self._homes.append((min(self._first + 1, self.end), pid, cpu))
 
     # ---------------------------------------------------------------------------------------------- settings and files
 

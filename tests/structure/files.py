@@ -8,6 +8,8 @@ from pathlib import PurePosixPath
 from tests.structure.sources import ROOT
 
 LEFT_BEHIND = {".git", ".venv", ".venv-ci", "__pycache__", "build", "dist", ".hypothesis"}
+BROKEN_ON_PURPOSE = ROOT / "tests" / "tutor" / "broken"
+"""Lessons that are wrong in one way each: no pages of the project."""
 FENCE = re.compile(r"^\s*(```|~~~)")
 
 
@@ -36,7 +38,7 @@ def _left_behind(part):
 
 def markdown(root=ROOT):
     """(path relative to root, text) of every Markdown page."""
-    pages = [path for path in project_files(root) if path.suffix == ".md"]
+    pages = [path for path in project_files(root) if path.suffix == ".md" and BROKEN_ON_PURPOSE not in path.parents]
     return [(PurePosixPath(path.relative_to(root).as_posix()), path.read_text(encoding="utf-8")) for path in pages]
 
 
