@@ -177,9 +177,20 @@ def anon_vmas_are_linked(scan: Scan) -> Iterator[Finding]:
                     yield f"{scan.space(mm)} {vma.vm_start:#x}", f"linked to {link.anon_vma}", "it is not in that tree"
     for key, av in seen.items():
         yield from _strays(av)
+        yield from _miscounted(av, seen)
         if av.num_active_vmas != active[key]:
             yield f"{av}", f"num_active_vmas {av.num_active_vmas}", f"{active[key]} VMAs have it"
     yield from _without_anon_vma(scan)
+
+
+def _miscounted(av: anon_vma, seen: dict[int, anon_vma]) -> Iterator[Finding]:
+    """``num_children`` counts the anon_vmas in use whose parent it is; a root is held by those in use below it, too."""
+    children = sum(other.parent is av for other in seen.values())
+    below = sum(other.root is av and other is not av for other in seen.values())
+    if av.num_children != children:
+        yield f"{av}", f"num_children {av.num_children}", f"{children} anon_vmas have it as their parent"
+    if av.refcount != 1 + below:
+        yield f"{av}", f"refcount {av.refcount}", f"1 + {below} anon_vmas below it"
 
 
 def _strays(av: anon_vma) -> Iterator[Finding]:

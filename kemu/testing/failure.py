@@ -12,6 +12,7 @@ A kernel that forgets something on a path that is never taken is found here.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import attrs
 
@@ -47,11 +48,12 @@ class Failed:
 
 
 def fail_every_alloc(
-    prepare: Callable[[World], None], act: Callable[[World], Outcome], what: str = FRAMES, *, record: bool = False
+    prepare: Callable[[World], None], act: Callable[[World], Outcome], what: str = FRAMES, **options: Any
 ) -> Iterator[Failed]:
-    """A run for each allocation that ``act`` makes on a world made by ``prepare``; ends when none is left to fail."""
+    """A run for each allocation that ``act`` makes on a world (with these options) made by ``prepare``; ends when none is left to
+    fail."""
     for number in range(1, MOST):
-        world = World(record=record)
+        world = World(**options)
         prepare(world)
         world.kernel.activate()
         setattr(system.sysctl, what, number)

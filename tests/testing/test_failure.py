@@ -24,12 +24,14 @@ from kemu.kernel.mremap import MREMAP_DONTUNMAP, MREMAP_FIXED, MREMAP_MAYMOVE
 from kemu.kernel.signal import SIGSEGV
 from kemu.kernel.system import system
 from kemu.kernel.vma import vma_lookup
+from kemu.machine.geometry import RISCV_SV39, X86_64_5LEVEL
 from kemu.testing import BASE, PAGE
 from kemu.testing.failure import FRAMES, OBJECTS, fail_every_alloc
 from tests.kernel.elf import tiny_elf
 
 FAR = 0x7000_0000
 NEAR = 0x5000_0000
+FILE = 0x5400_0000
 STACK = 0x6000_0000
 MADV_DONTFORK = 10
 MAP = MAP_PRIVATE | MAP_ANONYMOUS
@@ -46,6 +48,9 @@ def prepare(world):
     task, _ = world.pick(0)
     assert world.script.syscall(task, "mmap", STACK, 4 * PAGE, 3, MAP | MAP_FIXED | MAP_GROWSDOWN).ok
     assert world.script.syscall(task, "mmap", NEAR, 4 * PAGE, 3, MAP | MAP_FIXED).ok
+    for number, flags in enumerate((MAP_SHARED, MAP_PRIVATE, MAP_SHARED | MAP_ANONYMOUS)):
+        fd = -1 if flags & MAP_ANONYMOUS else 3
+        assert world.script.syscall(task, "mmap", FILE + (number << 21), 4 * PAGE, 3, flags | MAP_FIXED, fd, 0).ok
     world.fork(0)
 
 
@@ -89,6 +94,10 @@ ACTS = {
     "first touch": store(NEAR),
     "copy on write": store(BASE + PAGE),
     "a stack grows": store(STACK - PAGE),
+    "first read of a file": lambda world: world.script.load(world.pick(0)[0], FILE, 8),
+    "first write of a file": store(FILE),
+    "first write of a private page of a file": store(FILE + 0x20_0000),
+    "first read of shared memory": lambda world: world.script.load(world.pick(0)[0], FILE + 0x40_0000, 8),
     "exit": call("exit_group", 0),
 }
 
@@ -122,6 +131,11 @@ FAILS = {
     ("pin", FRAMES): {ENOMEM},
     ("first touch", FRAMES): {0},
     ("first touch", OBJECTS): {("anon_vma_chain", 0), ("anon_vma", 0)},
+    ("first read of a file", FRAMES): {0},
+    ("first write of a file", FRAMES): {0},
+    ("first write of a private page of a file", FRAMES): {0},
+    ("first write of a private page of a file", OBJECTS): {("anon_vma_chain", 0), ("anon_vma", 0)},
+    ("first read of shared memory", FRAMES): {0},
     ("copy on write", FRAMES): {0},
     ("a stack grows", FRAMES): {0},
     ("a stack grows", OBJECTS): {("anon_vma_chain", 0), ("anon_vma", 0)},
@@ -149,6 +163,14 @@ def test_no_failing_allocation_leaves_anything_behind(name, what):
             run.world.verify()
         run.world.finish()
     assert found == FAILS.get((name, what), set())
+
+
+@pytest.mark.parametrize("geometry", [X86_64_5LEVEL, RISCV_SV39])
+def test_no_failing_fork_leaves_anything_behind_in_other_tables(geometry):
+    for run in fail_every_alloc(prepare, ACTS["fork"], geometry=geometry):
+        assert run.outcome.errno == ENOMEM
+        run.world.verify()
+        run.world.finish()
 
 
 def test_a_stack_that_cannot_grow_is_a_segfault():
