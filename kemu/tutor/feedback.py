@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import attrs
+
 from kemu.commands.result import OK, UNSATISFIED, Result
 from kemu.readings.lessons import LessonText
 from kemu.tutor import bugs
@@ -27,13 +29,13 @@ def text(role: str, words: str, step: str = "", status: int = OK) -> Result:
 
 
 def shown(parts: Iterable[Shown], step: str = "") -> Texts:
-    """Prose, and commands with what they printed."""
+    """Prose, and commands with what they printed: not with all that they changed, which would bury the answer."""
     found: Texts = []
     for part in parts:
         if part.result is None:
             found.append(text(part.kind, part.text, step))
         else:
-            found += [text("typed", part.text, step), part.result]
+            found += [text("typed", part.text, step), attrs.evolve(part.result, first=part.result.last)]
     return found
 
 
