@@ -187,6 +187,8 @@ def _kernel_reading(
     session: Session, commands: tuple[str, ...], wanted: Wanted, wrong: Mapping[FunctionType, CodeType]
 ) -> RaceReading:
     """The race of the commands in the session, on a kernel that is also `wrong`."""
+    if not session.kernel.recording:
+        raise UsageError("race: this machine keeps no journal", hint="it was made without recording")
     if not session.boundary(session.now):
         raise UsageError(f"race: #{session.now} lies inside a command", hint="goto a moment between two commands")
     with session.beside(session.now):

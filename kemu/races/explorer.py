@@ -13,7 +13,7 @@ The invariants are checked along every event of every run (``checking.py``).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from types import CodeType, FunctionType
@@ -263,7 +263,7 @@ def one_run(arena: Arena, checker: Checker, search: Search) -> Result:
         kernel.activate()
 
 
-def judge(arena: Arena, checker: Checker, ending: Ending, choices: tuple[int, ...], told: partial[str]) -> Result:
+def judge(arena: Arena, checker: Checker, ending: Ending, choices: tuple[int, ...], told: Callable[[], str]) -> Result:
     """What a run has come to.  The first thing that went wrong names it: an invariant on the way, or how it ended."""
     journal = arena.race.kernel.journal
     done = ending.why == "done"
@@ -273,8 +273,16 @@ def judge(arena: Arena, checker: Checker, ending: Ending, choices: tuple[int, ..
     if broken is not None:
         step = arena.steps_until(broken.event)
         return Result(broken.violations[0].invariant, True, choices[:step], broken.event, broken.violations)
-    if not done:
+    return finished(arena, ending, choices, told)
+
+
+def finished(arena: Arena, ending: Ending, choices: tuple[int, ...], told: Callable[[], str]) -> Result:
+    """What a run has come to in which every condition held: a kernel that stopped, a lost store, or what the CPUs tell."""
+    if ending.why != "done":
         return Result(NAMES[ending.why], True, choices, text=ending.text)
+    lost = outcomes.lost_write(arena.race.racers, arena.before)
+    if lost:
+        return Result("lost write", True, choices, text=lost)
     return Result(told(), False, choices)
 
 

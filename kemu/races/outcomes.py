@@ -117,13 +117,38 @@ def _changed(page: Seen, now: Seen) -> str:
     return "keeps the page" if now.writable and not page.writable else ""
 
 
+def lost_write(racers: tuple[Racer, ...], before: Before) -> str:
+    """What is wrong where the first byte that a racer stored is not in its memory at the end, and no other racer stored one
+    there; nothing where all is well.  A page that is gone, or a racer that is dead, is no loss, and where a system call races
+    that may write to memory nothing can be said."""
+    if not all(racer.touch is not None or racer.text.split()[0] in HARMLESS for racer in racers):
+        return ""
+    stored = _stored(racers, before)
+    for pa, written in sorted(stored.items()):
+        found = system.phys.read(pa, 1)
+        if found not in [data for _, data in written]:
+            racer, data = written[0]
+            return f"{racer.text}: memory holds {found.hex()}, but {data.hex()} was stored"
+    return ""
+
+
+HARMLESS = frozenset({"fork", "vfork", "clone", "mprotect", "munmap", "exit", "mlock", "munlock"})
+"""Commands that change no byte of the racers' memory."""
+
+
+def _stored(racers: tuple[Racer, ...], before: Before) -> dict[int, list[tuple[Racer, bytes]]]:
+    """Physical address -> who stored which byte there, of those that live and whose page is still there."""
+    found: dict[int, list[tuple[Racer, bytes]]] = {}
+    for racer, mm in zip(racers, before.spaces, strict=True):
+        touch = racer.touch
+        page = look(mm, racer.address)
+        if touch is None or touch.kind != "write" or page.pfn is None or racer.task.exit_state:
+            continue
+        found.setdefault((page.pfn << 12) + (touch.address & 4095), []).append((racer, touch.data[:1]))
+    return found
+
+
 def _last_writer(racers: tuple[Racer, ...], before: Before) -> list[str]:
     """What lies at an address that two racers wrote, one of whom was the last."""
-    written: dict[int, int] = {}
-    for racer, mm in zip(racers, before.spaces, strict=True):
-        if racer.touch is not None and racer.touch.kind == "write":
-            found = look(mm, racer.touch.address)
-            if found.pfn is not None:
-                pa = (found.pfn << 12) + (racer.touch.address & 4095)
-                written[pa] = written.get(pa, 0) + 1
-    return [f"memory holds {system.phys.read(pa, 1).hex()}" for pa, times in sorted(written.items()) if times > 1]
+    stored = _stored(racers, before)
+    return [f"memory holds {system.phys.read(pa, 1).hex()}" for pa, written in sorted(stored.items()) if len(written) > 1]

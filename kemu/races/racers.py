@@ -20,11 +20,12 @@ from kemu.userland.script import Outcome, Script
 
 @attrs.frozen
 class Touch:
-    """The user access that a racer makes: "read", "write" or "fetch" of ``size`` bytes at ``address``."""
+    """The user access that a racer makes: "read", "write" or "fetch" of ``size`` bytes at ``address``; the ``data`` it writes."""
 
     kind: str
     address: int
     size: int
+    data: bytes = b""
 
 
 @attrs.frozen
@@ -76,7 +77,7 @@ class Capture(Script):
 
     def store(self, task: task_struct, addr: int, data: bytes, cpu: int | None = None) -> Outcome:
         """Hold a store back."""
-        self.touch = Touch("write", addr, len(data))
+        self.touch = Touch("write", addr, len(data), data)
         return super().store(task, addr, data, cpu)
 
     def fetch(self, task: task_struct, addr: int, cpu: int | None = None) -> Outcome:

@@ -24,7 +24,7 @@ from kemu.invariants import examine, first_broken
 from kemu.machine import atomic
 from kemu.races import baton, nonatomic
 from kemu.races.baton import Ending, Observer, Run
-from kemu.races.explorer import NAMES, Arena, Race, Result, prepared
+from kemu.races.explorer import Arena, Race, Result, finished, prepared
 from kemu.trace import steps
 from kemu.trace.barrier import tape
 from kemu.trace.frames import FUNCTIONS, hardware
@@ -201,9 +201,7 @@ def _judge(arena: Arena, begin: int, ending: Ending, taken: tuple[int, ...], tol
     broken = first_broken(kernel, begin, end, {end} if done else (), arena.race.words.task)
     if broken is not None:
         return Result(broken.violations[0].invariant, True, taken, broken.event, broken.violations)
-    if not done:
-        return Result(NAMES[ending.why], True, taken, text=ending.text)
-    return Result(told(), False, taken)
+    return finished(arena, ending, taken, told)
 
 
 def _steps(arena: Arena, taken: list[int], texts: list[str], end: int) -> tuple[PlayedStep, ...]:

@@ -13,6 +13,7 @@ from kemu.races.cases import KERNEL_CASES
 from kemu.races.explorer import Search
 from kemu.races.racy import SHOWN_BY
 from kemu.trace.steps import step, step_until
+from kemu.userland.script import Script
 from tests.races.raced import FORKED, THREADS, explored, schedules_of, session
 
 
@@ -329,3 +330,17 @@ def test_a_kernel_that_is_broken_already_is_not_raced():
     made = session(FORKED + "; mutant plant cow_leaks_old_page; write child 0x10000 9")
     with pytest.raises(UsageError, match="broken before the race"):
         explored("write parent 0x10000 2", "read child 0x10000", on=made)
+
+
+def test_a_store_that_is_lost_is_noticed_although_all_conditions_hold(monkeypatch):
+    made = session(THREADS + "; write a 0x10000 1")
+    store = Script.store
+
+    def forgetful(self, task, addr, data, cpu=None):
+        """A machine that stores zeros in the place of the data."""
+        return store(self, task, addr, bytes(len(data)), cpu)
+
+    monkeypatch.setattr(Script, "store", forgetful)
+    reading = explored("fork a", "write b 0x10000 3b", on=made, bound=0)
+    assert outcomes(reading) == {"lost write": 2}
+    assert reading.outcomes[0].detail == ("write b 0x10000 3b: memory holds 00, but 03 was stored",)
