@@ -4,6 +4,7 @@
     from kemu.views.terminal import render               render(reading, style) -> str      any reading, for people
     from kemu.views.procfs import render                 render(reading) -> str             the kernel's text of /proc/PID/...
     from kemu.views.json import to_data                  to_data(reading) -> JSON values    any reading, for programs
+    from kemu.views.graph import dot, svg                dot(picture) -> str, svg(reading) -> str       pictures, for slides
 
 ``terminal.render`` finds the renderer by the type of the reading; each is a function ``NAME(reading, style) -> str`` without a
 newline at the end:
@@ -13,6 +14,7 @@ newline at the end:
     tables        translation  picture(translation, style)  two_walks(translation, translation, style)  page_tables  dump  tlb
     memory        frame  rmap  memory_map  free
     moments       event  events  calls  difference  change  moment  text  value
+    graph         picture: one of the kinds in graph_walk, graph_tables, graph_sharing, graph_spaces, graph_ram, graph_plot
 
 ``procfs.render`` takes AddressSpace (maps), Smaps, SmapsRollup, StatusReading, StatReading, StatmReading.
 """
