@@ -17,6 +17,7 @@ from kemu.tutor.messages import say
 from kemu.tutor.seeds import seed_for
 from kemu.tutor.visit import Visit, open_visit
 from kemu.tutor.world import World
+from kemu.views.lessons import joined
 from kemu.views.page import document, esc
 from kemu.views.procfs import render as render_proc
 from kemu.views.style import style_for
@@ -182,7 +183,7 @@ def _list(lines: list[str]) -> str:
 
 
 def _paragraph(lines: list[str]) -> str:
-    return f"<p>{inline(' '.join(line.strip() for line in lines))}</p>"
+    return f"<p>{inline(joined(lines))}</p>"
 
 
 BLOCKS = {"heading": _heading, "table": _table, "list": _list, "paragraph": _paragraph}

@@ -88,7 +88,7 @@ class Visit:
 
     def settle(self) -> None:
         """Ask the machine what is right; once."""
-        if self.fact is not None:
+        if self.fact is not None or self.world.lesson.packed:
             return
         with unguided(self.session):
             self.session.goto(self.session.end)
@@ -364,7 +364,7 @@ def enter(world: World, index: int, session: Session) -> Visit:
     base = session.end
     lead, values = world.enter(session, step)
     visit = Visit(world, step, session, values, lead, base, session.end, shuffled(world, step))
-    if not step.reveal and (step.kind in FACTS or step.kind == "bug") and not world.lesson.packed:
+    if not step.reveal and (step.kind in FACTS or step.kind == "bug"):
         visit.settle()
     return visit
 

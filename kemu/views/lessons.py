@@ -78,8 +78,18 @@ def _paragraph(lines: list[str], style: Style) -> Iterator[str]:
         return
     item = _ITEM.match(lines[0])
     head = item[1] if item else ""
-    text = " ".join([item[2] if item else lines[0].strip(), *(line.strip() for line in lines[1:])])
+    text = joined([item[2] if item else lines[0], *lines[1:]])
     yield from wrapped(text, style, head, " " * len(head))
+
+
+def joined(lines: list[str]) -> str:
+    """The lines of a paragraph as one: with a blank between, but not between two wide characters."""
+    made = lines[0].strip()
+    for line in lines[1:]:
+        bare = line.strip()
+        wide = made and bare and columns(made[-1]) == columns(bare[0]) == 2
+        made += bare if wide else f" {bare}"
+    return made
 
 
 def wrapped(text: str, style: Style, first: str = "", following: str = "") -> list[str]:

@@ -9,11 +9,14 @@
 """
 
 import json
+import sys
+from pathlib import Path
 
+from kemu.tutor.parse import parse_file
 from kemu.tutor.seeds import seed_for
 from kemu.tutor.transcript import digest, lines_of
 from kemu.tutor.world import World
-from tests.tutor.hands import Student
+from tests.tutor.hands import LESSONS, Student
 
 SALT = "autumn"
 IDS = [f"s{number:02}" for number in range(1, 31)]
@@ -93,3 +96,19 @@ def older(lesson, folder):
 def seed_of(lesson, name):
     """The seed that the grader computes."""
     return seed_for(SALT, lesson.id, name)
+
+
+def main(argv):
+    """Write the class, for the sample lesson, below the folder."""
+    (folder,) = map(Path, argv)
+    folder.mkdir(parents=True, exist_ok=True)
+    lesson = folder / "nine-kinds.md"
+    lesson.write_text((LESSONS / "nine-kinds.md").read_text())
+    files = write_class(parse_file(lesson), folder / "in")
+    write_roster(folder / "roster.csv")
+    grade = f"kemu grade {lesson} {folder / 'in'} --roster {folder / 'roster.csv'} --salt {SALT}"
+    sys.stdout.write(f"{len(files)} files; {grade}\n")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
