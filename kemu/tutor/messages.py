@@ -108,7 +108,7 @@ MESSAGES: dict[str, dict[str, str]] = {
         "found": "{finding} {said}：对。",
         "not_found": "{finding} {said}：不对。",
         "to_find": "还要找：{findings}",
-        "repaired": "修好了：没有不变式再被破坏。",
+        "repaired": "修好了：所有不变式都成立。",
         "thanks": "已保存，谢谢。",
         "requires": "这一课以 {ids} 为基础。",
         "stale": "这一课在你开始之后改过；已经完成的仍然有效。",
