@@ -18,12 +18,13 @@ if TYPE_CHECKING:
     from kemu.shell.options import Options
 
 USAGE = """\
-usage: kemu [OPTIONS] report SCRIPT -o FILE.html [--title TEXT]
+usage: kemu [OPTIONS] report SCRIPT -o FILE.html [--title TEXT] [--first EVENT] [--last EVENT]
        kemu report LESSON.md -o FILE.html
 
 Run the script ('-' is standard input) and write what happened as one HTML file that plays: no network, no server.
 The title is TEXT, else the first line of the script if that is a comment. A command that fails ends the script; the
 report then shows all up to there, and the exit code is 1. A lesson is played with its solutions, step by step.
+With --first and --last it shows the commands between two events.
 """
 
 
@@ -50,20 +51,22 @@ def main(options: Options) -> int:
     if {"-h", "--help"} & set(options.words):
         sys.stdout.write(USAGE)
         return 0
-    script, path, title = _words(options.words)
+    script, asked = _words(options.words)
+    path, title = asked["-o"], asked["--title"]
     if script.endswith(".md"):
         return lesson_report(script, path)
+    first, last = (_event(asked[name], name) for name in ("--first", "--last"))
     lines = list(sys.stdin if script == "-" else read_script(script))
     session = Session(mem=options.mem, geometry=options.geometry, cpus=options.cpus)
     runner = Runner(options, session, Failures())
     runner.lines(lines, script)
-    sys.stdout.write(write_report(session, path, title or _title(lines, script)) + "\n")
+    sys.stdout.write(write_report(session, path, title or _title(lines, script), first, last) + "\n")
     return runner.status
 
 
-def _words(words: list[str]) -> tuple[str, str, str]:
-    """Script, file and title. Raises UsageError."""
-    found = {"-o": "", "--title": ""}
+def _words(words: list[str]) -> tuple[str, dict[str, str]]:
+    """The script, and what is given behind options. Raises UsageError."""
+    found = {"-o": "", "--title": "", "--first": "", "--last": ""}
     scripts, left = [], list(words)
     while left:
         word = left.pop(0)
@@ -77,10 +80,19 @@ def _words(words: list[str]) -> tuple[str, str, str]:
             scripts.append(word)
     if len(scripts) != 1 or not found["-o"]:
         raise UsageError("report: expected one script and -o FILE.html", hint=HOW)
-    return scripts[0], found["-o"], found["--title"]
+    return scripts[0], found
 
 
-HOW = "kemu report SCRIPT -o FILE.html [--title TEXT]"
+def _event(text: str, name: str) -> int | None:
+    """The number of an event, or None where none is given. Raises UsageError."""
+    if not text:
+        return None
+    if not (text.isascii() and text.isdigit() and len(text) < 12):
+        raise UsageError(f"report: {name}: expected the number of an event, got '{text[:40]}'", hint=HOW)
+    return int(text)
+
+
+HOW = "kemu report SCRIPT -o FILE.html [--title TEXT] [--first EVENT] [--last EVENT]"
 
 
 def _title(lines: list[str], script: str) -> str:

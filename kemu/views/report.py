@@ -76,7 +76,8 @@ def _head(films: Sequence[Film], version: str) -> str:
     return (
         '<a class="skip screen" href="#moment">to the moment</a>\n'
         f'<header><h1>{esc(film.title)}</h1><p class="soft">{esc(facts)}</p>'
-        '<button id="look" class="screen">light/dark</button></header>'
+        '<button id="look" class="screen">light/dark</button>'
+        "<noscript><p>This page plays with JavaScript; without it, one moment is shown.</p></noscript></header>"
     )
 
 

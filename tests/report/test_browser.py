@@ -221,7 +221,7 @@ def test_the_state_at_three_moments_is_the_one_that_kemu_says(page, story, comma
 
 
 OTHERS = {
-    "no_swap_here": "spawn app; mmap app 0x10000 3p rw; write app 0x10000 7; write app 0x11000 8; madvise app 0x10000 2p pageout; "
+    "no_swap": "spawn app; mmap app 0x10000 3p rw; write app 0x10000 7; write app 0x11000 8; madvise app 0x10000 2p pageout; "
     "madvise app 0x12000 1p guard_install; fork app as kid",
     "many_pages": "spawn app; mmap app 0x200000 90p rw populate; fork app as kid; write kid 0x210000 7; "
     "mprotect app 0x200000 9p none",
@@ -291,8 +291,8 @@ def is_light(page):
     return sum(map(int, re.findall(r"\d+", colour))) > 380
 
 
-HOSTILE = ["/<script>alert(1)</script>", "/</script><!--", "/<img/src=x/onerror=alert(1)>",
-           "/\u2028'&amp;", "/\u0444\u0430\u0439\u043b"]  # fmt: skip
+HOSTILE = ["/<script>alert(1)</script>", "/</script><!--", "/<img/src=x/onerror=alert(1)>", "/\u2028'&amp;", '/{a|b}"c"',
+           "/\u0444\u0430\u0439\u043b", "/\u6587\u4ef6"]  # fmt: skip
 
 
 @pytest.mark.parametrize("width", [1280, 768, 390])

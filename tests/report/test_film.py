@@ -93,7 +93,7 @@ def test_the_film_of_another_machine(geometry):
 
 
 UNUSUAL = {
-    "no_swap_here": "spawn app; mmap app 0x10000 2p rw; write app 0x10000 7; write app 0x11000 8; madvise app 0x10000 2p pageout; "
+    "no_swap": "spawn app; mmap app 0x10000 2p rw; write app 0x10000 7; write app 0x11000 8; madvise app 0x10000 2p pageout; "
     "fork app as kid; read app 0x10000",
     "guarded": "spawn app; mmap app 0x10000 3p rw; madvise app 0x11000 1p guard_install; write app 0x10000 7",
     "protnone": "spawn app; mmap app 0x10000 2p rw; write app 0x10000 7; mprotect app 0x10000 2p none; fork app as kid",

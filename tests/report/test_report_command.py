@@ -203,6 +203,13 @@ def test_standard_input_and_a_title(tmp_path):
     assert "<h1>&lt;b&gt;mine&lt;/b&gt;</h1>" in (tmp_path / "x.html").read_text(encoding="utf-8")
 
 
+def test_a_part_of_a_script(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "stdin", io.StringIO("spawn app\nmmap app 0x10000 1p rw\nwrite app 0x10000 7\n"))
+    assert cli.main(["report", "-", "-o", "x.html", "--first", "115", "--last", "116"]) == 0
+    assert [row[0] for row in film_in(tmp_path / "x.html")["commands"]] == ["mmap app 0x10000 1p rw"]
+
+
 def test_a_script_that_fails_is_shown_up_to_there(tmp_path):
     made = kemu("report", "-", "-o", "x.html", text="spawn app\nmmap nobody 1p rw\nps\n", cwd=tmp_path)
     assert made.returncode == 1
@@ -225,6 +232,8 @@ def test_other_machines_have_reports_too(tmp_path):
         (("x.kemu", "-o"), "a value is missing"),
         (("x.kemu", "--colour", "-o", "x"), "unknown option"),
         (("missing.kemu", "-o", "x.html"), "cannot read"),
+        (("-", "-o", "x.html", "--first", "1e3"), "expected the number of an event"),
+        (("-", "-o", "x.html", "--last", "99999"), "there is no #99999"),
         ((".", "-o", "x.html"), "cannot read"),
         (("-", "-o", "/no/such/folder/x.html"), "cannot write"),
     ],
