@@ -13,7 +13,7 @@ from kemu import interrupts
 from kemu.commands import kinds, table
 from kemu.commands.expr import Expression, TaskValue
 from kemu.commands.formats import FORMATTED, write
-from kemu.commands.result import Quit, Result
+from kemu.commands.result import INTERRUPTED, Quit, Result
 from kemu.commands.spec import FREE, command, maybe, one, rest
 from kemu.commands.suggest import did_you_mean
 from kemu.errors import UsageError
@@ -117,7 +117,7 @@ def _results(session: Session, path: str, lines: list[str]) -> Iterator[Result]:
             with _how_far(f"{path}:{number}"):
                 for result in each(session, text):
                     yield result if result.ok else _placed_in_file(result, f"{path}:{number}: ")
-                    if not result.ok:
+                    if not result.ok or result.status == INTERRUPTED:
                         return
     finally:
         session.depth -= 1

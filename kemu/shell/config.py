@@ -51,7 +51,7 @@ class Config:
     def _lines(self, path: Path) -> list[str]:
         try:
             lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return []
         except OSError as error:
             self.warnings.append(f"warning: {path} cannot be read: {error.strerror}")

@@ -48,9 +48,9 @@ class StateHistory(History):
 
     def store_string(self, string: str) -> None:
         """Append one command."""
-        if self.warning or not string.strip():
+        if self.warning or not _commands(string):
             return
-        line = string.replace("\n", " ").encode("utf-8", "replace") + b"\n"
+        line = "; ".join(_commands(string)).encode("utf-8", "replace") + b"\n"
         try:
             handle = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
             try:
@@ -59,3 +59,8 @@ class StateHistory(History):
                 os.close(handle)
         except OSError as error:
             self.warning = f"warning: history is not kept: {self.path}: {error.strerror}"
+
+
+def _commands(text: str) -> list[str]:
+    """The lines of a text, pasted perhaps, without comments alone on a line."""
+    return [line.strip() for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]

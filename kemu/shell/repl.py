@@ -73,7 +73,13 @@ class Repl:
                 continue
             except EOFError:
                 return
-            self.line(text)
+            self.lines(text)
+
+    def lines(self, text: str) -> None:
+        """Run what was typed; a pasted text may have several lines, of which one that fails ends nothing."""
+        for line in text.splitlines() or [""]:
+            if not self.runner.done:
+                self.line(line)
 
     def line(self, text: str) -> None:
         """Run one line as typed; an empty one repeats a move."""

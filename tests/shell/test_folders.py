@@ -35,8 +35,9 @@ def test_a_file_is_replaced_whole_or_not_at_all(tmp_path):
 def test_history_is_kept_between_runs_newest_first(tmp_path):
     first = StateHistory(tmp_path / "state")
     first.store_string("spawn app")
-    first.store_string("fork app\nas kid")
-    assert list(StateHistory(tmp_path / "state").load_history_strings()) == ["fork app as kid", "spawn app"]
+    first.store_string("# pasted\nfork app as kid\n\nps\n")
+    first.store_string("# nothing but a comment")
+    assert list(StateHistory(tmp_path / "state").load_history_strings()) == ["fork app as kid; ps", "spawn app"]
 
 
 def test_a_long_history_is_shortened(tmp_path):

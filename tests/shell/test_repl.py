@@ -217,6 +217,16 @@ def test_ctrl_c_in_a_script_says_at_which_line(runner, tmp_path, monkeypatch):
     assert runner.session.depth == 0
 
 
+def test_ctrl_c_in_a_command_of_a_script_ends_the_script(runner, tmp_path, pressing):
+    script = tmp_path / "long.kemu"
+    script.write_text("mmap app 0x10000 1p rw\nmmap app 0x20000 1p rw\n")
+    talk(runner, "spawn app")
+    pressing[0] = 1
+    talk(runner, f"run '{script}'")
+    assert [record.text for record in runner.session.timeline.records] == ["spawn app", "mmap app 0x10000 1p rw"]
+    assert "stopped by Ctrl-C at #" in shown(runner)
+
+
 def shown(runner):
     return runner.output.out.getvalue()
 
@@ -241,6 +251,13 @@ def test_the_toolbar_tells_the_lesson_first_and_fits(runner):
     session.goto(session.end)
     talk(runner, "goto 0", "spawn other")
     assert "timeline 2 of 2" in toolbar(session, 100)
+
+
+def test_a_pasted_text_is_run_line_by_line(runner):
+    talk(runner, "spawn app\n# a comment\nspwan b\nmmap app 0x10000 1p rw\n")
+    assert [record.text for record in runner.session.timeline.records] == ["spawn app", "mmap app 0x10000 1p rw"]
+    talk(runner, "quit\nspawn other")
+    assert "other" not in runner.session.names()
 
 
 def test_repeating_can_be_switched_off(runner):
