@@ -1,1 +1,9 @@
-"""Wrong kernels: named one-place changes of the emulated kernel, to be found by whoever looks (mutants.py)."""
+"""Wrong kernels, and every order in which CPUs can take their steps.
+
+    mutants, catalogue, racy     named one-place changes of the emulated kernel, to be found by whoever looks
+    litmus, programs, reduction  small programs: all schedules counted over their states, and how few runs would do
+    baton, explorer, checking    kernel functions on threads that pass a baton, one run a schedule, invariants along every event
+    replay, stage, schedule      one schedule played on a journal, to be walked through; schedules as text
+
+docs/races.md has the theory, and what all this cannot find.
+"""

@@ -33,8 +33,9 @@ def race(reading: RaceReading, style: Style) -> str:
     r = reading
     within = "" if r.bound is None else f" with at most {plural(r.bound, 'preemption')}"
     head = f"{plural(r.schedules, 'schedule')}{within}, {plural(r.steps, 'step')}, {plural(r.states, 'state')}: "
-    verdict = style.paint(f"{r.bad} end badly", "error") if r.bad else "none ends badly"
-    lines = [style.paint(r.race, "name"), *_cpus(r.cpus, style), head + verdict]
+    verdict = f"{r.bad} end badly" if r.bad else "none ends badly"
+    lines = [*_title(r.race, style), *_cpus(r.cpus, style), *wrap(head + verdict, style.width)]
+    lines[-1] = lines[-1].replace(verdict, style.paint(verdict, "error")) if r.bad else lines[-1]
     if not r.complete:
         lines.append(f"given up after {plural(r.schedules, 'schedule')}: a smaller --bound explores all of them")
     for outcome in r.outcomes:
@@ -44,6 +45,10 @@ def race(reading: RaceReading, style: Style) -> str:
         lines.append(f"{r.enough} {are} enough to see every outcome (partial-order reduction)")
     lines += r.warnings
     return "\n".join([*lines, *_beside(r, style)])
+
+
+def _title(text: str, style: Style) -> list[str]:
+    return [style.paint(line, "name") for line in wrap(text, style.width, subsequent_indent="  ", break_on_hyphens=False)]
 
 
 def _cpus(cpus: tuple[str, ...], style: Style) -> list[str]:
@@ -116,10 +121,9 @@ def _memory(step: RaceStep) -> str:
 def replay(reading: RaceReplay, style: Style) -> str:
     """A schedule that is walked through: what has happened, where the moment lies, what is to come."""
     r = reading
-    outcome = style.paint(r.outcome, "error") if r.bad else r.outcome
-    lines = [style.paint(r.race, "name"), f"schedule {_short(r.schedule, style)}", *_cpus(r.cpus, style)]
+    lines = [*_title(r.race, style), f"schedule {_short(r.schedule, style)}", *_cpus(r.cpus, style)]
     lines += wrap(f"{'ends badly' if r.bad else 'ends well'}: {r.outcome}", style.width)
-    lines[-1] = lines[-1].replace(r.outcome, outcome)
+    lines[-1] = lines[-1].replace(r.outcome, style.paint(r.outcome, "error")) if r.bad else lines[-1]
     for text in r.detail[:3]:
         lines += wrap(text, style.width, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False)
     first = max(0, min(r.done - MOST_ROWS // 2, len(r.steps) - MOST_ROWS))

@@ -237,7 +237,17 @@ def test_the_exit_code_is_three_for_a_bad_outcome_and_zero_without_one():
     assert did(made, "race").status == 0
 
 
-@pytest.mark.parametrize("line", ["race", "race get-last-put", "race gets --cpus 3 --non-atomic", "race first-touch --bound 0"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "race",
+        "race get-last-put",
+        "race gets --cpus 3 --non-atomic",
+        "race puts --cpus 3 --non-atomic --uses 2",
+        "race first-touch --bound 0",
+        "race munmap-fault --bound 1 --without-lock vma_lock",
+    ],
+)
 def test_a_race_is_data_and_text_of_80_columns(line):
     reading = did(session(), line).reading
     assert json.loads(json.dumps(to_data(reading))) == to_data(reading)
