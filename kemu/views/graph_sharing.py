@@ -265,7 +265,8 @@ def diagram(reading: SharingGraph) -> Diagram:
         cells = [Cell(line, str(row)) for row, line in enumerate(frame_lines(frame))]
         nodes.append(Node(key, tuple(cells), "shared" if len({e.space for e in frame.edges}) > 1 else "frame"))
         edges += [_frame_edge(edge, frame, key, two) for edge in frame.edges]
-    return Diagram(_headline(r), tuple(nodes), tuple(edges), (*folded(r), "bits: " + ", ".join(letters(r))))
+    reasons = dict.fromkeys(f"write: {OUTCOMES[edge.outcome]}: {edge.why}" for frame in r.frames for edge in frame.edges)
+    return Diagram(_headline(r), tuple(nodes), tuple(edges), (*reasons, *folded(r), "bits: " + ", ".join(letters(r))))
 
 
 def frame_key(frame: SharingFrame) -> str:

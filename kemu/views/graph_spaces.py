@@ -34,7 +34,7 @@ def mm(reading: MmGraph, style: Style) -> list[str]:
 
 
 def _task(task: TaskRow) -> str:
-    return f"{plain(task.name)} (pid {task.pid}, {task.state})"
+    return f"{plain(task.name)} ({_pid(task)})"
 
 
 def _mm_lines(r: MmGraph) -> list[str]:
@@ -203,7 +203,7 @@ Said = dict[int, list[tuple[str, list[str]]]]
 def _family_lines(node: TaskNode, indent: str, said: Said, style: Style) -> list[str]:
     """A process, what it shares, and its children; ``indent`` stands before all but the first line."""
     g, task = style.glyphs, node.task
-    lines = [f"{plain(task.name)} (pid {task.pid}, {task.state}) {_mm_of(task)}"]
+    lines = [f"{plain(task.name)} ({_pid(task)}) {_mm_of(task)}"]
     bar = g.pipe if node.children else " "
     for what, whom in said[task.pid]:
         lines += hanging(f"{indent}{bar}    {what} ", whom, style)
@@ -212,6 +212,10 @@ def _family_lines(node: TaskNode, indent: str, said: Said, style: Style) -> list
         first, *rest = _family_lines(child, indent + ("   " if last else g.bar), said, style)
         lines += [indent + (g.last if last else g.branch) + first, *rest]
     return lines
+
+
+def _pid(task: TaskRow) -> str:
+    return f"pid {task.pid}, {task.state}" + (", a thread" if task.pid != task.tgid else "")
 
 
 def _mm_of(task: TaskRow) -> str:
@@ -245,11 +249,14 @@ def family_diagram(reading: FamilyGraph) -> Diagram:
             if mm_of.get(pid, 0) > mm_of[share.pid]:
                 text = plural(count, "shared frame")
                 edges.append(Edge(f"mm {mm_of[share.pid]}", "head", f"mm {mm_of[pid]}", "head", text, dashed=True))
-    return Diagram("processes and what they share", tuple(nodes), tuple(dict.fromkeys(edges)), down=True)
+    names = {node.task.pid: node.task.name for node in everybody}
+    kept = [share.replace(mm=(), frames=()) for share in reading.shares]
+    said = [f"{names[s.pid]}: {what} {', '.join(whom)}" for s in kept for what, whom in _share_texts(s, names)]
+    return Diagram("processes and what they share", tuple(nodes), tuple(dict.fromkeys(edges)), tuple(said), down=True)
 
 
 def _task_node(task: TaskRow) -> Node:
-    return Node(f"task {task.pid}", (Cell(f"{task.name}\npid {task.pid}, {task.state}", "head"),), "task")
+    return Node(f"task {task.pid}", (Cell(f"{task.name}\n{_pid(task)}", "head"),), "task")
 
 
 def _kin(parent: int, child: int) -> Edge:

@@ -154,7 +154,9 @@ def diagram(reading: WalkGraph) -> Diagram:
     if not r.walk.stopped:
         edges.append(Edge("address", "offset", "end", "byte", dashed=True))
     bits = "bits: " + legend(r.walk.legend).replace("\N{NO-BREAK SPACE}", " ")
-    return Diagram(_headline(r), tuple(nodes), tuple(edges), (bits,))
+    rights = [f"rights {rights_text(r.walk)}"] if r.walk.rights else []
+    said = [] if r.walk.stopped else [*rights, *_accesses(r)]
+    return Diagram(_headline(r), tuple(nodes), tuple(edges), (*said, bits))
 
 
 def _in_lines(step: EntryReading) -> str:
