@@ -228,6 +228,7 @@ class Session(TaskNames):
             self._take_back(first)
             raise
         self.journal.catch_up()
+        self.journal.prepare()
         self.timeline.records += [*used, Record(text, first, self.end, self.current_pid, self.unfinished)]
 
     @contextmanager

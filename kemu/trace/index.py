@@ -1,4 +1,4 @@
-"""Where in the log to look for an object or a field: what occurs in each stretch of events, found out when first asked.
+"""Where in the log to look for an object or a field: what occurs in each stretch of events.
 
     stretch 0   objects {3, 8, 9}   classes {page, task_struct}   fields {_refcount, min_flt}
     stretch 1   objects {3, 7}      classes {page}                fields {_refcount, flags}
@@ -48,6 +48,13 @@ class Index:
             if last * 4 <= len(log):
                 self.known[number] = found
         return found
+
+    def catch_up(self, log: list[Any]) -> None:
+        """Take in the whole stretches at the end of the log that are not known yet."""
+        number = len(log) // 4 // STRETCH - 1
+        while number >= 0 and number not in self.known:
+            self.of(log, number)
+            number -= 1
 
     def forget_after(self, event: int) -> None:
         """Events behind ``event`` are gone."""

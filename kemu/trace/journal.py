@@ -59,6 +59,11 @@ class Journal:
         """Count what has been recorded since the last look: the cursor follows the end while the machine runs."""
         self.cursor = len(self.log) // SLOTS
 
+    def prepare(self) -> None:
+        """Take in what has been recorded for questions about the past: cheap after each command, long after a million events."""
+        self.index.catch_up(self.log)
+        self.open_before(len(self.marks))
+
     def event(self, number: int) -> tuple[Restorable, Any, Any, Any]:
         """(object, field, old, new) of event ``number``, counted from 1; the state *at* N is the one after event N."""
         if not 1 <= number <= len(self):

@@ -124,3 +124,5 @@ def test_the_index_knows_what_occurs_in_a_stretch_and_forgets_what_is_gone():
     assert list(found.known) == [0]
     found.forget_after(index.STRETCH - 1)
     assert not found.known
+    found.catch_up(log)
+    assert list(found.known) == [0]
