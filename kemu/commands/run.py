@@ -48,9 +48,10 @@ def each(session: Session, text: str, *, keep_going: bool = False) -> Iterator[R
     except UsageError as error:
         yield _failed(session, text.strip(), error, len(text) - len(text.lstrip()))
         return
+    outermost = not session.depth
     for line in lines:
         for result in run_line(session, line):
-            if not session.depth:
+            if outermost:
                 session.shown.append(result)
                 del session.shown[:-MOST_SHOWN]
             yield result

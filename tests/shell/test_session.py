@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kemu import Session
+from kemu.commands.run import each
 from kemu.errors import KernelBug, UsageError
 
 
@@ -235,6 +236,18 @@ def test_a_script_inside_the_shell_names_its_wrong_line(session, tmp_path):
     assert caught.value.what.startswith(f"{script}:2: no command")
     assert "kid" in session.names()
     assert "other" not in session.names()
+
+
+def test_a_script_shows_each_result_as_soon_as_it_is_there_and_belongs_to_the_transcript(tmp_path):
+    session = Session()
+    script = tmp_path / "two.kemu"
+    script.write_text("spawn app\nmmap app 0x10000 1p rw\n")
+    coming = each(session, f"run '{script}'; ps")
+    assert next(coming).command == "spawn app"
+    assert len(session.timeline.records) == 1
+    assert [result.command for result in coming] == ["mmap app 0x10000 1p rw", "ps"]
+    assert [result.command for result in session.shown] == ["spawn app", "mmap app 0x10000 1p rw", "ps"]
+    assert session.depth == 0
 
 
 def test_a_script_that_runs_itself_ends(session, tmp_path):

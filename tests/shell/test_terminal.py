@@ -107,9 +107,11 @@ def test_a_person_works_at_a_terminal():
         assert terminal.end() == 0
 
 
-def test_nothing_clears_the_screen():
+def test_nothing_clears_the_screen_and_nothing_is_grey():
     with Terminal() as terminal:
         everything = terminal.see("init>")
+        terminal.type("half a line\x03")
+        everything += terminal.see("init>")
         for command, answer in (("spawn app", "spawn -> 3"), ("ps", "kthreadd"), ("layout", "kernel"), ("quit", "quit")):
             terminal.type(command + "\r")
             everything += terminal.see(answer)
@@ -117,6 +119,10 @@ def test_nothing_clears_the_screen():
         assert "\x1b[2J" not in everything
         assert "\x1b[H" not in everything
         assert "\x1b[?1049h" not in everything
+        colours = set(re.findall(r"\x1b\[([0-9;]*)m", everything))
+        assert colours
+        parts = {int(part or 0) for colour in colours for part in colour.split(";")}
+        assert parts <= {0, 1, 4, 7, *range(30, 38), 39, *range(40, 48), 49}, "one of the 16 ANSI colours, and no grey"
 
 
 def test_without_a_toolbar_there_is_none():
