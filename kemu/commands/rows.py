@@ -75,13 +75,12 @@ def entries_of(session: Session, number: int) -> tuple[readings.EventReading, ..
 
 def _row_event(session: Session, upto: int, *, exact: bool) -> int:
     """The number of the row event. Raises UsageError if there is none."""
-    from kemu.observe.rows import is_row
+    from kemu.observe.rows import is_row, newest_row
 
     if upto > session.end:
         raise UsageError(f"expand: there is no #{upto}", hint=f"the experiment has the events 0 to {session.end}")
-    for number in range(upto, 0, -1):
-        if is_row(session.journal, number):
-            return number
-        if exact:
-            break
+    known = upto and is_row(session.journal, upto)
+    found = (upto if known else None) if exact else newest_row(session.journal, upto)
+    if found is not None:
+        return found
     raise UsageError(f"expand: #{upto} copies no table as a whole", hint="trace shows such events as 'pte table of ...'")
