@@ -257,9 +257,10 @@ def setcpu(session: Session, task: Task, cpu: int) -> Text:
 )
 def on(session: Session, cpu: int, line: Line) -> list[Result]:
     """Run the command on the CPU."""
-    from kemu.commands.run import execute
+    from kemu.commands.run import execute, expanded
 
     _check_cpu(session, cpu)
+    line = expanded(session, line)
     before, session.cpu = session.cpu, cpu
     try:
         return list(execute(session, line, f"on {cpu} {line.source}"))

@@ -31,7 +31,10 @@ def _folder(windows: str, xdg: str, fallback: str) -> Path:
     base = os.environ.get(windows if sys.platform == "win32" else xdg, "")
     if base and Path(base).is_absolute():
         return Path(base) / "kemu"
-    return Path("~").expanduser() / fallback / "kemu"
+    try:
+        return Path.home() / fallback / "kemu"
+    except RuntimeError:  # a user without a home: nothing can be kept, which is a warning
+        return Path(os.devnull) / "kemu"
 
 
 def writable(folder: Path) -> str:

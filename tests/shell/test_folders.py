@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from kemu.api import Session
 from kemu.shell import folders
+from kemu.shell.config import Config
 from kemu.shell.history import LONGEST, StateHistory
 
 
@@ -22,6 +24,17 @@ def test_xdg_folders_are_used_where_they_are_absolute(monkeypatch, tmp_path):
     assert folders.state_folder() == tmp_path / "kemu"
     monkeypatch.setenv("XDG_STATE_HOME", "relative")
     assert folders.state_folder() == Path("~/.local/state/kemu").expanduser()
+
+
+def test_a_user_without_a_home_is_a_warning(monkeypatch):
+    def nowhere():
+        raise RuntimeError("Could not determine home directory.")
+
+    for name in ("KEMU_HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(folders.Path, "home", nowhere)
+    assert StateHistory().warning.startswith("warning: history is not kept")
+    assert Config().keep(Session()) == ""
 
 
 def test_a_file_is_replaced_whole_or_not_at_all(tmp_path):

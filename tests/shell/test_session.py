@@ -296,3 +296,11 @@ def test_the_context_says_what_a_command_changed(session):
     short = change_of(session, "write", first, last, "short")
     kinds = {change.kind for change in short.difference.changes}
     assert {"pte", "frame"} <= kinds <= {"pte", "frame", "mm", "vma", "task"}
+
+
+def test_aliases_and_formats_work_behind_on_and_are_kept_as_what_they_mean(session):
+    session.run("alias look print/x")
+    assert session.text("on 1 look 12288") == "$1 = 0x3000"
+    assert session.text("look 12288") == "$2 = 0x3000"
+    session.run("alias put write app 0x10000; on 1 put 9")
+    assert session.timeline.records[-1].text == "on 1 write app 0x10000 9"
