@@ -123,7 +123,7 @@ class Reduction:
         return (0,) * len(self.program.cpus)
 
 
-MOST_RUNS = 2000
+MOST_RUNS = 1000
 """Runs after which the search is given up: then they are not few."""
 
 
