@@ -213,11 +213,16 @@ def _notes(session: Session) -> tuple[str, ...]:
 
 
 def _placed(error: UsageError, line: Line) -> UsageError:
-    """The error with a place: without one it is about the command as a whole."""
+    """The error with a place: without one it is about the word that it quotes, else about the command as a whole."""
     if error.text:
         return error
-    word = line.tokens[0]
+    word = next((token for token in line.tokens[1:] if _quotes(error.what, token.value)), line.tokens[0])
     return UsageError(error.what, text=line.text, column=word.column, length=len(word.text), hint=error.hint)
+
+
+def _quotes(what: str, word: str) -> bool:
+    """Does the message quote the word, or its beginning if it is long?"""
+    return bool(word) and (f"'{word}'" in what or (len(word) > 40 and f"'{word[:40]}" in what))
 
 
 def _failed(session: Session, text: str, error: UsageError, start: int) -> Result:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from kemu.api import Session
 from kemu.commands import kinds, table
+from kemu.commands.run import run
 from kemu.commands.spec import parse
 from kemu.commands.tokens import split
 from kemu.errors import UsageError
@@ -156,3 +158,22 @@ def test_a_name_with_a_number_behind_a_dot_is_a_task_and_no_expression():
     (line,) = split("x app.2 app.heap @3 7 child.heap+8 rw")
     shapes = [(kinds.is_name(token), kinds.is_expression(token)) for token in line.tokens[1:]]
     assert shapes == [(True, False), (False, True), (False, False), (False, True), (False, True), (True, False)]
+
+
+@pytest.mark.parametrize(
+    ("text", "marked"),
+    [
+        ("set color purple", "purple"),
+        ("help zzqq", "zzqq"),
+        ("info breakpoint", "breakpoint"),
+        ("context loud", "loud"),
+        ("finish nosuch", "finish"),
+        ("undo", "undo"),
+        ("unalias nobody", "nobody"),
+        ("set color " + "z" * 99, "z" * 99),
+    ],
+)
+def test_an_error_of_a_command_points_at_the_word_that_it_quotes(text, marked):
+    (result,) = run(Session(), text)
+    error = result.error
+    assert error.text[error.column : error.column + error.length] == marked
