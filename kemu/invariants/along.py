@@ -48,7 +48,7 @@ def first_broken(kernel: Kernel, first: int, last: int, quiet: Collection[int] =
     behind which no call was under way, those between two commands."""
     with interrupts.deferred(), travelling(kernel) as journal:
         for event in range(first, last + 1):
-            interrupts.check(lambda at=event: f"nothing is broken before #{at}; from there to #{last} is not checked")
+            interrupts.check(f"nothing is broken before #{event}; from there to #{last} is not checked".__str__)
             journal.seek(event)
             resting = event in quiet
             if not resting and event > first and journal.event(event)[1] in LINKS:
