@@ -2,7 +2,9 @@
 
     $PAGER where it is set      else `less -FRX`, if there is one      else a page at a time by kemu itself
 
-`-X` keeps what is on the screen, `-R` keeps colour, `-F` leaves at once if it fits after all. `set paging off` prints everything.
+`-X` keeps what is on the screen, `-R` keeps colour, `-F` leaves at once if it fits after all, `-E` leaves at the end.  Whoever
+types on without seeing that a pager listens must not save a file or start a program by it: kemu's own `less` is a secure one.
+`set paging off` prints everything.
 """
 
 from __future__ import annotations
@@ -19,7 +21,8 @@ KEPT = 2
 """Lines of the screen that stay free for the prompt and the toolbar."""
 
 FALLBACK_ROWS = 24
-LESS = ("less", "-FRX")
+LESS = ("less", "-EFRX", "-Ps-- more\\: Space the next page, q back to kemu -- ")
+SECURE = {"LESSSECURE": "1"}
 MORE = "-- more: Enter, a all, q stop -- "
 
 
@@ -59,7 +62,8 @@ def show_paged(text: str, out: TextIO, ask: Callable[[str], str] = input) -> Non
 
 def _through(words: tuple[str, ...], text: str, encoding: str) -> bool:
     """Let the program show it; False if it could not. Ctrl-C is the program's while it runs."""
-    process = subprocess.Popen(words, stdin=subprocess.PIPE)  # noqa: S603 - the user's own choice of a pager
+    environment = os.environ | (SECURE if words == LESS else {})
+    process = subprocess.Popen(words, stdin=subprocess.PIPE, env=environment)  # noqa: S603 - the user's own choice of a pager
     data = text.encode(encoding, "backslashreplace") + b"\n"
     while True:
         try:
