@@ -7,10 +7,10 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from pathlib import Path
 
 from kemu import readings
+from kemu.commands.hostfile import replace_file
 from kemu.errors import HostUnavailable, UsageError
 
 ENDINGS = (".svg", ".png", ".dot", ".gv", ".txt")
@@ -58,14 +58,5 @@ def _laid_out(path: str, form: str, dot: str) -> str:
 
 def _put(path: str, data: bytes, what: str) -> str:
     """Replace the file as a whole, or leave it alone."""
-    target, part = Path(path), Path(f"{path}.part")
-    try:
-        if target.exists() and not target.is_file():
-            raise UsageError(f"-o: '{path}' is no file", hint="name a file that may be replaced")
-        part.write_bytes(data)
-        part.replace(target)
-    except (OSError, ValueError) as error:
-        with suppress(OSError, ValueError):
-            part.unlink(missing_ok=True)
-        raise UsageError(f"-o: cannot write '{path}': {getattr(error, 'strerror', None) or error}") from error
+    replace_file(path, data, "-o")
     return f"{path}: {what}, {len(data)} bytes"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 from kemu.errors import UsageError
@@ -18,4 +19,6 @@ def replace_file(path: str, data: bytes, command: str) -> None:
         part.write_bytes(data)
         part.replace(target)
     except (OSError, ValueError) as error:
+        with suppress(OSError, ValueError):
+            part.unlink(missing_ok=True)
         raise UsageError(f"{command}: cannot write '{path}': {getattr(error, 'strerror', None) or error}") from error

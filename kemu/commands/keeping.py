@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from kemu.commands import kinds
 from kemu.commands.branches import quiet
+from kemu.commands.hostfile import replace_file
 from kemu.commands.spec import FREE, command, maybe, one
 from kemu.errors import UsageError
 from kemu.readings import Reading, Text
@@ -136,15 +137,8 @@ def _lines(result: Any) -> list[str]:
 
 
 def _write(path: str, text: str, command: str) -> None:
-    """Replace the file as a whole, or leave it alone; what is there and no file (a device, a pipe) is refused."""
-    target, part = Path(path), Path(f"{path}.part")
-    try:
-        if target.exists() and not target.is_file():
-            raise UsageError(f"{command}: '{path}' is no file", hint="name a file that may be replaced")
-        part.write_text(text, encoding="utf-8", errors="surrogateescape")
-        part.replace(target)
-    except (OSError, ValueError) as error:
-        raise UsageError(f"{command}: cannot write '{path}': {getattr(error, 'strerror', None) or error}") from error
+    """Replace the file as a whole, or leave it alone."""
+    replace_file(path, text.encode("utf-8", "surrogateescape"), command)
 
 
 def _read(path: str) -> list[str]:
