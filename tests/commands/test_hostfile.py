@@ -18,12 +18,12 @@ def test_a_file_that_cannot_be_replaced_stays_and_nothing_else_does(tmp_path, mo
     path = tmp_path / "x"
     path.write_bytes(b"old")
 
-    def full(self, data):
+    def full(self, _data):
         self.touch()
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("pathlib.Path.write_bytes", full)
-    with pytest.raises(UsageError, match="save: cannot write '.*x': No space left on device"):
+    with pytest.raises(UsageError, match=r"save: cannot write '.*x': No space left on device"):
         replace_file(str(path), b"new", "save")
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
