@@ -64,7 +64,7 @@ def overview() -> list[str]:
     """One screen: all commands by group, and the topics."""
     rows = [(group, " ".join(name for name, entry in table.TABLE.items() if entry.group == group)) for group in table.GROUPS]
     lines = columns([*rows, ("topics", " ".join(TOPICS))], gap=1)
-    return [*lines, "", "help WORD tells more about a command or a topic, and searches for other words"]
+    return [*lines, "help WORD tells more about a command or a topic, and searches for other words"]
 
 
 def columns(rows: list[tuple[str, str]], gap: int = 2, width: int = WIDTH) -> list[str]:
