@@ -61,6 +61,8 @@ def _first_words(session: Session, word: str) -> list[Candidate]:
     """The commands, the user's aliases, and, if they are asked for by their first letters, other words for commands."""
     found = [(name, entry.summary) for name, entry in table.TABLE.items()]
     found += [(name, f"alias of: {meaning}") for name, meaning in session.aliases.items()]
+    if session.guide is not None:
+        found += session.guide.words()
     if word:
         found += [(name, f"{other}: {table.TABLE[other].summary}") for name, other in table.ALIASES.items()]
     return found

@@ -30,6 +30,10 @@ class Watch:
     def __init__(self, visit: Visit) -> None:
         self.visit: Visit | None = visit
 
+    def words(self) -> list[tuple[str, str]]:
+        """Words beside the commands that are understood now, with a few words about each; for completion."""
+        return []
+
     def line(self, text: str) -> list[Result] | None:
         """A whole line before it is cut into commands; results if it was dealt with."""
         return None

@@ -27,6 +27,10 @@ class HostGuard:
         self.lesson = lesson
         self.allowed = {*lesson.allow, *(name for step in lesson.steps for name in step.allow)}
 
+    def words(self) -> list[tuple[str, str]]:
+        """No words of its own."""
+        return []
+
     def line(self, text: str) -> list[Result] | None:
         """Nothing is dealt with here."""
         return None

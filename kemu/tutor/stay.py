@@ -160,6 +160,10 @@ class Stay(Watch):
 
     # ---------------------------------------------------------------------------------------------- beside the shell
 
+    def words(self) -> list[tuple[str, str]]:
+        """The bare words of a lesson."""
+        return [(word, self.lesson.title) for word in sorted(WORDS - TABLE.keys())]
+
     def expand(self, line: Line) -> Line:
         """A bare word of the lesson becomes a sub-command; any other command is kept, then run."""
         word = line.tokens[0].text

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from unicodedata import combining, east_asian_width
 
-from kemu.readings.lessons import LessonList, LessonRow, LessonSteps, LessonText
+from kemu.readings.lessons import LessonList, LessonSteps, LessonText
 from kemu.views.style import Style, plural, table
 
 MARKS = {"right": "ok", "wrong": "--", "hint": "hint", "note": "*"}
@@ -147,23 +147,39 @@ def columns(text: str) -> int:
 
 
 def lesson_list(reading: LessonList, style: Style) -> str:
-    """The lessons with what is done of each."""
-    rows = [(row.number, row.id, f"{row.minutes} min", *_reached(row, reading.current)) for row in reading.rows]
-    lines = table("number <lesson time steps points <state", rows) if rows else ["there are no lessons"]
-    titled = lines[:1]
-    for row, line in zip(reading.rows, lines[1:], strict=False):
-        titled += [style.paint(line, "name") if row.id == reading.current else line, f"        {row.title}"]
-    return "\n".join([*titled, *reading.problems, "", "lesson start ID takes one; its number will do"])
+    """The lessons, one a line, with what is done of each; minutes stand where nothing is done yet."""
+    if not reading.rows:
+        return "\n".join(["there are no lessons", *reading.problems])
+    wide = max(len(row.id) for row in reading.rows)
+    room = max(style.width - wide - 26, 12)
+    lines = [f" no  {'lesson'.ljust(wide)}  {cut('title', room)}  {'steps':>6}  {'points':>7}"]
+    for row in reading.rows:
+        reached = f"{row.done}/{row.steps}", f"{row.points}/{row.most}"
+        line = f"{row.number:>3}  {row.id.ljust(wide)}  {cut(row.title, room)}  {reached[0]:>6}  {reached[1]:>7}"
+        here = row.id == reading.current
+        lines.append((style.paint(line, "name") if here else line) + (" *" if here else ""))
+    minutes = sum(row.minutes for row in reading.rows if row.state != "done")
+    return "\n".join([*lines, *reading.problems, f"lesson start NUMBER takes one; about {minutes} minutes are left"])
 
 
-def _reached(row: LessonRow, current: str) -> tuple[str, str, str]:
-    """Steps, points and state of a lesson."""
-    here = " (here)" if row.id == current else ""
-    return f"{row.done}/{row.steps}", f"{row.points}/{row.most}", row.state + here
+def cut(text: str, room: int) -> str:
+    """The text in just so many columns."""
+    if columns(text) <= room:
+        return text + " " * (room - columns(text))
+    while columns(text) > room - 2:
+        text = text[:-1]
+    return f"{text}..".ljust(room - columns(text) - 2 + len(text) + 2)
+
+
+STATES = {"failed": "wrong"}
+"""States that have another word for people."""
 
 
 def lesson_steps(reading: LessonSteps, style: Style) -> str:
     """The steps of a lesson with their states."""
-    rows = [(row.number, row.id, row.kind, f"{row.points}/{row.most}", row.hints or "", row.state) for row in reading.rows]
+    states = [STATES.get(row.state, row.state) for row in reading.rows]
+    points = [f"{row.points}/{row.most}" for row in reading.rows]
+    cells = zip(reading.rows, points, states, strict=True)
+    rows = [(row.number, row.id, row.kind, reached, row.hints or "", state) for row, reached, state in cells]
     lines = [style.paint(reading.title, "name"), *table("step <id <kind points hints <state", rows)]
     return "\n".join([*lines, f"{plural(sum(row.state != 'open' for row in reading.rows), 'step')} of {len(rows)} done"])

@@ -170,6 +170,7 @@ def test_completion_offers_lessons_and_words():
     assert all("/" in name for name in offered)
     ada = Student(lesson_named("nine-kinds"))
     assert {"hint", "skip", "task"} <= dict(candidates(ada.session, "lesson ")[1]).keys()
+    assert [name for name, _ in candidates(ada.session, "hin")[1]] == ["hint"]
 
 
 def test_the_toolbar_of_the_shell_says_lesson_and_step():
