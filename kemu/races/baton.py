@@ -109,6 +109,7 @@ class Run:
         self.active = -1
         self.choosing = False
         self.lent = False
+        self.deciding = False
         self.over = False
         self.ending = Ending("done")
         self.failure: BaseException | None = None
@@ -128,7 +129,10 @@ class Run:
         return (lock, self.active) in self.removed
 
     def _stand(self, waits: tuple[Ready, Any, str] | None) -> None:
-        """Stand before a step until it is this CPU's turn."""
+        """Stand before a step until it is this CPU's turn.  While it is decided who runs, whoever looks at the machine takes no
+        step in it."""
+        if self.deciding:
+            return
         if self.over:
             raise Abandon
         me = self.active
@@ -157,7 +161,9 @@ class Run:
             if not all(place.done for place in self.places):
                 self.ending = Ending("deadlock", text=self._who_waits())
             return -1
+        self.deciding = True
         chosen = self.choose(able, last)
+        self.deciding = False
         if chosen < 0:
             self.ending = Ending("stopped")
         return chosen
