@@ -225,7 +225,8 @@ def history(session: Session, what: str, task: Task, at: int | None, field: str 
             number = change[0]
             event = event_of(session, what, thing, change)
             record = session.command_of(number)
-            values.append(readings.HistoryValue(number, event.old, event.new, event.function, record.text if record else ""))
+            command = record.text if record else ""
+            values.append(readings.HistoryValue(number, event.old, event.new, event.function, command, event.note))
     return readings.History(thing.text, tuple(values[::-1]), max(len(found) - MOST_HISTORY, 0))
 
 

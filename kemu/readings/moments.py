@@ -173,13 +173,14 @@ class History(Reading):
 
 
 class HistoryValue(Reading):
-    """One change of a value, as text."""
+    """One change of a value, as text; ``note``: what it means ("W cleared")."""
 
     number: int
     old: str
     new: str
     function: str
     command: str
+    note: str = ""
 
 
 class Cost(Reading):

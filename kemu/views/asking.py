@@ -42,9 +42,10 @@ def history(reading: History, style: Style) -> str:
         lines.append(f"the first {reading.more} are left out")
     width = max((len(value.function) for value in reading.changes), default=0)
     for value in reading.changes:
+        note = f", {value.note}" if value.note else ""
         command = f"  ({value.command})" if value.command else ""
         head = f"#{value.number:<5} {value.function:<{width}} "
-        text = f"{value.old} -> {value.new}{command}"
+        text = f"{value.old} -> {value.new}{note}{command}"
         lines += wrap(text, style.width, initial_indent=head, subsequent_indent=" " * len(head), break_long_words=False)
     return "\n".join(lines)
 
