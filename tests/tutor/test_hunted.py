@@ -12,7 +12,10 @@ from kemu.tutor.translate import skeleton
 from tests.tutor.hands import LESSONS, Student, lesson_named
 
 TEXT = (LESSONS / "nine-kinds.md").read_text()
-BITS = ['"', "{", "}", "```", "+++", "[", "]", "=", "\\", '"""', "'", "true", "{n", "check", "-1", "1.5", "1979-05-27", "nan", "[[a]]", "a.b={}", "=[]"]
+BITS = [
+    '"', "{", "}", "```", "+++", "[", "]", "=", "\\", '"""',
+    "'", "true", "{n", "check", "-1", "1.5", "1979-05-27", "nan", "[[a]]", "a.b={}", "=[]",
+]  # fmt: skip
 BITS += ["\n", "\0", "\N{CJK UNIFIED IDEOGRAPH-4F60}", "9" * 20]
 
 
