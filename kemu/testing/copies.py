@@ -32,7 +32,10 @@ class Copies(Stage):
         cell = arena[page]
         self._expect(signal(outcome), refusal(cell, readable(system.geometry)), f"load from page {page}:")
         if cell is not None and outcome.signal is None:
-            self._expect(outcome.data, cell.load(at, size), f"page {page} of process {who % len(self.runnable())} holds")
+            has, wants = outcome.data, cell.load(at, size)
+            differs = next((n for n in range(size) if has[n] != wants[n]), 0) & ~7
+            where = f"page {page} of process {who % len(self.runnable())} holds at {at + differs:#x}"
+            self._expect(has[differs : differs + 8].hex(), wants[differs : differs + 8].hex(), where)
 
     def fetch(self, who: int, page: int, cpu: int = 0) -> None:
         """An instruction fetch."""
@@ -76,12 +79,16 @@ class Copies(Stage):
         self._checked()
 
     def pwrite(self, who: int, page: int, to: int, *, memory: bool = False) -> None:
-        """write(2): the kernel loads 8 bytes and stores them in the file's page ``to``."""
+        """The kernel loads 8 bytes, for write or pwrite, and stores them in the file's page ``to``."""
         task, arena = self.pick(who)
         fd = MEMORY_FD if memory else DATA_FD
         cell, file = arena[page], self.files[fd]
         if to < file.size:
-            outcome = self.script.syscall(task, "pwrite", fd, BASE + page * PAGE, 8, to * PAGE)
+            if to % 2:
+                self._expect(self._ok(task, "lseek", fd, to * PAGE, 0), to * PAGE, "lseek:")
+                outcome = self.script.syscall(task, "write", fd, BASE + page * PAGE, 8)
+            else:
+                outcome = self.script.syscall(task, "pwrite", fd, BASE + page * PAGE, 8, to * PAGE)
             if refusal(cell, readable(system.geometry)):
                 self._expect(outcome.errno, EFAULT, "pwrite: errno")
             elif cell is not None:
@@ -130,6 +137,8 @@ class Copies(Stage):
         cell = arena[page]
         tracked = isinstance(cell, FileCell) and cell.shared and cell.file is self.files[DATA_FD]
         self._expect(outcome.errno, EFAULT if refusal(cell, "w") or tracked else 0, "pin: errno")
+        if cell is not None and not outcome.errno:
+            cell.settle()
         self._checked()
 
     def unpin(self, who: int, page: int) -> None:

@@ -93,6 +93,13 @@ class Family(Stage):
         self._expect((outcome.errno in (0, ECHILD), outcome.value), (True, 0), "wait4:")
         self._checked()
 
+    def whoami(self, who: int) -> None:
+        """The numbers that getpid and getppid give: of the process, and of one that lives."""
+        task, _ = self.pick(who)
+        self._expect(self._ok(task, "getpid"), task.tgid, "getpid:")
+        self._expect(self._ok(task, "getppid") in system.tasks, True, "getppid gives a living process:")
+        self._checked()
+
     def _others(self, task: task_struct) -> bool:
         """True if somebody who can run is left when the process of ``task`` has ended."""
         waiting = {id(child.vfork_done) for child, _ in self.processes if child.tgid == task.tgid and child.vfork_done}

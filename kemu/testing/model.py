@@ -16,12 +16,12 @@ Bytes = dict[int, int]
 
 
 class Cell:
-    """A page of anonymous memory.  ``locked`` as by mlock; ``wipe``, ``lonely``: a child gets it empty, or not at all;
-    ``guard``: every access is refused; ``fixed``: sealed."""
+    """A page of anonymous memory.  ``locked`` as by mlock, ``onfault`` without bringing pages in; ``wipe``, ``lonely``: a child
+    gets it empty, or not at all; ``guard``: every access is refused; ``fixed``: sealed."""
 
     def __init__(self, rights: str, *, shared: bool, locked: bool = False) -> None:
         self.rights, self.shared, self.locked = rights, shared, locked
-        self.wipe = self.lonely = self.guard = self.fixed = False
+        self.wipe = self.lonely = self.guard = self.fixed = self.onfault = False
         self.data: Bytes = {}
 
     def fork(self) -> Cell | None:
@@ -50,6 +50,9 @@ class Cell:
     def store(self, offset: int, data: bytes) -> None:
         """Any store: by user code, or by the kernel on its behalf."""
         self.data.update(enumerate(data, offset))
+
+    def settle(self) -> None:
+        """The page is brought in for writing before anybody writes (MAP_POPULATE, mlock, a pin): nothing else is seen of it."""
 
     def drop(self) -> None:
         """MADV_DONTNEED: private memory begins again."""
@@ -116,9 +119,13 @@ class FileCell(Cell):
         if self.shared:
             self.file.pages[self.index].update(enumerate(data, offset))
             return
-        self.own = dict(self._bytes())
-        self.cut = self.file.cuts[self.index]
+        self.own, self.cut = dict(self._bytes()), self.file.cuts[self.index]
         self.own.update(enumerate(data, offset))
+
+    def settle(self) -> None:
+        """A private page is copied, and from now on the file's changes are not seen in it."""
+        if not self.shared and "w" in self.rights and self.present():
+            self.store(0, b"")
 
     def drop(self) -> None:
         """The private copy is gone."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kemu.kernel.files import O_RDWR
 from kemu.kernel.madvise import (
     MADV_COLD,
     MADV_DODUMP,
@@ -74,7 +75,10 @@ class Moves(Stage):
             for page in cells:
                 anonymous = Cell(rights, shared=shared, locked=locked)
                 file = self.files.get(fd)
-                arena[page] = FileCell(rights, file, page, shared=shared, locked=locked) if file else anonymous
+                cell = FileCell(rights, file, page, shared=shared, locked=locked) if file else anonymous
+                if locked or extra == "populate":
+                    cell.settle()
+                arena[page] = cell
         self._checked()
 
     def munmap(self, who: int, first: int, count: int) -> None:
@@ -100,7 +104,10 @@ class Moves(Stage):
             if cell is None or cell.fixed:
                 wanted = ENOMEM if cell is None else EPERM
                 break
+            becomes_writable = "w" in rights and "w" not in cell.rights
             cell.rights = rights
+            if cell.locked and not cell.onfault and becomes_writable:
+                cell.settle()
         self._expect(outcome.errno, wanted, "mprotect: errno")
         self._checked()
 
@@ -171,6 +178,8 @@ class Moves(Stage):
         """One of ``ADVICE``: up to the first page that refuses it; a hole is passed over and told at the end."""
         task, arena = self.pick(who)
         address, size = clip(first, count)
+        if advice == "guard" and any(isinstance(cell, FileCell) for cell in arena[first : first + count]):
+            return  # where a later mlock stops depends on which mappings were merged
         outcome = self.script.syscall(task, "madvise", address, size, ADVICE[advice])
         wanted = 0
         for cell in arena[first : first + count]:
@@ -194,6 +203,8 @@ class Moves(Stage):
             self._expect(outcome.errno, 0, "populate: errno")
         elif outcome.errno == 0:
             self._expect(outcome.errno, "an error", "populate: errno")
+        if write:
+            bring_in(arena[first : first + count])
         self._checked()
 
     def mlock(self, who: int, first: int, count: int, *, lock: bool, onfault: bool = False) -> None:
@@ -206,7 +217,9 @@ class Moves(Stage):
         for cell in arena[first : first + count]:
             hole = hole or cell is None
             if cell is not None and not hole:
-                cell.locked = lock
+                cell.locked, cell.onfault = lock, onfault
+        if lock and not onfault and not hole:
+            bring_in(arena[first : first + count])
         if hole or (lock and not onfault and any(refusal(cell, cell.rights) for cell in arena[first : first + count] if cell)):
             self._expect(outcome.errno, ENOMEM, f"{call}: errno")
         elif not lock or onfault:
@@ -221,7 +234,9 @@ class Moves(Stage):
         arena.future = bool(flags & 2)
         for cell in [*arena, *arena.heap]:
             if cell is not None and (flags & 1 or not flags):
-                cell.locked = bool(flags & 1)
+                cell.locked, cell.onfault = bool(flags & 1), False
+                if cell.locked:
+                    cell.settle()
         self._checked()
 
     def mseal(self, who: int, first: int, count: int) -> None:
@@ -273,6 +288,29 @@ class Moves(Stage):
         self._ok(task, "fadvise64", DATA_FD, 0, 0, advice % 6)
         self._checked()
 
+    def remap(self, who: int, page: int, to: int) -> None:
+        """remap_file_pages(2): one page of a shared mapping of a file shows another page of it."""
+        task, arena = self.pick(who)
+        cell = arena[page]
+        if type(cell) is Cell and cell.shared:
+            return  # shared anonymous memory has a file of its own, which the model does not know
+        outcome = self.script.syscall(task, "remap_file_pages", BASE + page * PAGE, PAGE, 0, to, 0)
+        if not isinstance(cell, FileCell) or not cell.shared:
+            self._expect(outcome.errno, EINVAL, "remap_file_pages: errno")
+        elif cell.fixed:
+            self._expect(outcome.errno, EPERM, "remap_file_pages: errno")
+        elif outcome.errno != ENOMEM or not self._limited(task):
+            self._expect(outcome.errno, 0, "remap_file_pages: errno")
+            arena[page] = FileCell(cell.rights, cell.file, to, shared=True, locked=cell.locked or arena.future)
+        self._checked()
+
+    def reopen(self, who: int) -> None:
+        """Close the descriptor of the file on disk and open it again, which gives the same number."""
+        task, _ = self.pick(who)
+        self._ok(task, "close", DATA_FD)
+        self._expect(self._ok(task, "open", "/data", O_RDWR), DATA_FD, "open: the lowest free descriptor")
+        self._checked()
+
     # ---------------------------------------------------------------- limits
 
     def limit(self, who: int, pages: int | None) -> None:
@@ -288,6 +326,14 @@ def _emptied(cell: Cell) -> Cell:
     left = Cell(cell.rights, shared=False)
     left.wipe, left.lonely = cell.wipe, cell.lonely
     return left
+
+
+def bring_in(cells: list[Cell | None]) -> None:
+    """Pages are brought in, in this order, up to the first that cannot be."""
+    for cell in cells:
+        if cell is None or refusal(cell, cell.rights):
+            break
+        cell.settle()
 
 
 def refuses(cell: Cell, advice: str) -> int:

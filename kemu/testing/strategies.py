@@ -64,6 +64,8 @@ RULES: dict[str, dict[str, st.SearchStrategy[Any]]] = {
     "ftruncate": {"who": processes, "pages": st.integers(0, PAGES), "memory": yes_or_no},
     "punch": {"who": processes, "first": pages, "count": counts, "memory": yes_or_no},
     "sync": {"who": processes, "advice": st.integers(0, 5)},
+    "remap": {"who": processes, "page": pages, "to": pages},
+    "reopen": {"who": processes},
     "limit": {"who": processes, "pages": st.none() | counts},
     "fork": {"who": processes},
     "clone": {"who": processes},
@@ -74,6 +76,7 @@ RULES: dict[str, dict[str, st.SearchStrategy[Any]]] = {
     "leave": {"who": processes},
     "kill": {"who": processes, "other": processes, "thread": yes_or_no, "deadly": yes_or_no},
     "wait": {"who": processes},
+    "whoami": {"who": processes},
     "kthread": {"cpu": cpus},
 }
 """Every operation of a ``World`` with a strategy for each of its arguments."""

@@ -6,12 +6,56 @@ import sys
 from hypothesis import given, settings
 
 from kemu.kernel.fork_row import row_copy
+from kemu.kernel.syscalls import SYSCALLS
 from kemu.machine.geometry import RISCV_SV39, X86_64_5LEVEL
 from kemu.testing.machine import MemoryMachine
-from kemu.testing.strategies import play, programs
+from kemu.testing.strategies import RULES, play, profile, programs
 
 TestMemory = MemoryMachine.TestCase
-TestMemory.settings = settings(max_examples=40, stateful_step_count=30)
+TestMemory.settings = profile("ci")
+
+ELSEWHERE = {
+    "clone": "fork, clone, thread",
+    "mmap": "mmap",
+    "execve": "exec",
+    "exit": "leave",
+    "exit_group": "exit",
+    "wait4": "wait",
+    "tgkill": "kill",
+    "setrlimit": "limit",
+    "ftruncate": "ftruncate",
+    "fallocate": "punch",
+    "fsync": "sync",
+    "fadvise64": "sync",
+    "mlock2": "mlock",
+    "munlock": "mlock",
+    "munlockall": "mlockall",
+    "mincore": "look",
+    "msync": "look",
+    "pkey_mprotect": "mprotect",
+    "process_vm_readv": "process_vm",
+    "process_vm_writev": "process_vm",
+    "memread": "memory",
+    "memwrite": "memory",
+    "vmsplice": "splice",
+    "read": "drain",
+    "remap_file_pages": "remap",
+    "getpid": "whoami",
+    "getppid": "whoami",
+    "close": "reopen",
+    "lseek": "pwrite",
+    "write": "pwrite",
+}
+"""System calls whose rule has another name."""
+AT_THE_BEGINNING = {"open", "memfd_create", "pipe", "pipe2", "sigaction"}
+"""System calls that every world makes before the first rule."""
+
+
+def test_there_is_a_rule_for_every_system_call_and_access():
+    missing = {name for name in SYSCALLS if ELSEWHERE.get(name, name).split(", ")[0] not in RULES} - AT_THE_BEGINNING
+    assert missing == set()
+    assert {"read", "write", "fetch"} <= set(RULES)
+    assert {name for name in vars(MemoryMachine) if not name.startswith("_")} >= set(RULES)
 
 
 @settings(max_examples=15)
