@@ -1,6 +1,6 @@
 """Long output at a terminal, page by page; short output never, and never where nobody looks.
 
-    $PAGER where it is set      else `less -FRX`, if there is one      else a page at a time by kemu itself
+    $PAGER where it is set      else `less -FRX`, if it can draw       else a page at a time by kemu itself
 
 `-X` keeps what is on the screen, `-R` keeps colour, `-F` leaves at once if it fits after all, `-E` leaves at the end.  Whoever
 types on without seeing that a pager listens must not save a file or start a program by it: kemu's own `less` is a secure one.
@@ -45,7 +45,8 @@ def pager() -> tuple[str, ...]:
     if asked:
         words = tuple(shlex.split(asked))
         return LESS if words == ("less",) else words
-    return LESS if which(LESS[0]) else ()
+    able = os.environ.get("TERM", "dumb") != "dumb"
+    return LESS if able and which(LESS[0]) else ()
 
 
 def show_paged(text: str, out: TextIO, ask: Callable[[str], str] = input) -> None:

@@ -32,7 +32,7 @@ REPEATED = frozenset({"step", "back", "next", "reverse-next"})
 """Commands that an empty line repeats: those that only move."""
 
 COLOURS = {
-    "auto-suggestion": "fg:ansicyan",
+    "auto-suggestion": "fg:ansicyan underline",
     "aborting": "noinherit",
     "exiting": "noinherit",
     "bottom-toolbar": "reverse",
@@ -135,7 +135,8 @@ def repl(runner: Runner) -> None:
     runner.stay = True
     if isinstance(runner.output, TextOutput):
         runner.output.paged = True
-    sys.stdout.write(f"{BANNER.format(version=__version__)}\n{FIRST_STEPS}\n" if not session.end else "")
+    for line in (BANNER.format(version=__version__), FIRST_STEPS) if not session.end else ():
+        runner.output.say(line)
     Thread(target=warm_up, name="warm-up").start()
     reader = make_reader(session, history)
     Repl(runner, lambda: read_line(reader, session), config).loop()

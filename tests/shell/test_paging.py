@@ -68,6 +68,12 @@ def test_the_pager_is_the_one_that_is_asked_for(monkeypatch):
     monkeypatch.setenv("PAGER", "less")
     assert paging.pager() == paging.LESS
     monkeypatch.delenv("PAGER")
+    monkeypatch.setattr(paging, "which", lambda name: name)
+    monkeypatch.setenv("TERM", "xterm")
+    assert paging.pager() == paging.LESS
+    monkeypatch.setenv("TERM", "dumb")
+    assert paging.pager() == ()
+    monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setattr(paging, "which", lambda _: None)
     assert paging.pager() == ()
 
