@@ -45,7 +45,7 @@ class LessonWordKind:
 class LessonRestKind(LessonWordKind):
     """What stands behind the word: an id, an answer."""
 
-    name = "REST"
+    name = "WORDS"
     what = "what belongs to the word: an id, an answer"
 
     def complete(self, session: Session) -> Iterable[Candidate]:
@@ -68,9 +68,10 @@ def lesson_ids() -> list[Candidate]:
     summary="take a guided lesson",
     more="lesson lists them with what you have done; lesson start ID begins one or goes on with it. Inside, task shows the "
     "question, answer commits you to something, check looks whether the machine is as wanted, hint helps step by step, skip "
-    "shows the solution (marked as shown), reset begins the step again, play ... return is free play on a copy, previous and "
-    "next move, problem writes a report for the author, leave ends the lesson. These words work bare too.",
-    examples=("lesson", "help lesson"),
+    "shows the solution (marked as shown), reset begins the step again, play ... return is free play on a copy, previous goes "
+    "back, problem writes a report for the author, leave ends the lesson: these words work bare. So does the answer itself, "
+    "where it is a number, or the letters of options. lesson next goes on, as task does where the step is done.",
+    examples=("lesson", "lesson start 1; task"),
 )
 def lesson(session: Session, what: str | None, words: str | None) -> Any:
     """List, begin, or do a word of the lesson that is being taken.  Results, or a list."""

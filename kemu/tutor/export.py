@@ -25,17 +25,18 @@ from kemu.views.terminal import render
 
 STYLE = """
 body { max-width: 46rem; margin: 0 auto; padding: 1rem; line-height: 1.5; }
-pre { overflow-x: auto; padding: .5rem; border: 1px solid; }
+main > pre, section pre { overflow-x: auto; padding: .5rem; border: 1px solid; font-size: .8rem; }
 section { border-top: 2px solid; margin-top: 2rem; }
 details { margin: .5rem 0; }
 .typed { font-weight: bold; }
 .points { font-weight: normal; }
 """
 WORDS = {
-    "en": {"hint": "Hint {number}", "solution": "Solution", "points": "{points} points"},
-    "zh-CN": {"hint": "提示 {number}", "solution": "答案", "points": "{points} 分"},
+    "en": {"hint": "Hint {number}", "solution": "Solution", "point": "1 point", "points": "{points} points"},
+    "zh-CN": {"hint": "提示 {number}", "solution": "答案", "point": "1 分", "points": "{points} 分"},
 }
 _CODE = re.compile(r"`([^`\n]+)`")
+_ITALIC = re.compile(r"(?<![\w*])\*([^\s*][^*\n]*)\*(?![\w*])")
 _BOLD = re.compile(r"\*\*([^*\n]+)\*\*")
 _LINK = re.compile(r"\[([^\]\n]+)\]\(((?:https?://|#|\./|[\w./-]+\.md)[^)\s]*)\)")
 _ITEM = re.compile(r"^\s*(?:[-*+]|(\d{1,3})[.)])\s+(.*)$")
@@ -60,7 +61,8 @@ def _step(visit: Visit, number: int) -> Iterator[str]:
     step, lesson = visit.step, visit.world.lesson
     words = _words(lesson.language)
     yield from _results(feedback.shown(visit.lead, step.id))
-    worth = f' <span class="points">({words["points"].format(points=step.points)})</span>' if step.points else ""
+    count = words["point" if step.points == 1 else "points"].format(points=step.points)
+    worth = f' <span class="points">({esc(count)})</span>' if step.points else ""
     title = step.title or step.id
     yield f'<section id="{esc(step.id)}">'
     yield f"<h2>{esc(say(lesson.language, 'step', number=number, count=len(lesson.steps), title=title))}{worth}</h2>"
@@ -96,14 +98,24 @@ def _solution(visit: Visit) -> Iterator[str]:
 def _results(results: list[Result]) -> Iterator[str]:
     """Commands as they were typed with what they printed; prose as prose."""
     style = style_for("utf-8")
+    lines: list[str] = []
     for result in results:
         reading = result.reading
-        if isinstance(reading, LessonText):
-            yield f'<pre class="typed">kemu&gt; {esc(reading.text)}</pre>' if reading.role == "typed" else html(reading.text)
+        if isinstance(reading, LessonText) and reading.role != "typed":
+            yield from _printed(lines)
+            lines = []
+            yield html(reading.text)
+        elif isinstance(reading, LessonText):
+            lines.append(f'<span class="typed">kemu&gt; {esc(reading.text)}</span>')
         elif isinstance(reading, Reading):
-            made = render_proc(reading) if result.form == "proc" else render(reading, style)
-            if made:
-                yield f"<pre>{esc(made)}</pre>"
+            lines.append(esc(render_proc(reading) if result.form == "proc" else render(reading, style)))
+    yield from _printed(lines)
+
+
+def _printed(lines: list[str]) -> Iterator[str]:
+    """Commands and what they printed, in one box."""
+    if lines:
+        yield "<pre>" + "\n".join(line for line in lines if line) + "</pre>"
 
 
 # ---------------------------------------------------------------------------------------------- Markdown
@@ -197,7 +209,8 @@ def inline(text: str) -> str:
         if number % 2:
             made.append(f"<code>{esc(part)}</code>")
         else:
-            made.append(_LINK.sub(_link, _BOLD.sub(r"<strong>\1</strong>", esc(part))))
+            marked = _ITALIC.sub(r"<em>\1</em>", _BOLD.sub(r"<strong>\1</strong>", esc(part)))
+            made.append(_LINK.sub(_link, marked))
     return "".join(made)
 
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from kemu.commands.result import FAILED, Complaint, Result
 from kemu.commands.spec import Command
-from kemu.commands.tokens import Line
+from kemu.commands.tokens import Line, split
 from kemu.errors import UsageError
 from kemu.tutor import bugs, driver, feedback
 from kemu.tutor.admit import LESSON_WORD
@@ -58,16 +58,33 @@ class Guide(Stay):
 
     def line(self, text: str) -> list[Result] | None:
         """Free words are not cut at `;` and quotes."""
+        bare = self._bare_answer(text)
+        if bare:
+            text = f"answer {bare}"
         word, _, rest = text.strip().partition(" ")
         if word == LESSON_WORD:
             word, _, rest = rest.strip().partition(" ")
-        if not rest.strip() or not self._is_free(word, rest):
+        if not rest.strip() or not (bare or self._is_free(word, rest)):
             return None
         try:
             with as_usage():
                 return self.word(word, rest.strip())
         except UsageError as error:
             return [Result(text.strip(), status=FAILED, error=Complaint.of(error))]
+
+    def _bare_answer(self, text: str) -> str:
+        """The line if it can be meant as nothing but the answer: letters of a choice, a number, one of the step's words."""
+        visit, made = self.visit, normal(text)
+        if visit is None or self.playing is not None or (visit.state != OPEN and not self.exam):
+            return ""
+        if visit.order:
+            letters = [char for char in made.casefold() if char not in " ,"]
+            known = {chr(ord("a") + index) for index in range(len(visit.order))}
+            return made if letters and set(letters) <= known and len(set(letters)) == len(letters) and len(made) < 60 else ""
+        if visit.step.kind not in ("predict", "answer"):
+            return ""
+        named = {normal(word).casefold() for word in (*visit.step.words, *visit.step.word_keys)}
+        return made if made[:1].isdigit() or with_confidence(made)[0].casefold() in named else ""
 
     def _is_free(self, word: str, rest: str) -> bool:
         """Words for people, and event numbers as they are shown: #512."""
@@ -76,11 +93,17 @@ class Guide(Stay):
 
     def expand(self, line: Line) -> Line:
         """As in `stay`; an answer that waits for a word about it waits no longer."""
+        if [token.text for token in line.tokens] == ["next"] and self._may_go_on():
+            (line,) = split(f"{LESSON_WORD} next")
         made = super().expand(line)
         if made.tokens[0].text != LESSON_WORD:
             with as_usage():
                 self._settle_confidence()
         return made
+
+    def _may_go_on(self) -> bool:
+        """Can `next` only be meant as the lesson's?  The step is done, and there is no next event."""
+        return self.visit is not None and self.visit.state != OPEN and not self.session.past
 
     def admit(self, made: Command, values: dict[str, Any]) -> None:
         """As in any step."""

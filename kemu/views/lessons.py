@@ -13,10 +13,10 @@ from unicodedata import combining, east_asian_width
 from kemu.readings.lessons import LessonList, LessonSteps, LessonText
 from kemu.views.style import Style, plural, table
 
-MARKS = {"right": "ok", "wrong": "--", "hint": "hint", "note": "*"}
+MARKS = {"right": "ok", "wrong": "--", "hint": "hint", "note": "->"}
 """What stands before the first line of a role."""
 _PAINT = {"right": "name", "wrong": "error", "hint": "kernel", "title": "name"}
-_INLINE = re.compile(r"(\*\*[^*\n]+\*\*|`[^`\n]+`)")
+_INLINE = re.compile(r"(\*\*[^*\n]+\*\*|`[^`\n]+`|(?<![\w*])\*[^\s*][^*\n]*\*(?![\w*]))")
 _ITEM = re.compile(r"^(\s*(?:[-*+]|\d{1,3}[.)])\s+)(.*)$")
 _LINK = re.compile(r"\[([^\]\n]+)\]\(([^)\s]+)\)")
 
@@ -134,7 +134,9 @@ def _inline(line: str, style: Style) -> str:
 
     def shown(found: re.Match[str]) -> str:
         mark = found[0]
-        return style.paint(mark[2:-2], "name") if mark.startswith("**") else style.paint(mark, "kernel") if style.colour else mark
+        if mark.startswith("`"):
+            return style.paint(mark, "kernel")
+        return style.paint(mark.strip("*"), "name")
 
     return _INLINE.sub(shown, line)
 
@@ -151,13 +153,13 @@ def lesson_list(reading: LessonList, style: Style) -> str:
     if not reading.rows:
         return "\n".join(["there are no lessons", *reading.problems])
     wide = max(len(row.id) for row in reading.rows)
-    room = max(style.width - wide - 26, 12)
-    lines = [f" no  {'lesson'.ljust(wide)}  {cut('title', room)}  {'steps':>6}  {'points':>7}"]
+    room = max(style.width - wide - 23, 12)
+    lines = [f" no  {'lesson'.ljust(wide)}  {cut('title', room)}  {'steps':>5}  points"]
     for row in reading.rows:
         reached = f"{row.done}/{row.steps}", f"{row.points}/{row.most}"
-        line = f"{row.number:>3}  {row.id.ljust(wide)}  {cut(row.title, room)}  {reached[0]:>6}  {reached[1]:>7}"
+        line = f"{row.number:>3}  {row.id.ljust(wide)}  {cut(row.title, room)}  {reached[0]:>5}  {reached[1]:>6}"
         here = row.id == reading.current
-        lines.append((style.paint(line, "name") if here else line) + (" *" if here else ""))
+        lines.append(style.paint(f"*{line[1:]}", "name") if here else line)
     minutes = sum(row.minutes for row in reading.rows if row.state != "done")
     return "\n".join([*lines, *reading.problems, f"lesson start NUMBER takes one; about {minutes} minutes are left"])
 

@@ -83,7 +83,7 @@ def test_markdown_is_what_it_looks_like():
     text = "# Head\n\ntext *and* **bold** `code`\nmore\n\n- one\n- two\n\n1. first\n2. second\n\n"
     table = "| a | b |\n|---|---|\n| 1 | 2 |\n\n```c\nint x;\n```"
     tags = " ".join(tag for tag, _ in read_page(html(text + table)).tags)
-    assert tags == "h2 p strong code ul li li ol li li table tr th th tr td td pre"
+    assert tags == "h2 p em strong code ul li li ol li li table tr th th tr td td pre"
 
 
 # ---------------------------------------------------------------- notebook

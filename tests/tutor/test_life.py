@@ -103,6 +103,28 @@ def test_confidence_is_asked_for_once_and_may_be_left_out():
     assert chen.visit.confidence == "sure"
 
 
+@pytest.mark.parametrize("line", ["{n}", " {n} ", "0x0{n}", "{n} sure"])
+def test_a_bare_number_is_an_answer(line):
+    ada = at("predict")
+    ada.types(line.format(n=ada.guide.world.values["n"]))
+    assert ada.visit.state == PASSED
+
+
+@pytest.mark.parametrize("line", ["ps", "walk app 0x10000", "sure", "hint"])
+def test_what_is_a_command_or_a_word_stays_one(line):
+    ada = at("predict")
+    ada.types(line)
+    assert ada.visit.tries == 0
+
+
+def test_next_is_the_lessons_where_it_can_be_nothing_else(ada):
+    ada.types(*ada.solves())
+    ada.types("back 3", "next")
+    assert ada.guide.index == 0
+    ada.types("goto end", "next")
+    assert ada.guide.index == 1
+
+
 # ---------------------------------------------------------------- run, state
 
 
@@ -194,6 +216,18 @@ def test_options_are_shuffled_by_seed_and_wrong_ones_say_why():
     ada = at("choice")
     wrong = next(letter for letter in "abc" if f"answer {letter}" != ada.solves()[0])
     assert "because" in ada.reads(f"answer {wrong}")
+
+
+def test_bare_letters_are_an_answer_only_where_letters_are_asked_for():
+    ada = at("choice")
+    letter = ada.solves()[0].split()[1]
+    ada.types(letter)
+    assert ada.visit.state == PASSED
+    assert ada.types("b do_wp_page")[-1].ok
+    bo = at("order")
+    bo.types("".join(bo.solves()[0].split()[1:]))
+    assert bo.visit.state == PASSED
+    assert "answer" not in [record["do"] for record in at("state").records[-1:]]
 
 
 def test_an_order_is_that_of_the_journal_and_leaves_out_what_did_not_happen():
