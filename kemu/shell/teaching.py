@@ -70,7 +70,8 @@ def lesson_ids() -> list[Candidate]:
     "question, answer commits you to something, check looks whether the machine is as wanted, hint helps step by step, skip "
     "shows the solution (marked as shown), reset begins the step again, play ... return is free play on a copy, previous goes "
     "back, problem writes a report for the author, leave ends the lesson: these words work bare. So does the answer itself, "
-    "where it is a number, or the letters of options. lesson next goes on, as task does where the step is done.",
+    "where it is a number, or the letters of options. lesson next goes on, as task does where the step is done. "
+    "Of a prediction the first answer counts; letters and values that are read off may be tried again, and hints cost nothing.",
     examples=("lesson", "lesson start 1; task"),
 )
 def lesson(session: Session, what: str | None, words: str | None) -> Any:

@@ -83,10 +83,17 @@ def refuse_spoiler(visit: Visit, made: Command, values: dict[str, Any]) -> None:
             raise UsageError(what, hint="answer ...; looking is free")
         if made.name in revealing(step.reveal) and made.effect != "look":
             raise UsageError(f"{made.name}: commit first", hint="answer ...; task shows the question")
-    given = visit.base if "repair" in step.find else visit.start
+    given = given_until(visit)
+    if made.name == "undo" and visit.session.now <= given:
+        raise UsageError("undo: you have changed nothing in this step", hint="what was done before it is given")
     if changing and visit.session.now < given:
         what = f"{made.name}: this step starts at #{given}; what lies before is given"
         raise UsageError(what, hint=f"goto {given}, or reset")
+
+
+def given_until(visit: Visit) -> int:
+    """The event up to which the machine is given: the step's start; of a repair, where its history begins."""
+    return visit.base if "repair" in visit.step.find else visit.start
 
 
 def _refuse_mutant(visit: Visit, values: dict[str, Any]) -> None:

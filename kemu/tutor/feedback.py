@@ -83,7 +83,7 @@ def answered(visit: Visit, right: bool, language: str) -> Texts:
     if visit.state == FAILED:
         tail = [] if predicted else [say(language, "last")]
         look = say(language, "look") if predicted and len(lines) < 2 else ""
-        looked = [visit.text("why", step.why) if step.why else look]
+        looked = [say(language, "why", text=visit.text("why", step.why)) if step.why else look]
         return [*found, *(text("note", words, step.id) for words in (*tail, *looked) if words), *reasons(visit)]
     offer = say(language, "offer") if visit.tries >= 3 and step.hints else say(language, "again")
     return [*found, text("note", offer, step.id)]

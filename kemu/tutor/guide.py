@@ -21,7 +21,7 @@ from kemu.commands.spec import Command
 from kemu.commands.tokens import Line, split
 from kemu.errors import UsageError
 from kemu.tutor import bugs, driver, feedback
-from kemu.tutor.admit import LESSON_WORD
+from kemu.tutor.admit import LESSON_WORD, given_until
 from kemu.tutor.answers import SURE, normal, with_confidence
 from kemu.tutor.feedback import Texts, text
 from kemu.tutor.messages import say
@@ -103,7 +103,8 @@ class Guide(Stay):
 
     def _may_go_on(self) -> bool:
         """Can `next` only be meant as the lesson's?  The step is done, and there is no next event."""
-        return self.visit is not None and self.visit.state != OPEN and not self.session.past
+        visit = self.visit
+        return visit is not None and not self.session.past and (visit.state != OPEN or self.is_done_already())
 
     def admit(self, made: Command, values: dict[str, Any]) -> None:
         """As in any step."""
@@ -134,7 +135,12 @@ class Guide(Stay):
         return [done, *feedback.reasons(visit), *self._goes_on()]
 
     def _goes_on(self) -> Texts:
-        return [text("note", say(self.language, "goes_on"), self.here.step.id)]
+        visit = self.here
+        words = say(self.language, "goes_on")
+        if visit.step.points and not self.blind:
+            reached = self.done()[visit.step.id].points(visit.step)
+            words = say(self.language, "reached", points=f"{reached:g}", most=visit.step.points) + " " + words
+        return [text("note", words, visit.step.id)]
 
     # ---------------------------------------------------------------------------------------------- words
 
@@ -144,20 +150,25 @@ class Guide(Stay):
             raise UsageError(f"lesson: '{word[:40]}' is no word of a lesson", hint=f"words are {', '.join(ACTIONS)}")
         if self.playing is not None and word not in WHILE_PLAYING:
             raise UsageError(f"{word}: not while you play", hint="return goes back to the step")
-        if word not in SURENESS:
+        if word not in SURENESS and word != "answer":
             self._settle_confidence()
         if word in KEPT and self.visit is not None:
             self.record(KEPT[word], text=f"{word} {rest}".strip())
         waiting, self.waiting = self.waiting, []
         action: Callable[[str], Texts] = getattr(self, ACTIONS[word])
-        return [*waiting, *action(rest)]
+        try:
+            return [*waiting, *action(rest)]
+        except UsageError as error:
+            if not waiting:
+                raise
+            return [*waiting, Result(f"{word} {rest}".strip(), status=FAILED, error=Complaint.of(error))]
 
     def task(self, _rest: str) -> Texts:
         """The question again; where the step is done, the next one."""
         visit = self.here
         if visit.state != OPEN and self.playing is None:
             return self.onward("")
-        return [*feedback.shown(visit.lead, visit.step.id), *feedback.task(visit, self.index + 1, self.language)]
+        return [*feedback.shown(visit.lead, visit.step.id), *feedback.task(visit, self.index + 1, self.language), *self.again()]
 
     def onward(self, _rest: str) -> Texts:
         """The next step.  In a guided lesson this one must be done."""
@@ -329,6 +340,9 @@ class Guide(Stay):
             return [text("note", say(self.language, "done_already"), visit.step.id)]
         if visit.step.kind in ("predict", "answer", "choice", "order", "explain"):
             return [text("note", feedback.how(visit, self.language), visit.step.id)]
+        if self.session.now < given_until(visit):
+            what = f"check: #{self.session.now} lies before this step, which starts at #{given_until(visit)}"
+            raise UsageError(what, hint="goto end, or reset")
         if not self.session.boundary(self.session.now):
             raise UsageError("check: this moment lies inside a command", hint="goto end, or where a command ends")
         if self.blind:

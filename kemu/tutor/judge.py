@@ -26,6 +26,10 @@ COMPARISONS = {
 }  # fmt: skip
 
 
+MOST_COUNTED = 100
+"""Numbers below this are shown in decimal alone."""
+
+
 class Fact(NamedTuple):
     """What is right: one value, a set of them or (`ordered`) a sequence; and the wrong answers that have a text, in order."""
 
@@ -57,10 +61,13 @@ def _is_set(value: object) -> bool:
 
 
 def said_as(value: Value | tuple[Value, ...]) -> str:
-    """A value in a sentence: both bases where they differ."""
+    """A value in a sentence: a count as it is counted, anything larger in both bases."""
     if isinstance(value, tuple) and not isinstance(value, TaskValue):
         return ", ".join(said_as(item) for item in value) or "none"
-    return value.name if isinstance(value, TaskValue) else format_value(value)
+    if isinstance(value, TaskValue):
+        return value.name
+    counted = isinstance(value, int) and not isinstance(value, bool) and -MOST_COUNTED < value < MOST_COUNTED
+    return str(value) if counted else format_value(value)
 
 
 # ---------------------------------------------------------------------------------------------- conditions

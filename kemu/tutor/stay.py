@@ -120,7 +120,17 @@ class Stay(Watch):
         self.take(visit)
         entered = {"seed": self.seed, "hash": self.lesson.hash, "student": self.student}
         self.record("enter", **entered)
-        return [*feedback.shown(visit.lead, step.id), *feedback.task(visit, index + 1, self.language)]
+        return [*feedback.shown(visit.lead, step.id), *feedback.task(visit, index + 1, self.language), *self.again()]
+
+    def is_done_already(self) -> bool:
+        """Was the step done in an earlier visit?"""
+        return self.visit is not None and self.done()[self.visit.step.id].state != OPEN
+
+    def again(self) -> Texts:
+        """A note where the step was done before."""
+        if not self.is_done_already() or self.exam:
+            return []
+        return [text("note", say(self.language, "was_done"), self.lesson.steps[self.index].id)]
 
     def take(self, visit: Visit) -> None:
         """The session goes on as the visit's machine, and the visit as the session's."""

@@ -160,7 +160,7 @@ def lesson_list(reading: LessonList, style: Style) -> str:
         line = f"{row.number:>3}  {row.id.ljust(wide)}  {cut(row.title, room)}  {reached[0]:>5}  {reached[1]:>6}"
         here = row.id == reading.current
         lines.append(style.paint(f"*{line[1:]}", "name") if here else line)
-    minutes = sum(row.minutes for row in reading.rows if row.state != "done")
+    minutes = sum(row.minutes * (row.steps - row.done) // max(row.steps, 1) for row in reading.rows)
     return "\n".join([*lines, *reading.problems, f"lesson start NUMBER takes one; about {minutes} minutes are left"])
 
 

@@ -97,6 +97,14 @@ def test_confidence_is_asked_for_once_and_may_be_left_out():
     bo = Student(lesson_of(step))
     bo.types("answer 5")
     assert "5. Yes" in bo.reads("ps")
+    dana = Student(lesson_of(step))
+    assert "6, noted" in dana.reads("answer 4", "answer 6")
+    dana.types("answer 5", "guess")
+    assert dana.visit.state == PASSED
+    emil = Student(lesson_of(step))
+    said = emil.reads("answer 4", "lesson step 9")
+    assert "You said 4" in said
+    assert "error: step: there is no '9'" in said
     assert bo.visit.state != OPEN
     chen = Student(lesson_of(step))
     chen.types("answer 5 sure")
@@ -168,6 +176,27 @@ def test_the_third_failed_check_offers_a_hint():
     ada = at("state")
     assert "hint shows" not in ada.reads("check")
     assert "hint shows" in ada.reads("check", "check")
+
+
+def test_what_is_given_is_neither_undone_nor_judged():
+    ada = at("state")
+    assert "changed nothing" in ada.reads("undo")
+    assert "lies before this step" in ada.reads("goto 0", "check")
+    assert ada.visit.tries == 0
+    ada.types("goto end", "spawn mine", "undo")
+    assert ada.session.now == ada.visit.start
+
+
+def test_a_step_that_was_done_before_says_so_and_next_goes_on(ada):
+    ada.step()
+    assert "done this step before" in ada.reads("previous")
+    assert "Step 2 of 9" in ada.reads("next")
+
+
+def test_what_was_reached_is_said_with_the_points():
+    ada = at("predict")
+    assert "0 of 2 points" in ada.reads("answer 991")
+    assert "2 of 2 points" in at("order").reads(*at("order").solves())
 
 
 def test_nothing_before_the_start_of_a_step_can_be_changed():
