@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kemu.trace import index
+from kemu.trace import journal as journals
 from kemu.trace.barrier import Table
 from kemu.trace.blocks import Blocks, net
 from kemu.trace.journal import Journal
@@ -126,3 +127,36 @@ def test_the_index_knows_what_occurs_in_a_stretch_and_forgets_what_is_gone():
     assert not found.known
     found.catch_up(log)
     assert list(found.known) == [0]
+
+
+def test_open_functions_are_found_again_after_another_future(monkeypatch):
+    monkeypatch.setattr(journals, "STACKS", 8)
+    journal, table = Journal(), Table("one")
+
+    def command(*fids):
+        """Each function calls the next one; an event in each of them, and on the way back."""
+        for fid in fids:
+            journal.marks.extend((len(journal.log), fid))
+            journal.log.extend((table, fid, None, 1))
+        for fid in reversed(fids):
+            journal.log.extend((table, fid, 1, None))
+            journal.marks.extend((len(journal.log), ~fid))
+        journal.catch_up()
+
+    def opened(index):
+        stack = []
+        for fid in journal.marks[1:index:2]:
+            stack.append(fid) if fid >= 0 else stack.pop()
+        return stack
+
+    def holds():
+        return all(journal.open_before(index) == opened(index) for index in range(0, len(journal.marks) + 1, 2))
+
+    command(1, 2, 3)
+    command(*range(9))
+    assert holds()
+    journal.seek(6)
+    journal.truncate()
+    assert len(journal.marks) == 12
+    command(7, 5, 7, 5, 7)
+    assert holds()
