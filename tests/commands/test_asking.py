@@ -203,3 +203,13 @@ def test_the_cost_of_a_row_is_that_of_its_entries():
     session = Session()
     session.run("spawn app; mmap app 0x200000 80p rw populate; mark before; fork app as kid")
     assert session.reading("cost before").shared == 80
+
+
+def test_why_in_another_future_knows_nothing_of_the_first():
+    """With more events than a stretch of the index has."""
+    session = Session()
+    session.run("spawn app; mmap app 0x10000000 300p rw populate; goto start")
+    session.run("spawn other; mmap other 0x20000000 300p rw populate; write other 0x20000000 1")
+    reading = session.run("why pte other 0x20000000")[-1].reading
+    assert reading.events[-1].function == "do_anonymous_page"
+    assert reading.command.startswith("mmap other")

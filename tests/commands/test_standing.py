@@ -149,3 +149,15 @@ def test_granularity_counts_in_events_calls_or_commands(session):
     session.run("set granularity function; goto before; step")
     assert session.now > session.marks["before"]
     session.run("set granularity event")
+
+
+def test_where_pages_follow_each_other_the_picture_is_of_the_page_that_the_event_writes():
+    session = Session()
+    session.run("spawn app; context short; mmap app 0x10000 3p rw populate; goto start")
+    seen = []
+    while session.now < session.end:
+        reading = go(session, "until pte(app, {0}) != none and pte(app, {0}) != 0".format(hex(0x10000 + len(seen) * 4096)))
+        seen.append([page.address for page in reading.picture.pages])
+        if len(seen) == 3:
+            break
+    assert seen == [[0x10000], [0x11000], [0x12000]]
