@@ -24,8 +24,11 @@ from contextlib import contextmanager, nullcontext
 from types import FrameType
 from typing import Any
 
-WHOLE = (os.path.join("kemu", "trace", "journal.py"), os.path.join("kemu", "session.py"))  # noqa: PTH118 - compared as text
-"""Files whose functions are never broken off: they move the state from one moment to another."""
+WHOLE = tuple(
+    os.sep + name.replace("/", os.sep)
+    for name in ("kemu/session.py", "kemu/trace/journal.py", "kemu/trace/blocks.py", "kemu/trace/index.py", "kemu/trace/forms.py")
+)
+"""Files whose functions are never broken off: they move the state from one moment to another, or keep the journal's index."""
 
 PATIENCE = 0.01
 """Seconds until Ctrl-C is tried again where it came inside one of these."""

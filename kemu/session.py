@@ -218,14 +218,15 @@ class Session(TaskNames):
         self.kernel.activate()
         if self.past:
             self._branch()
-        first = self._first = self.end
+        first, marks = self.end, len(self.journal.marks)
+        self._first = first
         self.unfinished = False
         used = self._use_for_replay(first)
         try:
             yield
             self._refuse_end_of_init()
         except BaseException:
-            self._take_back(first)
+            self._take_back(first, marks)
             raise
         self.journal.catch_up()
         self.journal.prepare()
@@ -264,9 +265,11 @@ class Session(TaskNames):
                 hint="the command is taken back; use a process of your own: spawn app",
             )
 
-    def _take_back(self, first: int) -> None:
+    def _take_back(self, first: int, marks: int) -> None:
+        """Undo what happened since, and forget it; of the last mark only the first word may be there."""
         self.journal.catch_up()
         self.journal.seek(first)
+        del self.journal.marks[marks:]
         self._run_planted()
         self.journal.truncate()
         self._forget_after(first)

@@ -327,3 +327,22 @@ def test_completion_has_a_meta_text_and_changes_nothing(at_work):
     assert found == [("kid", f"pid {at_work.session.names()['kid']}")]
     assert at_work.session.end == before
     assert at_work.session.state_hash() == state
+
+
+def test_a_command_that_is_broken_off_between_two_marks_leaves_none(runner, monkeypatch):
+    """The mark of a call is two words; Ctrl-C may come between them."""
+    talk(runner, "spawn app", "mmap app 0x10000 4p rw")
+    session = runner.session
+    real, marks = session.script.store, list(session.journal.marks)
+
+    def torn(*args, **kwargs):
+        real(*args, **kwargs)
+        session.journal.marks.append(4 * len(session.journal))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(session.script, "store", torn)
+    talk(runner, "write app 0x10000 7")
+    monkeypatch.undo()
+    assert list(session.journal.marks) == marks
+    talk(runner, "write app 0x10000 7", "calls", "goto 0", "goto end")
+    assert not runner.output.err.getvalue()
