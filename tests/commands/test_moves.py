@@ -149,6 +149,7 @@ def test_after_a_stop_next_and_finish_mean_the_function_that_it_was_set_at():
     while "wp_page_copy" in moves.open_names(session.journal, session.now):
         session.run("next")
         seen.append(moves.open_names(session.journal, session.now))
+    assert seen[0][-1] == "__alloc_pages_noprof"
     inside = [names for names in seen if "wp_page_copy" in names]
     assert 8 < len(inside) < session.end - stopped
     session.run(f"goto {stopped}; rc; continue; finish")
