@@ -66,7 +66,7 @@ def test_a_lesson_ends_in_real_linux_with_a_function_a_page_to_read_and_a_comman
 def test_a_lesson_leads_to_the_next(lesson):
     following = LESSONS[LESSONS.index(lesson) + 1]
     assert lesson.next == following.id
-    assert f"`lesson {following.id}`" in RAW[lesson.id]
+    assert f"`lesson start {following.id}`" in RAW[lesson.id]
 
 
 @pytest.mark.parametrize("lesson", LESSONS, ids=NAMES)
