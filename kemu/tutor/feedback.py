@@ -84,7 +84,8 @@ def answered(visit: Visit, right: bool, language: str) -> Texts:
         tail = [] if predicted else [say(language, "last")]
         look = say(language, "look") if predicted and len(lines) < 2 else ""
         looked = [say(language, "why", text=visit.text("why", step.why)) if step.why else look]
-        return [*found, *(text("note", words, step.id) for words in (*tail, *looked) if words), *reasons(visit)]
+        notes = [[text("note", words, step.id) for words in part if words] for part in (tail, looked)]
+        return [*found, *notes[0], *reasons(visit), *notes[1]]
     offer = say(language, "offer") if visit.tries >= 3 and step.hints else say(language, "again")
     return [*found, text("note", offer, step.id)]
 
@@ -99,7 +100,8 @@ def beliefs(visit: Visit) -> list[str]:
         return [belief] if belief else []
     if step.kind == "choice" and isinstance(visit.answer, tuple):
         right = fact.value if isinstance(fact.value, tuple) else ()
-        wrongly = [step.options[index] for index in visit.order if (index in visit.answer) is not (index in right)]
+        judged = visit.order if step.several else [index for index in visit.order if index in visit.answer]
+        wrongly = [step.options[index] for index in judged if (index in visit.answer) is not (index in right)]
         return [visit.text("options", option.why) for option in wrongly if option.why]
     return []
 
