@@ -16,6 +16,7 @@ from kemu.commands.formats import FORMATTED, write
 from kemu.commands.result import INTERRUPTED, Quit, Result
 from kemu.commands.spec import FREE, command, maybe, one, rest
 from kemu.commands.suggest import did_you_mean
+from kemu.commands.tokens import split
 from kemu.errors import UsageError
 from kemu.readings import Text, Value
 
@@ -63,6 +64,9 @@ def print_(session: Session, expression: Expression) -> Value | Text:
 def alias(session: Session, name: str | None, text: Any) -> Text:
     """Make an alias, or list them."""
     known = session.aliases
+    if name is None and text is not None:
+        word = text.source.split()[0][:40]
+        raise UsageError(f"alias: '{word}' cannot be a word", hint="a letter comes first: alias look walk app 0x10000")
     if name is None:
         return Text(tuple(f"{word} = {meaning}" for word, meaning in known.items()) or ("no aliases",))
     if text is None:
@@ -71,8 +75,13 @@ def alias(session: Session, name: str | None, text: Any) -> Text:
         return Text((f"{name} = {known[name]}",))
     if name in table.TABLE or name in table.ALIASES:
         raise UsageError(f"alias: '{name}' is a command", hint="choose another word")
-    known[name] = text.source
-    return Text((f"{name} = {text.source}",))
+    meaning = text.source
+    if len(meaning) > 1 and meaning[0] == meaning[-1] and meaning[0] in "\"'" and meaning[0] not in meaning[1:-1]:
+        meaning = meaning[1:-1].strip()
+    if len(split(meaning)) != 1:
+        raise UsageError(f"alias: '{name}' must stand for one command", hint=f"for example: alias {name} walk app 0x10000")
+    known[name] = meaning
+    return Text((f"{name} = {meaning}",))
 
 
 @command(

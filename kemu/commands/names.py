@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from kemu.commands import racequestions as _races  # noqa: F401 - declares its functions
-from kemu.commands.expr import TaskValue, Value
-from kemu.commands.questions import ANY_NUMBER, FUNCTIONS
+from kemu.commands.expr import Expression, TaskValue, Value
+from kemu.commands.questions import ANY_NUMBER, FUNCTIONS, Function
 from kemu.commands.questions import function as _function
 from kemu.commands.questions import number_of as _number
 from kemu.commands.questions import task_of as _task
@@ -98,13 +98,35 @@ class SessionNames:
 
     def call(self, function: str, arguments: Sequence[Value]) -> Value:
         """The result of a function of `FUNCTIONS`."""
-        found = FUNCTIONS.get(function)
+        return self.function(function, len(arguments)).body(self.session, *arguments)
+
+    def function(self, name: str, count: int) -> Function:
+        """The function that takes `count` arguments."""
+        found = FUNCTIONS.get(name)
         if found is None:
-            guess = did_you_mean(function, FUNCTIONS)
-            raise UsageError(f"expression: no function '{function[:40]}'", hint=guess or "print functions lists them")
-        if not found.least <= len(arguments) <= found.most:
-            raise UsageError(f"expression: {function} got {len(arguments)} arguments", hint=f"it is {found.signature}")
-        return found.body(self.session, *arguments)
+            guess = did_you_mean(name, FUNCTIONS)
+            raise UsageError(f"expression: no function '{name[:40]}'", hint=guess or "print functions lists them")
+        if not found.least <= count <= found.most:
+            raise UsageError(f"expression: {name} got {count} arguments", hint=f"it is {found.signature}")
+        return found
+
+
+def check(expression: Expression, session: Session) -> tuple[str, ...]:
+    """A line for each name in the expression that means nothing yet: it may come into being while the expression waits. What
+    can never mean anything, an unknown function or one with too many arguments, is an error now."""
+    names, lines = SessionNames(session), []
+    for step in expression.steps:
+        word = str(step.argument)
+        if step.op == "call":
+            try:
+                names.function(word, step.arity)
+            except UsageError as error:
+                raise expression.source.error(error.what, step.column, step.length, error.hint) from error
+        owner = word.partition(".")[0]
+        if step.op == "name" and not {word, owner} & {*session.names(), *session.marks}:
+            guess = did_you_mean(owner, [*session.names(), *session.marks])
+            lines.append(f"note: nothing is called '{owner[:40]}' yet" + (f" ({guess})" if guess else ""))
+    return tuple(dict.fromkeys(lines))
 
 
 def functions_page() -> list[str]:

@@ -102,7 +102,10 @@ def expanded(session: Session, line: Line) -> Line:
         if word in seen:
             raise UsageError(f"alias: '{word}' stands for itself", hint="alias lists them")
         seen.add(word)
-        (line,) = split(" ".join([session.aliases[word], *(token.text for token in line.tokens[1:])]))
+        lines = split(" ".join([session.aliases[word], *(token.text for token in line.tokens[1:])]))
+        if len(lines) != 1:
+            raise UsageError(f"alias: '{word}' stands for {len(lines)} commands", hint=f"make it one: alias {word} COMMAND")
+        line = lines[0]
     return apart(line)
 
 

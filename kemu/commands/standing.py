@@ -132,8 +132,10 @@ def stopping(session: Session) -> Iterator[None]:
 def search(session: Session, condition: Expression, first: int, last: int) -> readings.Moment:
     """Go to the first of the moments first..last (or back, where `last` lies before `first`) at which the condition holds.
     Raises UsageError, and stays, if there is none."""
+    from kemu.commands.names import check
     from kemu.commands.stops import first_true, text_of
 
+    check(condition, session)
     with stopping(session):
         found = first_true(session, condition, first, last)
     if found is None:

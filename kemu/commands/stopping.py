@@ -84,10 +84,13 @@ def _where(where: str) -> tuple[frozenset[int], str]:
 
 
 def _add(session: Session, stop: Stop) -> Text:
+    from kemu.commands.names import check
+
+    notes = [line for waits in (stop.watched, stop.condition) if waits is not None for line in check(waits, session)]
     stop.number = session.new_number("stop")
     session.stops.append(stop)
     once = " (once)" if stop.temporary else ""
-    return Text((f"{stop.kind} {stop.number}: {stop.text}{once}",))
+    return Text((f"{stop.kind} {stop.number}: {stop.text}{once}", *notes))
 
 
 @command(
@@ -135,7 +138,11 @@ def catch(session: Session, what: str) -> Text:
 def display(session: Session, expression: Expression | None) -> Text:
     """A new expression to show, or all of them."""
     if expression is not None:
+        from kemu.commands.names import check
+
+        notes = check(expression, session)
         session.displays[session.new_number("display")] = expression
+        return Text((*stops.displays(session), *notes))
     return Text(stops.displays(session) or ("nothing is displayed; display EXPR",))
 
 

@@ -17,7 +17,7 @@ def session():
     made = Session()
     made.run(
         "spawn app; mmap app 0x10000 4p rw; write app 0x10000 7; mmap app 0x200000 2M rw populate; fork app as kid; mark before; "
-        "mkfile /tmp/notes 4096; open kid /tmp/notes rdwr"
+        "mkfile /var/notes 4096; open kid /var/notes rdwr"
     )
     return made
 
@@ -36,8 +36,8 @@ def offered(session, text):
         ("frame ", "0x112", "app 0x10000, r-"),
         ("use @", "@1", "init"),
         ("use ", "app", "pid 3"),
-        ("close kid ", "3", "/tmp/notes"),
-        ("mmap app 1p r file ", "/tmp/notes", "disk, 4096 bytes"),
+        ("close kid ", "3", "/var/notes"),
+        ("mmap app 1p r file ", "/var/notes", "disk, 4096 bytes"),
         ("on ", "0", "runs "),
         ("goto ", "before", "#"),
         ("goto ", "0", "before 'spawn app'"),
