@@ -86,9 +86,11 @@ def _forget_loaded(mm: mm_struct) -> None:
 @linux("kernel/fork.c")
 def check_mm(mm: mm_struct) -> None:
     """All counters must be back at zero."""
-    left = [MM_COUNTER_NAMES[i] for i in range(4) if mm.rss_stat[i]]
-    if left or mm.pgtables_bytes:
-        raise KernelBug(f"Bad rss-counter state {mm}: {left} {dict(mm.rss_stat)}, pgtables_bytes {mm.pgtables_bytes}")
+    for i, name in enumerate(MM_COUNTER_NAMES):
+        if mm.rss_stat[i]:
+            raise KernelBug(f"Bad rss-counter state {mm} type:{name} val:{mm.rss_stat[i]}")
+    if mm.pgtables_bytes:
+        raise KernelBug(f"non-zero pgtables_bytes on freeing {mm}: {mm.pgtables_bytes}")
 
 
 def set_mm_exe_file(mm: mm_struct, file: file | None) -> None:

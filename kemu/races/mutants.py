@@ -17,6 +17,7 @@ import ast
 import inspect
 import textwrap
 from collections.abc import Mapping
+from difflib import get_close_matches
 from types import CodeType, FunctionType
 from typing import cast
 
@@ -55,7 +56,9 @@ def find(word: str) -> Mutant:
         names = sorted(name for name, mutant in MUTANTS.items() if mutant.caught != racy.EXPLORER)
         return MUTANTS[names[int(word) * 7919 % len(names)]]
     if word not in MUTANTS:
-        raise UsageError(f"mutant: there is no '{word[:40]}'", hint="mutant list names them; a number picks one for you to find")
+        near = get_close_matches(word, MUTANTS, 1)
+        hint = f"did you mean '{near[0]}'?" if near else "mutant list names them; a number picks one for you to find"
+        raise UsageError(f"mutant: there is no '{word[:40]}'", hint=hint)
     return MUTANTS[word]
 
 

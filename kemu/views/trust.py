@@ -41,10 +41,10 @@ def _violation(violation: ViolationReading, style: Style) -> list[str]:
 
 
 def mutant_list(reading: MutantList, style: Style) -> str:
-    """Mutant list: name and story of every wrong kernel."""
+    """Mutant list: name and story of every wrong kernel, and who notices."""
     lines: list[str] = []
     for mutant in reading.mutants:
-        lines.append(style.paint(mutant.name, "name"))
+        lines.append(f"{style.paint(mutant.name, 'name')}  noticed by {mutant.caught}")
         lines += wrap(mutant.story, style.width, initial_indent="    ", subsequent_indent="    ")
     planted = "one is planted: find it" if reading.planted else "none is planted"
     return "\n".join([*lines, f"{plural(len(reading.mutants), 'wrong kernel')}; {planted}"])
