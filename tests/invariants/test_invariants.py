@@ -150,7 +150,14 @@ def test_the_failing_allocation_is_part_of_the_machine_and_is_used_up():
     assert run(session, "verify; fork app as kid")[-1].reading.errno == 0
 
 
-def test_the_example_of_the_page_is_a_test(tmp_path):
-    path = tmp_path / "example.py"
-    path.write_text(re.search(r"```python\n(.*?)```", PAGE, re.DOTALL)[1])
-    settings(max_examples=5)(runpy.run_path(str(path))["test_whoever_ends_leaves_nothing_behind"])()
+def test_the_examples_of_the_page_run(tmp_path, capsys):
+    failure, own, machine = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    found = [runpy.run_path(str(_written(tmp_path / f"{n}.py", text))) for n, text in enumerate((failure, own, machine))]
+    assert {line.split()[1] for line in capsys.readouterr().out.splitlines()} == {"12"}
+    settings(max_examples=5)(found[1]["test_whoever_ends_leaves_nothing_behind"])()
+    assert found[2]["TestMemory"].settings.max_examples > 1000
+
+
+def _written(path, text):
+    path.write_text(text, encoding="utf-8")
+    return path

@@ -116,10 +116,14 @@ def test_a_forced_write_to_untouched_read_only_memory_gives_no_right(scene):
 
 
 @pytest.mark.parametrize("flags", [MAP_SHARED, MAP_PRIVATE])
-def test_a_page_that_was_brought_in_is_neither_locked_nor_unread_nor_lost_to_the_lru(scene, flags):
+@pytest.mark.parametrize("order", ["wwrr", "rrww"])
+def test_a_page_that_was_brought_in_is_neither_locked_nor_unread_nor_lost_to_the_lru(scene, flags, order):
     addr = of_file(scene, flags)
-    for number, act in enumerate((scene.load, scene.load, lambda *a: scene.write(*a, 1), lambda *a: scene.write(*a, 1))):
-        act(scene.p, addr + number * PAGE_SIZE)
+    for number, letter in enumerate(order):
+        if letter == "w":
+            scene.write(scene.p, addr + number * PAGE_SIZE, 1)
+        else:
+            scene.load(scene.p, addr + number * PAGE_SIZE)
         found = page(scene, scene.p, addr + number * PAGE_SIZE)
         assert found.flags & (PG_uptodate | PG_lru | PG_locked) == PG_uptodate | PG_lru
     assert check(scene.kernel) == []
