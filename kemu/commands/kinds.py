@@ -6,58 +6,33 @@
     holds a dot or an operator             ADDRESS, SIZE, NUMBER, FRAME (expressions)
     holds a `/`, or a quoted text          PATH
 
-Nothing is guessed: the shape of a token alone says which of these it can be.
+`valuekinds` has the numbers and words of which the others are made.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, NamedTuple
 
 from kemu.commands import uapi
-from kemu.commands.expr import Expression, Value, compile_expression
-from kemu.commands.lexer import BadNumber, Source, shorten
+from kemu.commands.expr import Expression, compile_expression
+from kemu.commands.lexer import Source, shorten
 from kemu.commands.suggest import did_you_mean
 from kemu.commands.tokens import Line, Token
+from kemu.commands.valuekinds import ChoiceKind, NumberedKind, NumberKind, Offered, WordKind, is_expression, is_name
 from kemu.errors import UsageError
 
 if TYPE_CHECKING:
     from kemu.commands.spec import Candidate
     from kemu.session import Session, Task
 
-_NAME = re.compile(r"[A-Za-z_]\w*(\.\d+)*\Z", re.ASCII)
+__all__ = ["ChoiceKind", "NumberKind", "NumberedKind", "Offered", "WordKind", "is_expression", "is_name"]
+"""What `valuekinds` has and others find here, beside all that is defined below."""
+
 _PID = re.compile(r"@\w*\Z", re.ASCII)
-_OPERATORS = frozenset(".+-*/%&|^<>~()=!")
 _RESERVED = frozenset({"as", "file", "if", "and", "or", "not", "true", "false", "none", "init", "swapper", "kthreadd"})
 LONGEST_NAME = 64
-
-
-def is_name(token: Token) -> bool:
-    """A plain word, or the name of an unnamed child such as `app.2`."""
-    return not token.quoted and bool(_NAME.match(token.text))
-
-
-def is_expression(token: Token) -> bool:
-    """Starts with a digit, `$` or `(`, or holds a dot or an operator, and is no name."""
-    if token.quoted or is_name(token) or token.text.startswith("@"):
-        return False
-    return token.text[0] in "$(0123456789" or bool(_OPERATORS & set(token.text))
-
-
-def evaluate(token: Token, line: Line, session: Session) -> Value:
-    """The value of the token as an expression."""
-    from kemu.commands.names import SessionNames
-
-    return compile_expression(Source(line.text, token.column, token.end)).evaluate(SessionNames(session))
-
-
-class Offered:
-    """A kind of which only the machine knows what there is; `offers` looks there."""
-
-    def complete(self, session: Session) -> Iterable[Candidate]:
-        """Nothing by itself."""
-        return ()
 
 
 class TaskKind(Offered):
@@ -108,115 +83,6 @@ class NewTaskKind(NameKind):
         name = super().convert(token, line, session)
         session.check_name(name)
         return name
-
-
-class NumberKind(Offered):
-    """A number or an expression, within bounds."""
-
-    def __init__(self, name: str, what: str, low: int, high: int, hint: str = "see: help expressions") -> None:
-        self.name = name
-        self.what = what
-        self.low = low
-        self.high = high
-        self.hint = hint
-
-    def fits(self, token: Token, session: Session, known: bool) -> bool:
-        """An expression."""
-        return is_expression(token)
-
-    def convert(self, token: Token, line: Line, session: Session) -> int:
-        """The number. Raises UsageError with the place, or without one if it is out of bounds."""
-        try:
-            value = evaluate(token, line, session)
-        except BadNumber as error:
-            raise UsageError(
-                f"{self.name}: expected {self.what}, got '{shorten(token.text)}'",
-                text=line.text,
-                column=error.column,
-                length=error.length,
-                hint=self.hint,
-            ) from error
-        if not isinstance(value, int) or isinstance(value, bool):
-            raise UsageError(f"{self.name}: expected {self.what}", hint=self.hint)
-        if value < self.low:
-            raise UsageError(f"{self.name}: {shorten(str(value))} is below {self.low}", hint=self._negative_hint(value))
-        if value > self.high:
-            raise UsageError(f"{self.name}: {value:#x} passes {self.high:#x}", hint=self.hint)
-        return value
-
-    def _negative_hint(self, value: int) -> str:
-        if self.high == 2**64 - 1 and value >= -(2**63):
-            return f"as an unsigned 64-bit number it is {value + 2**64:#x}; write that if you mean it"
-        return self.hint
-
-
-class WordKind:
-    """One word of a fixed set, or a number in its place where the set has numbers. `prefix`: what Linux writes before it."""
-
-    def __init__(
-        self, name: str, words: Mapping[str, Any] | Iterable[str], what: str = "", fold: bool = False, *, prefix: str = ""
-    ) -> None:
-        self.name = name
-        self.words = dict(words) if isinstance(words, Mapping) else {word: word for word in words}
-        self.what = what or f"one of {', '.join(self.words)}"
-        self.fold = fold
-        self.prefix = prefix
-
-    def key(self, token: Token) -> str:
-        """The word as the table spells it."""
-        if not self.fold:
-            return token.text
-        word = token.text.upper()
-        return word.removeprefix("SIG")
-
-    def fits(self, token: Token, session: Session, known: bool) -> bool:
-        """A word of the set; without `known` any plain word."""
-        return not token.quoted and (self.key(token) in self.words or (not known and is_name(token)))
-
-    def convert(self, token: Token, line: Line, session: Session) -> Any:
-        """The word's value."""
-        key = self.key(token)
-        if key not in self.words:
-            guess = did_you_mean(key, self.words)
-            raise UsageError(f"expected {self.what}, got '{shorten(token.text)}'", hint=guess)
-        return self.words[key]
-
-    def complete(self, session: Session) -> Iterable[Candidate]:
-        """The words, with what they stand for."""
-        return [(word, f"{self.prefix}{word.upper()}" if self.prefix else self.name) for word in self.words]
-
-
-class ChoiceKind(WordKind):
-    """One word of a fixed set, with a few words about each for completion."""
-
-    def __init__(self, name: str, about: Mapping[str, str], what: str = "") -> None:
-        super().__init__(name, tuple(about), what)
-        self.about = dict(about)
-
-    def complete(self, session: Session) -> Iterable[Candidate]:
-        """The words, with what each is for."""
-        return list(self.about.items())
-
-
-class NumberedKind(WordKind):
-    """A word that stands for a number, or a number within `bounds` (both included) in its place."""
-
-    def __init__(
-        self, name: str, words: Mapping[str, int], what: str, bounds: tuple[int, int], *, fold: bool = False, prefix: str = ""
-    ) -> None:
-        super().__init__(name, words, what, fold, prefix=prefix)
-        self.low, self.high = bounds
-
-    def fits(self, token: Token, session: Session, known: bool) -> bool:
-        """A word of the set, or an expression."""
-        return super().fits(token, session, known) or is_expression(token)
-
-    def convert(self, token: Token, line: Line, session: Session) -> int:
-        """The number."""
-        if is_expression(token):
-            return NumberKind(self.name, self.what, self.low, self.high).convert(token, line, session)
-        number: int = super().convert(token, line, session)
-        return number
 
 
 class ProtKind:
