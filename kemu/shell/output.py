@@ -91,6 +91,9 @@ class TextOutput:
         self.err = err
         self.fixed = style
         self.paged = False
+        self.session: Session | None = None
+        self.held: list[str] = []
+        """What a lesson has said so far in answer to one line: it goes through the pager as one text."""
 
     def style(self, session: Session) -> Style:
         """How to draw now."""
@@ -101,12 +104,13 @@ class TextOutput:
 
     def show(self, result: Result, session: Session, where: str) -> None:
         """The result on standard output, or the error on standard error."""
+        self.session = session
         style = self.style(session)
         notes = (wrapped(note, style.width if self.out.isatty() else 0) for note in result.notes)
         parts = (to_text(result, style), *notes, *self._context(result, session, style))
         self._write("\n".join(text for text in parts if text), session)
         if result.error is not None:
-            self.out.flush()
+            self.flush()
             width = style.width if self.err.isatty() else 0
             colour = wants_color(self.err, preference(session, "color")) and style.colour
             self.err.write(render_complaint(result.error, where, width, style._replace(colour=colour)) + "\n")
@@ -114,6 +118,12 @@ class TextOutput:
     def _write(self, text: str, session: Session) -> None:
         if not text:
             return
+        if self.paged and session.guide is not None:
+            self.held.append(text)
+            return
+        self._page(text, session)
+
+    def _page(self, text: str, session: Session) -> None:
         if self.paged and preference(session, "paging") == "on":
             from kemu.shell.paging import is_long, show_paged
 
@@ -138,6 +148,9 @@ class TextOutput:
 
     def flush(self) -> None:
         """Write out what is still held back."""
+        if self.held and self.session is not None:
+            text, self.held = "\n".join(self.held), []
+            self._page(text, self.session)
         self.out.flush()
 
 

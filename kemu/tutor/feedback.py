@@ -76,7 +76,9 @@ def answered(visit: Visit, right: bool, language: str) -> Texts:
     if right:
         return [text("right", say(language, "right", was=visit.was), step.id), *reasons(visit)]
     key = "wrong_predict" if predicted or visit.state == FAILED else "wrong"
-    lines = [say(language, key, said=visit.said, was=visit.was), *beliefs(visit)]
+    lines = [say(language, partly(visit) or key, said=visit.said, was=visit.was), *beliefs(visit)]
+    if step.kind == "order" and (first := in_place(visit)):
+        lines.append(say(language, "in_place", count=first))
     if visit.confidence == "sure":
         lines.append(say(language, "sure_wrong"))
     found = [text("wrong", " ".join(lines), step.id, UNSATISFIED)]
@@ -104,6 +106,23 @@ def beliefs(visit: Visit) -> list[str]:
         wrongly = [step.options[index] for index in judged if (index in visit.answer) is not (index in right)]
         return [visit.text("options", option.why) for option in wrongly if option.why]
     return []
+
+
+def _right(visit: Visit) -> tuple[object, ...]:
+    """The indices that are right, of a choice or an order."""
+    return visit.fact.value if visit.fact is not None and isinstance(visit.fact.value, tuple) else ()
+
+
+def partly(visit: Visit) -> str:
+    """The message for a choice of which all is right, but not all was chosen."""
+    chosen = visit.answer if visit.step.kind == "choice" and visit.state != FAILED else ()
+    return "not_all" if chosen and set(chosen) < set(_right(visit)) else ""
+
+
+def in_place(visit: Visit) -> int:
+    """How many of the first events of an order are right."""
+    pairs = list(zip(visit.answer, _right(visit), strict=False))
+    return next((at for at, (said, was) in enumerate(pairs) if said != was), len(pairs))
 
 
 def reasons(visit: Visit) -> Texts:

@@ -150,6 +150,8 @@ class Guide(Stay):
             raise UsageError(f"lesson: '{word[:40]}' is no word of a lesson", hint=f"words are {', '.join(ACTIONS)}")
         if self.playing is not None and word not in WHILE_PLAYING:
             raise UsageError(f"{word}: not while you play", hint="return goes back to the step")
+        if word == "task" and self.asked_confidence:
+            return [*self.task(rest), self._how_sure()]
         if word not in SURENESS and word != "answer":
             self._settle_confidence()
         if word in KEPT and self.visit is not None:
@@ -253,8 +255,13 @@ class Guide(Stay):
             return [text("note", say(self.language, "noted", said=visit.said), visit.step.id)]
         if (visit.step.confidence or self.lesson.confidence) and not sure and visit.step.kind == "predict":
             self.asked_confidence = made
-            return [text("note", say(self.language, "how_sure", said=visit.in_words(said)), visit.step.id)]
+            return [self._how_sure()]
         return self._judged(said)
+
+    def _how_sure(self) -> Result:
+        visit = self.here
+        said = visit.in_words(visit.read(self.asked_confidence))
+        return text("note", say(self.language, "how_sure", said=said), visit.step.id)
 
     def sure(self, _rest: str) -> Texts:
         """Sure of the answer that was given."""
@@ -291,11 +298,12 @@ class Guide(Stay):
             return [text("note", say(self.language, "noted", said=visit.said), visit.step.id), *shown, *self._goes_on()]
         visit.settle()
         right = visit.judge(said)
-        if visit.state != OPEN:
-            shown += feedback.shown(visit.pictures(), visit.step.id)
-            self.result()
-        found = [*shown, *feedback.answered(visit, right, self.language)]
-        return found + (self._goes_on() if visit.state != OPEN else [])
+        verdict, *reasons = feedback.answered(visit, right, self.language)
+        if visit.state == OPEN:
+            return [*shown, verdict, *reasons]
+        pictures = feedback.shown(visit.pictures(), visit.step.id)
+        self.result()
+        return [*shown, verdict, *pictures, *reasons, *self._goes_on()]
 
     def _explained(self, rest: str) -> Texts:
         visit = self.here

@@ -15,7 +15,7 @@ from kemu.commands.lexer import words as words_of
 from kemu.errors import UsageError
 from kemu.tutor.answers import same, same_set
 from kemu.tutor.lesson import Condition
-from kemu.tutor.names import Values, compiled, evaluate, holds, plain
+from kemu.tutor.names import Values, compiled, evaluate, holds
 
 if TYPE_CHECKING:
     from kemu.observe.anchors import Key
@@ -106,7 +106,8 @@ def explained(session: Session, text: str, values: Values) -> str:
         has, wants = evaluate(session, left, values), evaluate(session, right, values)
     except UsageError as error:
         return f"{text}: {error.what.removeprefix('expression: ')}"
-    wanted = f"{right}, which is {said_as(wants)}" if right != plain(wants) else right
+    asked = any(step.op == "call" or (step.op == "name" and step.argument not in values) for step in compiled(right).steps)
+    wanted = f"{right}, which is {said_as(wants)}" if asked else said_as(wants)
     return f"{left} is {said_as(has)}; wanted: {COMPARISONS[operator]} {wanted}"
 
 

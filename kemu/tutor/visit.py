@@ -56,6 +56,7 @@ class Visit:
     said: str = ""
     was: str = ""
     confidence: str = ""
+    asked_base: str = ""
     revealed: bool = False
     truths: dict[str, tuple[Value, ...]] = attrs.field(factory=dict)
     found: set[str] = attrs.field(factory=set)
@@ -126,8 +127,18 @@ class Visit:
                 return self._word(made[0])
             if step.is_set:
                 return read_set(made[0], self.example_set())
+            self._ask_base(made[0])
             return read_like(made[0], self.example())
         return text.strip()
+
+    def _ask_base(self, made: str) -> None:
+        """Digits alone for what is an address or a like number may be hex without 0x: asked once, whatever is right."""
+        like = self.example()
+        large = isinstance(like, int) and not isinstance(like, bool) and like >= ADDRESS
+        if large and made.isascii() and made.isdigit() and made != self.asked_base:
+            self.asked_base = made
+            hint = f"type 0x{made[:40]} for hex, or the same again for decimal"
+            raise UsageError(f"answer: is {made[:40]} decimal or hex?", hint=hint)
 
     def _word(self, made: str) -> Value | tuple[Value, ...]:
         """The author's word for the one that was typed, in whatever language; of a set all of them."""
@@ -268,7 +279,11 @@ class Visit:
         """The value as a student would type it."""
         if isinstance(value, tuple) and not isinstance(value, TaskValue):
             return ", ".join(map(plain, value)) or "none"
-        return plain(value)
+        return hex(value) if isinstance(value, int) and not isinstance(value, bool) and value >= ADDRESS else plain(value)
+
+
+ADDRESS = 0x10000
+"""A number from here on is an address or the like: people write it in hex."""
 
 
 def comparable(value: Any) -> Any:
