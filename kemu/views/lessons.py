@@ -16,8 +16,9 @@ from kemu.views.style import Style, plural, table
 MARKS = {"right": "ok", "wrong": "--", "hint": "hint", "note": "->"}
 """What stands before the first line of a role."""
 _PAINT = {"right": "name", "wrong": "error", "hint": "kernel", "title": "name"}
-_INLINE = re.compile(r"(\*\*[^*\n]+\*\*|`[^`\n]+`|(?<![\w*])\*[^\s*][^*\n]*\*(?![\w*]))")
+_INLINE = re.compile(r"(\x01[^\x02]*\x02|\*\*[^*\n]+\*\*|`[^`\n]+`|(?<![\w*])\*[^\s*][^*\n]*\*(?![\w*]))")
 _ITEM = re.compile(r"^(\s*(?:[-*+]|\d{1,3}[.)])\s+)(.*)$")
+_MARKED = re.compile(r"`[^`\n]+`|\*\*([^*\n]+)\*\*|(?<![\w*])\*([^\s*][^*\n]*)\*(?![\w*])")
 _LINK = re.compile(r"\[([^\]\n]+)\]\(([^)\s]+)\)")
 
 
@@ -95,7 +96,7 @@ def joined(lines: list[str]) -> str:
 def wrapped(text: str, style: Style, first: str = "", following: str = "") -> list[str]:
     """The text in lines of the width, broken at blanks, and between wide characters."""
     lines, current, width = [], first, columns(first)
-    for word in _words(_LINK.sub(r"\1 (\2)", text)):
+    for word in _words(_MARKED.sub(_emphasis, _LINK.sub(r"\1 (\2)", text))):
         size = columns(_bare(word))
         if width + size > style.width and current.strip() and not _hangs(word):
             lines.append(current.rstrip())
@@ -104,7 +105,21 @@ def wrapped(text: str, style: Style, first: str = "", following: str = "") -> li
             size = columns(_bare(word))
         current, width = current + word, width + size
     lines.append(current.rstrip())
-    return [_inline(line, style) for line in lines]
+    return [_inline(line, style) for line in _closed(lines)]
+
+
+def _emphasis(found: re.Match[str]) -> str:
+    """Emphasis between two marks of no width, so that it may go over a line's end; inline code as it is."""
+    return found[0] if found[0].startswith("`") else f"\x01{found[1] or found[2]}\x02"
+
+
+def _closed(lines: list[str]) -> Iterator[str]:
+    """The lines with emphasis that goes on over a line's end closed there and opened again."""
+    inside = False
+    for line in lines:
+        whole = f"\x01{line}" if inside else line
+        inside = whole.rfind("\x01") > whole.rfind("\x02")
+        yield f"{whole}\x02" if inside else whole
 
 
 def _hangs(word: str) -> bool:
@@ -126,7 +141,7 @@ def _words(text: str) -> Iterator[str]:
 
 def _bare(word: str) -> str:
     """The word without the marks that are not shown."""
-    return word.replace("**", "").replace("`", "'") if "**" in word else word
+    return word.replace("\x01", "").replace("\x02", "")
 
 
 def _inline(line: str, style: Style) -> str:
@@ -136,7 +151,8 @@ def _inline(line: str, style: Style) -> str:
         mark = found[0]
         if mark.startswith("`"):
             return style.paint(mark, "kernel")
-        return style.paint(mark.strip("*"), "name")
+        bold = mark.strip("*\x01\x02")
+        return style.paint(bold, "name") if bold else ""
 
     return _INLINE.sub(shown, line)
 
