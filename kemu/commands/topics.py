@@ -48,18 +48,24 @@ are there from the start.
 Every change of the machine is an event with a number; the prompt shows the
 newest one.
 
-  step, back          one event forwards or backwards; an empty line repeats
+  step, back          one event forwards or backwards; an empty line repeats;
+                      set granularity function or command makes steps longer,
+                      step into shows the entries of a table that fork copied
   next, finish        over the calls of this kernel function, out of it;
                       reverse-next, reverse-finish the same backwards
   goto 12, goto NAME  any moment; mark NAME gives the present one a name
+  until, back until   to where an expression is true: until kid.rss == 3
   break, watch, catch stop at a function, a change, a fault or signal;
                       continue and reverse-continue go on to the next stop
   trace, calls, diff  what happened in the last command
-  why, history        who made an entry, a count or a mapping what it is
+  why, history        who made an entry, a count or a mapping what it is;
+                      why signal, why errno, why last: the check that decided
+  cost                faults, frames, copies, beside the same without sharing
   undo, switch        before the last command; over to another timeline
 
 In the past everything can be looked at. A change is possible between two
-commands, and starts a new timeline.
+commands, and starts a new timeline. What is shown after a move, context says:
+the calls that are new, what changed, the page in question before and after.
 """,
     "keys": """\
 At a terminal:
