@@ -49,7 +49,6 @@ Every change of the machine is an event with a number; the prompt shows the
 newest one.
 
   step, back          one event forwards or backwards; an empty line repeats;
-                      set granularity function or command makes steps longer,
                       step into shows the entries of a table that fork copied
   next, finish        over the calls of this kernel function, out of it;
                       reverse-next, reverse-finish the same backwards
@@ -64,8 +63,7 @@ newest one.
   undo, switch        before the last command; over to another timeline
 
 In the past everything can be looked at. A change is possible between two
-commands, and starts a new timeline. What is shown after a move, context says:
-the calls that are new, what changed, the page in question before and after.
+commands, and starts a new timeline.
 """,
     "keys": """\
 At a terminal:
