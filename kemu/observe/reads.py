@@ -51,19 +51,25 @@ def noting() -> Iterator[Reads]:
         cells.add((id(obj), name))
         return object.__getattribute__(obj, name)
 
-    for cls in STRUCTS:
-        cls.__getattribute__ = attribute  # type: ignore[method-assign,assignment]
-    for name in KEYED:
-        setattr(Table, name, _keyed(name, cells))
-    for name in WHOLE:
-        setattr(Table, name, _whole(name, whole))
     try:
+        for cls in STRUCTS:
+            cls.__getattribute__ = attribute  # type: ignore[method-assign,assignment]
+        for name in KEYED:
+            setattr(Table, name, _keyed(name, cells))
+        for name in WHOLE:
+            setattr(Table, name, _whole(name, whole))
         yield found
     finally:
         for cls in STRUCTS:
-            del cls.__getattribute__
+            _take_away(cls, "__getattribute__")
         for name in (*KEYED, *WHOLE):
-            delattr(Table, name)
+            _take_away(Table, name)
+
+
+def _take_away(cls: type, name: str) -> None:
+    """Let the class have no such method of its own, also where an interrupt came before it got one."""
+    if name in vars(cls):
+        delattr(cls, name)
 
 
 def _keyed(name: str, cells: set[tuple[int, Any]]) -> Any:
