@@ -21,7 +21,7 @@ from kemu.kernel.mm_inline import lruvec_del_folio
 from kemu.kernel.mm_types import PGTY_buddy, folio, page
 from kemu.kernel.sched_types import EXIT_ZOMBIE, MAX_ORDER, PF_EXITING, PF_SIGNALED
 from kemu.kernel.system import current, pfn_to_page, system
-from kemu.machine.atomic import atomic_add_return, atomic_dec_and_test, atomic_inc
+from kemu.machine.atomic import atomic_add_return, atomic_dec_and_test, atomic_inc, atomic_inc_not_zero
 from kemu.trace.frames import linux
 
 GFP_KERNEL = 0
@@ -38,6 +38,11 @@ def folio_get(folio: folio) -> None:
     if folio._refcount <= 0:
         raise KernelBug(f"folio_get on {folio}: _refcount {folio._refcount}")
     atomic_inc(folio, "_refcount")
+
+
+def folio_try_get(folio: folio) -> bool:
+    """Take a reference to a page that was found without holding anything; False if it is free already."""
+    return atomic_inc_not_zero(folio, "_refcount")
 
 
 def folio_ref_add(folio: folio, nr: int) -> None:

@@ -287,6 +287,11 @@ def pte_offset_map_lock(mm: mm_struct, pmd: int, address: int) -> int:
     return ptep
 
 
+def pte_lock(ptep: int) -> None:
+    """Lock the table in which ``ptep`` lies."""
+    spin_lock(pfn_to_page(ptep >> PAGE_SHIFT), "ptl")
+
+
 def pte_unmap_unlock(ptep: int) -> None:
     """Release the lock of the table in which ``ptep`` lies."""
     spin_unlock(pfn_to_page(ptep >> PAGE_SHIFT), "ptl")

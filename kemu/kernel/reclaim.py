@@ -14,8 +14,8 @@ from kemu.kernel.filemap import filemap_remove_folio, folio_mark_dirty, mm_count
 from kemu.kernel.flags import VM_DROPPABLE, VM_LOCKED, PG_dirty, PG_locked, PG_swapbacked, PG_unevictable
 from kemu.kernel.mm_types import MM_ANONPAGES, folio
 from kemu.kernel.page_alloc import folio_put
-from kemu.kernel.pgtable import pte_dirty, ptep_clear_flush, set_pte_at
-from kemu.kernel.rmap import folio_mapcount, folio_remove_rmap_pte, folio_test_anon, rmap_walk
+from kemu.kernel.pgtable import pte_dirty, pte_unmap_unlock, ptep_clear_flush, set_pte_at
+from kemu.kernel.rmap import folio_mapcount, folio_remove_rmap_pte, folio_test_anon, lock_mapped, rmap_walk
 from kemu.kernel.util import dec_mm_counter
 from kemu.trace.frames import linux
 
@@ -43,23 +43,26 @@ def shrink_folio(folio: folio) -> bool:
 @linux("mm/rmap.c")
 def try_to_unmap(folio: folio) -> None:
     """Clear every entry that maps the page of a file; a dirty entry makes the page dirty."""
-    for vma, address, ptep in list(rmap_walk(folio)):
-        if vma.vm_flags & VM_LOCKED:
+    for vma, address, ptep in rmap_walk(folio):
+        if vma.vm_flags & VM_LOCKED or not lock_mapped(ptep, folio):
             continue
         pte = ptep_clear_flush(vma, address, ptep)
         if pte_dirty(pte):
             folio_mark_dirty(folio)
         dec_mm_counter(vma.vm_mm, mm_counter_file(folio))
         folio_remove_rmap_pte(folio, vma)
+        pte_unmap_unlock(ptep)
         folio_put(folio)
 
 
 def discard_lazyfree(folio: folio) -> bool:
     """``try_to_unmap_one`` for anonymous memory that needs no swap: True if the page was dropped.  One that was written since
     MADV_FREE is ordinary memory again; one with further references stays as it is."""
-    for vma, address, ptep in list(rmap_walk(folio)):
+    for vma, address, ptep in rmap_walk(folio):
         if vma.vm_flags & VM_LOCKED:
             return False
+        if not lock_mapped(ptep, folio):
+            continue
         pte = ptep_clear_flush(vma, address, ptep)
         if pte_dirty(pte):
             folio.flags |= PG_dirty
@@ -67,8 +70,10 @@ def discard_lazyfree(folio: folio) -> bool:
         if redirtied or folio._refcount != folio_mapcount(folio):
             set_pte_at(vma.vm_mm, address, ptep, pte)
             folio.flags |= PG_swapbacked if redirtied else 0
+            pte_unmap_unlock(ptep)
             return False
         dec_mm_counter(vma.vm_mm, MM_ANONPAGES)
         folio_remove_rmap_pte(folio, vma)
+        pte_unmap_unlock(ptep)
         folio_put(folio)
     return True

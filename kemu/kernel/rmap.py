@@ -29,7 +29,7 @@ from kemu.kernel.mm_types import (
     vma_pages,
 )
 from kemu.kernel.mman import ENOMEM
-from kemu.kernel.pgtable import pte_pfn, pte_present, ptep_get
+from kemu.kernel.pgtable import pte_lock, pte_pfn, pte_present, pte_unmap_unlock, ptep_get
 from kemu.kernel.slab import slab_fails
 from kemu.kernel.system import system
 from kemu.machine.atomic import atomic_add_negative, atomic_dec_and_test, atomic_inc, atomic_inc_and_test
@@ -290,7 +290,8 @@ def vma_address(folio: folio, vma: vm_area_struct) -> int | None:
 
 
 def rmap_walk(folio: folio) -> Iterator[tuple[vm_area_struct, int, int]]:
-    """(vma, address, physical address of the entry) of every entry that maps the page, as rmap finds them."""
+    """(vma, address, physical address of the entry) of every entry that maps the page, as rmap finds them.  Nothing is locked:
+    ``lock_mapped`` comes before an entry is changed."""
     if isinstance(folio.mapping, anon_vma):
         vmas = [avc.vma for avc in folio.mapping.rb_root]
     elif isinstance(folio.mapping, address_space):
@@ -311,5 +312,19 @@ def page_vma_mapped(mm: mm_struct, address: int, folio: folio) -> int:
     if len(steps) != len(system.geometry.levels):
         return 0
     entry_pa = steps[-1].entry_pa
-    pte = ptep_get(entry_pa)
-    return entry_pa if pte_present(pte) and pte_pfn(pte) == folio.pfn else 0
+    return entry_pa if maps(entry_pa, folio) else 0
+
+
+def lock_mapped(ptep: int, folio: folio) -> bool:
+    """Lock the table of an entry that ``rmap_walk`` has found; False, with nothing locked, if it maps the page no more."""
+    pte_lock(ptep)
+    if maps(ptep, folio):
+        return True
+    pte_unmap_unlock(ptep)
+    return False
+
+
+def maps(ptep: int, folio: folio) -> bool:
+    """True if the entry maps this very page."""
+    pte = ptep_get(ptep)
+    return pte_present(pte) and pte_pfn(pte) == folio.pfn

@@ -43,7 +43,9 @@ def truncate_inode_pages_range(node: inode, start: int, end: int) -> None:
     first, last = (start + PAGE_SIZE - 1) >> PAGE_SHIFT, end >> PAGE_SHIFT
     whole = [index for index in sorted(node.i_mapping.i_pages) if first <= index < last]
     for index in whole:
-        truncate_inode_folio(node, node.i_mapping.i_pages[index])
+        page = node.i_mapping.i_pages.get(index)
+        if page is not None:
+            truncate_inode_folio(node, page)
     if whole:
         lru_add_drain()
     if start % PAGE_SIZE:

@@ -13,8 +13,18 @@ from kemu.kernel.files import is_shmem
 from kemu.kernel.flags import VM_SHARED, PG_dirty
 from kemu.kernel.lru import lru_add_drain
 from kemu.kernel.mm_types import U64, folio, inode
-from kemu.kernel.pgtable import pte_dirty, pte_mkclean, pte_write, pte_wrprotect, ptep_clear_flush, ptep_get, set_pte_at
-from kemu.kernel.rmap import rmap_walk
+from kemu.kernel.page_alloc import folio_put, folio_try_get
+from kemu.kernel.pgtable import (
+    pte_dirty,
+    pte_mkclean,
+    pte_unmap_unlock,
+    pte_write,
+    pte_wrprotect,
+    ptep_clear_flush,
+    ptep_get,
+    set_pte_at,
+)
+from kemu.kernel.rmap import lock_mapped, rmap_walk
 from kemu.kernel.system import system
 from kemu.trace.frames import linux
 
@@ -23,12 +33,15 @@ from kemu.trace.frames import linux
 def folio_mkclean(folio: folio) -> bool:
     """Write-protect and clean all shared entries of the page; True if one was dirty or writable."""
     cleaned = False
-    for vma, address, ptep in list(rmap_walk(folio)):
+    for vma, address, ptep in rmap_walk(folio):
+        if not vma.vm_flags & VM_SHARED or not lock_mapped(ptep, folio):
+            continue
         pte = ptep_get(ptep)
-        if vma.vm_flags & VM_SHARED and (pte_dirty(pte) or pte_write(pte)):
+        if pte_dirty(pte) or pte_write(pte):
             pte = ptep_clear_flush(vma, address, ptep)
             set_pte_at(vma.vm_mm, address, ptep, pte_mkclean(pte_wrprotect(pte)))
             cleaned = True
+        pte_unmap_unlock(ptep)
     return cleaned
 
 
@@ -51,11 +64,13 @@ def filemap_write_and_wait_range(node: inode, first: int, last: int) -> int:
         return 0
     written = False
     for index in sorted(node.i_mapping.i_pages):
-        if first <= index <= last:
-            page = node.i_mapping.i_pages[index]
-            if folio_clear_dirty_for_io(page):
-                node.disk.put(index, system.phys.get_page(page.pfn))
-                written = True
+        page = node.i_mapping.i_pages.get(index)
+        if page is None or not first <= index <= last or not folio_try_get(page):
+            continue
+        if page.mapping is node.i_mapping and folio_clear_dirty_for_io(page):
+            node.disk.put(index, system.phys.get_page(page.pfn))
+            written = True
+        folio_put(page)
     if written:
         lru_add_drain()
     return 0

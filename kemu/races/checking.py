@@ -14,6 +14,7 @@ from typing import Any
 from kemu.invariants import Broken, Violation, examine
 from kemu.invariants.along import LINKS
 from kemu.observe.names import Names
+from kemu.races.baton import FALLS
 from kemu.races.fingerprint import Fingerprint, reachable
 from kemu.trace.barrier import sealed
 from kemu.trace.journal import SLOTS, Journal
@@ -63,5 +64,12 @@ class Checker:
         seen = self.resting if quiescent else self.always
         found = seen.get(number)
         if found is None:
-            found = seen[number] = tuple(examine(self.names, quiescent=quiescent))
+            found = seen[number] = self._look(quiescent=quiescent)
         return found
+
+    def _look(self, *, quiescent: bool) -> Verdict:
+        """What does not hold; data so corrupt that a check falls over it is a violation too."""
+        try:
+            return tuple(examine(self.names, quiescent=quiescent))
+        except FALLS as fall:
+            return (Violation("data_can_be_read", "the machine", f"{type(fall).__name__}: {fall}", "every check reads it"),)

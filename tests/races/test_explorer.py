@@ -344,3 +344,25 @@ def test_a_store_that_is_lost_is_noticed_although_all_conditions_hold(monkeypatc
     reading = explored("fork a", "write b 0x10000 3b", on=made, bound=0)
     assert outcomes(reading) == {"lost write": 2}
     assert reading.outcomes[0].detail == ("write b 0x10000 3b: memory holds 00, but 03 was stored",)
+
+
+FILES = (
+    "mkfile /f 4p; spawn a; mmap a 0x10000 1p rw; mmap a 0x30000 2p rw file /f shared; open a /f rdwr; read a 0x30000; "
+    "clone a vm sighand thread files fs as b"
+)
+
+
+@pytest.mark.parametrize(
+    "race",
+    [
+        ("write a 0x30000 3", "fsync b 3"),
+        ("write a 0x30000 3", "madvise b 0x30000 2p pageout"),
+        ("fsync a 3", "ftruncate b 3 0"),
+        ("madvise a 0x30000 2p pageout", "ftruncate b 3 0"),
+        ("pin a 0x10000 1p", "fork b"),
+        ("mremap a 0x30000 2p 4p maymove", "write b 0x31000 7"),
+        ("exit a", "fork b"),
+    ],
+)
+def test_other_paths_of_the_right_kernel_are_right_too(race):
+    assert explored(*race, on=session(FILES), bound=1).bad == 0
