@@ -116,7 +116,12 @@ def name(visit: Hunt, text: str) -> list[tuple[str, str, bool]]:
         what = " or ".join(f"answer {key} ..." for key in findings) or "check, when it is repaired"
         raise UsageError("answer: what is wrong?", hint=what)
     read = [_part(part, findings) for part in parts]
-    return [(key, said_as(value), any(same(value, truth) for truth in visit.truths.get(key, ()))) for key, value in read]
+    return [(key, _shown(key, value), any(same(value, truth) for truth in visit.truths.get(key, ()))) for key, value in read]
+
+
+def _shown(key: str, value: Value) -> str:
+    """What was said, as the shell writes such a thing."""
+    return f"#{value}" if key == "event" else said_as(value)
 
 
 def _part(text: str, findings: list[str]) -> tuple[str, Value]:

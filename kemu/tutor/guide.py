@@ -78,6 +78,8 @@ class Guide(Stay):
         if visit is None or self.playing is not None or (visit.state != OPEN and not self.exam):
             return ""
         if visit.order:
+            if made.isascii() and made.isdigit() and len(made) < 3 and 1 <= int(made) <= len(visit.order):
+                return made
             letters = [char for char in made.casefold() if char not in " ,"]
             known = {chr(ord("a") + index) for index in range(len(visit.order))}
             return made if letters and set(letters) <= known and len(set(letters)) == len(letters) and len(made) < 60 else ""
