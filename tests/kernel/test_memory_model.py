@@ -2,13 +2,14 @@
 
 The model knows no page tables: a private page is a value of its process, fork copies the values, a shared page is one cell, a
 private page of a file is the file's until the first store, threads have one arena.  Two CPUs take turns.  After every step
-the whole kernel is counted once more (audit.py).
+the whole kernel is counted once more (kemu/invariants).
 """
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from kemu.invariants import check
 from kemu.kernel.files import O_RDWR, create_file
 from kemu.kernel.fork_row import row_copy
 from kemu.kernel.lru import lru_add_drain
@@ -18,7 +19,6 @@ from kemu.kernel.mremap import MREMAP_FIXED, MREMAP_MAYMOVE
 from kemu.kernel.signal import SIGCHLD
 from kemu.kernel.system import system
 from kemu.machine.geometry import RISCV_SV39, X86_64_4LEVEL, X86_64_5LEVEL
-from tests.kernel.audit import audit
 from tests.kernel.scenes import Scene, prot, signal
 
 BASE = 0x4000_0000 - 4 * 4096
@@ -252,15 +252,15 @@ def play(program, **machine):
     model = Model(s, s.ok(s.p, "open", "/data", O_RDWR))
     for step in [*PROLOGUE, *program]:
         model.run(step)
-        assert audit() == []
+        assert check(s.kernel) == []
     model.check_all()
-    assert audit() == []
+    assert check(s.kernel) == []
     for task, _ in model.arenas:
         s.exit(task)
     for cpu in (0, 1):
         s.script.schedule(system.tasks[1], cpu=cpu)  # an idle CPU keeps the last root page loaded
         lru_add_drain()
-    assert audit() == []
+    assert check(s.kernel) == []
     assert s.free_frames() == free
     assert system.counters.vm_committed_as == promised
 
@@ -273,7 +273,7 @@ STALE = [("fork", 0), ("clone", 0), ("read", 2, 3, 1), ("write", 0, 3, 2, 0), ("
 @given(steps)
 @example(HOLE)
 @example(STALE)
-@settings(max_examples=120)
+@settings(max_examples=60)
 def test_every_process_reads_what_the_model_says_and_the_counts_fit(program):
     play(program)
 
@@ -288,7 +288,7 @@ MACHINES = {
 @pytest.mark.parametrize("machine", MACHINES)
 @given(steps)
 @example(STALE)
-@settings(max_examples=30)
+@settings(max_examples=15)
 def test_the_same_on_other_machines_and_with_whole_rows_copied(machine, program):
     row_copy.min_entries = 1
     try:
