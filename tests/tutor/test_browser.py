@@ -2,6 +2,7 @@
 
 import pytest
 
+from kemu.tutor.course import every_lesson
 from kemu.tutor.export import page
 from tests.report import browser
 from tests.tutor.hands import lesson_named
@@ -37,3 +38,17 @@ def test_a_hint_opens_with_its_words(shown):
 
 def test_nothing_is_wider_than_the_page(shown):
     assert shown.run("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+
+
+def test_every_shipped_lesson_is_quiet_and_fits(tmp_path):
+    program = browser.Browser()
+    try:
+        for lesson in every_lesson():
+            path = tmp_path / f"{lesson.path.stem}.html"
+            path.write_text(page(lesson, "ada"), encoding="utf-8")
+            looked = program.open(path)
+            assert looked.complaints == []
+            assert looked.run("document.documentElement.scrollWidth <= document.documentElement.clientWidth"), lesson.id
+            assert looked.run("document.querySelectorAll('section').length") == len(lesson.steps) + 1
+    finally:
+        program.close()

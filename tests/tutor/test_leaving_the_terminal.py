@@ -9,6 +9,7 @@ import pytest
 
 from kemu.tutor import pack as packing
 from kemu.tutor.checking import check_files
+from kemu.tutor.course import every_lesson
 from kemu.tutor.export import html, page
 from kemu.tutor.lesson import KINDS
 from kemu.tutor.notebook import notebook
@@ -265,3 +266,18 @@ def test_the_locale_chooses_the_language(tmp_path, monkeypatch):
     assert in_language(lesson).language == "zh-CN"
     monkeypatch.setenv("KEMU_LANG", "de_DE.UTF-8")
     assert in_language(lesson).language == "en"
+
+
+# ---------------------------------------------------------------- every lesson that is shipped
+
+SHIPPED = every_lesson()
+
+
+@pytest.mark.parametrize("lesson", SHIPPED, ids=[lesson.path.stem for lesson in SHIPPED])
+def test_a_shipped_lesson_exports_to_a_page_and_to_a_notebook_that_runs(lesson, monkeypatch):
+    monkeypatch.chdir("/")
+    tree = read_page(page(lesson, "ada"))
+    assert sum(tag == "section" for tag, _ in tree.tags) == len(lesson.steps) + 1
+    printed = "".join(executed(notebook(lesson, lesson.path.read_text(encoding="utf-8"), "ada")))
+    assert f"Step {len(lesson.steps)} of {len(lesson.steps)}" in printed
+    assert "Traceback" not in printed
