@@ -84,8 +84,8 @@ MUTANT = MutantKind("MUTANT", "the name of a mutant")
     "race",
     arguments=(many("what", RACED),),
     options=(
-        flags("kind", {"--atomic": ATOMIC, "--non-atomic": PLAIN, "--refcount": REFCOUNT}),
-        flags("unless", {"--unless-zero": True}),
+        flags("counts", {"--atomic": ATOMIC, "--non-atomic": PLAIN, "--refcount": REFCOUNT}),
+        flags("repair", {"--unless-zero": True}),
         keyword("cpus", kinds.COUNT, "--cpus"),
         keyword("uses", kinds.COUNT, "--uses"),
         keyword("count", kinds.NUMBER, "--count"),
@@ -116,8 +116,8 @@ def race(
     session: Session,
     *,
     what: tuple[str, ...],
-    kind: tuple[str, ...],
-    unless: tuple[bool, ...],
+    counts: tuple[str, ...],
+    repair: tuple[bool, ...],
     cpus: int | None,
     uses: int | None,
     count: int | None,
@@ -132,7 +132,7 @@ def race(
     from kemu.commands.raceargs import Options, options_of, read
 
     options = options_of(
-        kind=kind, unless=unless, cpus=cpus, uses=uses, count=count, bound=bound, lock=lock, mutant=mutant, end=end
+        counts=counts, repair=repair, cpus=cpus, uses=uses, count=count, bound=bound, lock=lock, mutant=mutant, end=end
     )
     if schedule and what[:1] != ("replay",):
         raise UsageError(f"race: {schedule[0][:40]} is a schedule, which only race replay plays")

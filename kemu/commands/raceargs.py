@@ -133,8 +133,8 @@ def removed_locks(text: str, known: tuple[str, ...], cpus: int) -> frozenset[tup
 
 def options_of(
     *,
-    kind: tuple[str, ...],
-    unless: tuple[bool, ...],
+    counts: tuple[str, ...],
+    repair: tuple[bool, ...],
     cpus: int | None,
     uses: int | None,
     count: int | None,
@@ -144,6 +144,6 @@ def options_of(
     end: tuple[bool, ...],
 ) -> Options:
     """The knobs, from what stands on the line."""
-    if len(set(kind)) > 1:
+    if len(set(counts)) > 1:
         raise UsageError("race: --atomic, --non-atomic and --refcount exclude each other")
-    return Options(kind[0] if kind else ATOMIC, bool(unless), cpus, uses, count, bound, lock or "", mutant or "", bool(end))
+    return Options(counts[0] if counts else ATOMIC, bool(repair), cpus, uses, count, bound, lock or "", mutant or "", bool(end))
