@@ -3,10 +3,16 @@
 import io
 import itertools
 import json
+import os
+import signal
+import subprocess
+import sys
+import time
 
 import attrs
 import pytest
 
+from kemu.commands.result import INTERRUPTED
 from kemu.conform import fuzz
 from kemu.conform.compare import Difference
 from kemu.conform.fuzz import Finding, Tally, as_json, hunt, signature
@@ -153,3 +159,17 @@ def test_without_hypothesis_it_is_said_how_to_get_it(monkeypatch):
     monkeypatch.setattr(fuzz, "find_spec", lambda _: None)
     with pytest.raises(HostUnavailable, match=r"random programs need Hypothesis: python -m pip install 'kemu\[fuzz\]'"):
         fuzz.programs()
+
+
+@needs_host
+def test_ctrl_c_ends_the_hunt_with_what_was_found_so_far_and_no_traceback(tmp_path):
+    """The whole group hears Ctrl-C, as at a terminal; the processes that hunt are in groups of their own."""
+    command = [sys.executable, "-m", "kemu", "conform", "fuzz", "--seed", "3", "--count", "100000", "--jobs", "2"]
+    ends = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "start_new_session": True}
+    with subprocess.Popen([*command, "--out", str(tmp_path)], **ends) as hunting:
+        time.sleep(3)
+        os.killpg(hunting.pid, signal.SIGINT)
+        out, errors = hunting.communicate(timeout=60)
+    assert "Traceback" not in errors
+    early = hunting.returncode == INTERRUPTED and "stopped" in errors
+    assert early or (hunting.returncode in (0, 3) and " programs, " in out), errors
