@@ -2,7 +2,7 @@
 
     plant, setup, blocks        the history that the wrong kernel made
     event                       the first one behind which an invariant does not hold (as `verify every-event` says)
-    invariant                   those that do not hold there
+    invariant                   any of those that do not hold there, or at the end of the history
     function                    the kernel function that was at work
     frame                       what the author's expression says
     repair                      no wrong kernel, and the history repeated without anything breaking
@@ -67,8 +67,18 @@ def truths(visit: Hunt) -> dict[str, tuple[Value, ...]]:
         hint = "let the wrong function run in setup or in a run block"
         raise WorldError("P10", step.at("plant"), "nothing breaks in this history", hint)
     event, invariants, function = broken
-    seen: dict[str, tuple[Value, ...]] = {"event": (event,), "invariant": invariants, "function": (function,)}
+    rules = tuple(dict.fromkeys((*invariants, *broken_now(visit.session))))
+    seen: dict[str, tuple[Value, ...]] = {"event": (event,), "invariant": rules, "function": (function,)}
     return seen | found
+
+
+def broken_now(session: Session) -> tuple[str, ...]:
+    """The invariants that do not hold at the end of the history, which is what `verify` shows."""
+    from kemu.invariants import check
+
+    with session.traveling():
+        session.goto(session.end)
+        return tuple(violation.invariant for violation in check(session.kernel, session.name_of, quiescent=True))
 
 
 def first_broken(session: Session, first: int) -> tuple[int, tuple[str, ...], str] | None:
