@@ -16,6 +16,7 @@ from functools import cached_property
 from itertools import islice
 from typing import Any, NamedTuple
 
+from kemu.kernel.boot import PAGE_OFFSET
 from kemu.kernel.flags import PG_reserved
 from kemu.kernel.lists import list_for_each, list_head
 from kemu.kernel.mm_types import address_space, inode, mm_struct, page, vm_area_struct
@@ -173,7 +174,7 @@ class Scan:
     def kernels_own(self) -> frozenset[int]:
         """Frames that the kernel itself uses: its image, the zero page, what is mapped page by page in its half."""
         own = {system.zero_pfn} | {pfn for pfn, p in system.mem_map.items() if p.flags & PG_reserved}
-        return frozenset(own | set(_kernel_pages(system.init_mm.pgd >> 12, 0)))
+        return frozenset(own | set(_kernel_pages(system.init_mm.pgd >> 12, 0, 0)))
 
     @cached_property
     def roots(self) -> dict[int, str]:
@@ -217,13 +218,15 @@ def _distinct(spaces: list[mm_struct | None]) -> list[mm_struct]:
     return list({id(mm): mm for mm in spaces if mm is not None}.values())
 
 
-def _kernel_pages(table: int, level: int) -> Iterator[int]:
-    """The frames that last-level entries of the kernel's half map, and the tables on the way there."""
-    last = len(system.geometry.levels) - 1
-    for _, entry in words(table):
-        pfn = system.geometry.entry_pfn(entry)
-        if level == last:
+def _kernel_pages(table: int, level: int, base: int) -> Iterator[int]:
+    """The frames that last-level entries of the kernel's half map, and the tables on the way there.  Entries of the direct map,
+    which are that small where RAM ends in the middle of a large page, say nothing about who has the frame."""
+    geometry = system.geometry
+    last, direct = len(geometry.levels) - 1, PAGE_OFFSET[geometry.name] & (1 << geometry.va_bits) - 1
+    for index, entry in words(table):
+        pfn, address = geometry.entry_pfn(entry), base | index << geometry.levels[level].shift
+        if level == last and address - direct != pfn << 12:
             yield pfn
-        elif is_table(level, entry):
+        elif level != last and is_table(level, entry):
             yield pfn
-            yield from _kernel_pages(pfn, level + 1)
+            yield from _kernel_pages(pfn, level + 1, address)

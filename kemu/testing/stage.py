@@ -30,6 +30,7 @@ SCRATCH = 0x3000_0000
 """A page of each process that the model does not watch: buffers of system calls."""
 
 MOST_PROCESSES = 5
+EM_X86_64, EM_RISCV = 62, 243
 PROTS = {"r": PROT_READ, "w": PROT_WRITE, "x": PROT_EXEC}
 DATA_FD, MEMORY_FD, PIPE_FD = 3, 4, 5
 """A file on disk, a memfd, a pipe: open in every process."""
@@ -74,7 +75,7 @@ class Stage:
         self.kernel.activate()
         self.cpus = len(system.cpus)
         self.data = create_file("/data", "disk", b"".join((n + 1).to_bytes(PAGE, "little") for n in range(PAGES)))
-        load_file("/program", program())
+        load_file("/program", program(EM_RISCV if geometry.name == "sv39" else EM_X86_64))
         self._fill_cache()
         self.free, self.promised = self._at_rest()
         first = self._begin()
@@ -156,11 +157,11 @@ class Stage:
         return task.signal.rlim.get(RLIMIT_AS, (RLIM_INFINITY, 0))[0] != RLIM_INFINITY
 
 
-def program() -> bytes:
+def program(machine: int = EM_X86_64) -> bytes:
     """The smallest program that can be executed: an ELF header, one segment, a few bytes of code at 0x400000."""
     code, size = bytes.fromhex("b83c0000000f05"), 64 + 56 + 7
     header = b"\x7fELF\x02\x01\x01" + bytes(9)
-    header += struct.pack("<HHIQQQIHHHHHH", 2, 62, 1, 0x40_0078, 64, 0, 0, 64, 56, 1, 64, 0, 0)
+    header += struct.pack("<HHIQQQIHHHHHH", 2, machine, 1, 0x40_0078, 64, 0, 0, 64, 56, 1, 64, 0, 0)
     return header + struct.pack("<IIQQQQQQ", 1, 5, 0, 0x40_0000, 0x40_0000, size, size, 0x1000) + code
 
 

@@ -3,6 +3,7 @@
 import pytest
 
 from kemu.invariants import check
+from kemu.kernel.boot import Kernel
 from kemu.kernel.fault import handle_mm_fault
 from kemu.kernel.files import O_RDONLY, O_RDWR, create_file
 from kemu.kernel.flags import (
@@ -16,6 +17,7 @@ from kemu.kernel.flags import (
     PG_lru,
     PG_uptodate,
 )
+from kemu.kernel.lists import list_for_each
 from kemu.kernel.mm_types import PAGE_SIZE, vm_operations_struct
 from kemu.kernel.mman import (
     CLONE_CHILD_CLEARTID,
@@ -32,6 +34,7 @@ from kemu.kernel.mman import (
     CLONE_VM,
     EINVAL,
     MAP_FIXED,
+    MAP_NORESERVE,
     MAP_PRIVATE,
     MAP_SHARED,
 )
@@ -41,9 +44,10 @@ from kemu.kernel.sched_types import PF_EXITING
 from kemu.kernel.signal import SIGCHLD
 from kemu.kernel.system import pfn_to_page, system
 from kemu.kernel.vma import vma_lookup
-from tests.kernel.scenes import PRIVATE, Scene
+from kemu.testing.stage import program
+from tests.kernel.scenes import PRIVATE, Scene, signal
 
-MADV_DONTFORK = 10
+MADV_DONTFORK, MADV_WIPEONFORK, MADV_GUARD_INSTALL = 10, 18, 102
 AT = 0x5000_0000
 
 
@@ -187,7 +191,63 @@ def test_unsharing_the_last_copy_marks_it_and_gives_no_right(scene):
     assert check(scene.kernel) == []
 
 
+def test_a_write_behind_the_end_of_a_shared_file_is_a_sigbus(scene):
+    addr = of_file(scene)
+    scene.survive(scene.p)
+    scene.ok(scene.p, "ftruncate", 3, PAGE_SIZE)
+    assert signal(scene.write(scene.p, addr + PAGE_SIZE, 1)) == "BUS_ADRERR"
+    assert check(scene.kernel) == []
+
+
+def test_a_page_that_waits_in_a_batch_is_reused_after_the_batch_is_emptied():
+    scene = Scene(lru_batch=True)
+    addr = scene.mmap(scene.p, 1)
+    scene.write(scene.p, addr, 1)
+    before = scene.pfn(scene.p, addr)
+    scene.exit(scene.fork(scene.p))
+    assert scene.refcount(before) == 2
+    scene.write(scene.p, addr, 2)
+    assert (scene.pfn(scene.p, addr), scene.refcount(before)) == (before, 1)
+
+
 # ---------------------------------------------------------------- fork
+
+
+def test_the_child_returns_0_and_nothing_is_pending(scene):
+    scene.p.regs.ax = 77
+    child = scene.fork(scene.p)
+    assert (child.regs.ax, child.regs.ip, child.regs.sp) == (0, scene.p.regs.ip, scene.p.regs.sp)
+    assert not child.pending
+
+
+def test_memory_that_is_wiped_on_fork_begins_again(scene):
+    addr = scene.mmap(scene.p, 1)
+    scene.write(scene.p, addr, 5)
+    scene.ok(scene.p, "madvise", addr, PAGE_SIZE, MADV_WIPEONFORK)
+    child = scene.fork(scene.p)
+    assert vma_lookup(child.mm, addr).anon_vma is None
+    scene.write(child, addr + 8, 1)
+    assert scene.read(child, addr) == 0
+    assert check(scene.kernel) == []
+
+
+def test_entries_of_shared_memory_that_must_be_copied_are_clean_in_the_child(scene):
+    addr = of_file(scene)
+    scene.write(scene.p, addr, 1)
+    scene.ok(scene.p, "madvise", addr + PAGE_SIZE, PAGE_SIZE, MADV_GUARD_INSTALL)
+    child = scene.fork(scene.p)
+    assert scene.pte(scene.p, addr) & system.bits.dirty
+    assert scene.pte(child, addr) & (system.bits.write | system.bits.dirty) == system.bits.write
+    assert scene.pte(child, addr + PAGE_SIZE) == scene.pte(scene.p, addr + PAGE_SIZE)
+
+
+def test_raw_frames_of_the_kernel_are_mapped_in_the_child_at_once(scene):
+    create_file("/program", "disk", program())
+    scene.ok(scene.p, "execve", "/program", [b"program"], [])
+    vvar = next(vma for vma in scene.p.mm.mm_mt if vma.vm_name == "[vvar]")
+    scene.load(scene.p, vvar.vm_start)
+    child = scene.fork(scene.p)
+    assert scene.pfn(child, vvar.vm_start) == scene.pfn(scene.p, vvar.vm_start) is not None
 
 
 @pytest.mark.parametrize(
@@ -221,6 +281,7 @@ def test_the_words_for_the_thread_library(scene):
         scene.write(scene.p, addr + 8 * word, 9)
     plain = system.tasks[scene.ok(scene.p, "clone", CLONE_VM | SIGCHLD, 0, 0, addr)]
     assert (plain.set_child_tid, plain.clear_child_tid) == (0, 0)
+    scene.exit(plain)
     flags = CLONE_VM | CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID | SIGCHLD
     child = system.tasks[scene.ok(scene.p, "clone", flags, 0, 0, addr)]
     assert (child.set_child_tid, child.clear_child_tid) == (addr, addr)
@@ -283,6 +344,14 @@ def neighbours(s, *, second="rwx", gap=0):
 def test_neighbours_that_differ_in_rights_have_one_anon_vma(scene):
     first, second = neighbours(scene)
     assert first is second
+
+
+def test_rights_alone_make_no_difference(scene):
+    first = scene.mmap(scene.p, 2, "rw", flags=PRIVATE | MAP_FIXED | MAP_NORESERVE, addr=AT)
+    other = scene.mmap(scene.p, 2, "r", flags=PRIVATE | MAP_FIXED | MAP_NORESERVE, addr=AT + 2 * PAGE_SIZE)
+    for addr in (first, other):
+        scene.ok(scene.p, "memwrite", scene.p.pid, scene.mmap(scene.p, 1), addr, 8)
+    assert vma_lookup(scene.p.mm, first).anon_vma is vma_lookup(scene.p.mm, other).anon_vma
 
 
 @pytest.mark.parametrize("apart", [{"gap": 1}, {"second": "r"}])
@@ -384,3 +453,13 @@ def test_every_page_counts_once_among_those_handed_out():
     given, back = system.vmstat.PGALLOC, system.vmstat.PGFREE
     folio_put(alloc_page())
     assert (system.vmstat.PGALLOC - given, system.vmstat.PGFREE - back) == (1, 1)
+
+
+@pytest.mark.parametrize("extra", [0, 1, 3, 1023])
+def test_every_frame_is_handed_to_the_allocator_in_aligned_blocks(extra):
+    kernel = Kernel(mem=(8 << 20) + extra * PAGE_SIZE)
+    kernel.activate()
+    blocks = [(p.pfn, area.order) for area in system.zone.free_area for p in list_for_each(area.free_list)]
+    assert sum(1 << order for _, order in blocks) == system.zone.nr_free_pages
+    assert all(pfn % (1 << order) == 0 and pfn + (1 << order) <= system.phys.nr_frames for pfn, order in blocks)
+    assert check(kernel) == []

@@ -3,6 +3,7 @@
 import pytest
 
 from kemu.kernel.files import create_file
+from kemu.kernel.flags import PG_locked
 from kemu.kernel.mman import (
     CLONE_SIGHAND,
     CLONE_THREAD,
@@ -158,6 +159,7 @@ def test_no_failing_allocation_leaves_anything_behind(name, what):
     for run in fail_every_alloc(prepare, ACTS[name], what):
         found.add((run.cache, run.outcome.errno) if what == OBJECTS else run.outcome.errno)
         run.world.invariants()
+        assert not any(page.flags & PG_locked for page in system.mem_map.values())
         if run.outcome.errno:
             forget_gap(run.world)
             run.world.verify()
