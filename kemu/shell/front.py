@@ -9,7 +9,7 @@ from kemu.commands.result import INTERRUPTED
 from kemu.commands.settings import PREFERENCES
 from kemu.session import Session
 from kemu.shell.bug import stopped
-from kemu.shell.output import make_output
+from kemu.shell.output import TextOutput, make_output
 from kemu.shell.plain import Runner, run_script
 
 if TYPE_CHECKING:
@@ -42,6 +42,8 @@ def asked_for(options: Options) -> dict[str, str]:
 
 def _run_all(runner: Runner) -> None:
     options = runner.options
+    if isinstance(runner.output, TextOutput):
+        runner.output.paged = options.subcommand == "lesson" and _at_terminal(options)
     for text in options.commands:
         if not runner.done:
             runner.lines(text.split("\n"), "")
@@ -56,12 +58,17 @@ def _run_all(runner: Runner) -> None:
 def _stay(runner: Runner) -> None:
     """The shell at a terminal, else the lines of standard input."""
     runner.done = False
-    if sys.stdin.isatty() and sys.stdout.isatty() and not runner.options.json:
+    if _at_terminal(runner.options):
         from kemu.shell.repl import repl
 
         repl(runner)
     else:
         runner.lines(sys.stdin, "" if sys.stdin.isatty() else "-")
+
+
+def _at_terminal(options: Options) -> bool:
+    """Does a person read and type?"""
+    return sys.stdin.isatty() and sys.stdout.isatty() and not options.json
 
 
 def _tame(stream: TextIO) -> None:

@@ -82,6 +82,10 @@ def _width(stream: TextIO) -> int:
         return 80
 
 
+APART = frozenset({"title", "right", "wrong"})
+"""Roles of a lesson's texts that begin a page of their own: whoever leaves the pager early still sees what follows them."""
+
+
 class TextOutput:
     """Text for people. Without a `style` it is that of the stream at the moment and of the session's preferences: a terminal may
     change its width between two commands. `paged`: long output goes through a pager."""
@@ -93,7 +97,8 @@ class TextOutput:
         self.paged = False
         self.session: Session | None = None
         self.held: list[str] = []
-        """What a lesson has said so far in answer to one line: it goes through the pager as one text."""
+        """What a lesson has said so far in answer to one line; an empty text stands before a question or a verdict."""
+        self.verdict = False
 
     def style(self, session: Session) -> Style:
         """How to draw now."""
@@ -106,6 +111,9 @@ class TextOutput:
         """The result on standard output, or the error on standard error."""
         self.session = session
         style = self.style(session)
+        if self.held and getattr(result.reading, "role", "") in APART:
+            self.held.append("")
+            self.verdict = getattr(result.reading, "role", "") != "title"
         notes = (wrapped(note, style.width if self.out.isatty() else 0) for note in result.notes)
         parts = (to_text(result, style), *notes, *self._context(result, session, style))
         self._write("\n".join(text for text in parts if text), session)
@@ -149,9 +157,24 @@ class TextOutput:
     def flush(self) -> None:
         """Write out what is still held back."""
         if self.held and self.session is not None:
-            text, self.held = "\n".join(self.held), []
-            self._page(text, self.session)
+            held, self.held = self.held, []
+            self._pages(held, self.session)
         self.out.flush()
+
+    def _pages(self, held: list[str], session: Session) -> None:
+        """What a lesson said: as one text where a question ends it, else what leads to the verdict first. Whoever leaves the
+        pager early still sees the rest."""
+        from kemu.shell.paging import is_long
+
+        cut = held.index("") if "" in held else len(held)
+        first = "\n".join(held[:cut])
+        rest = "\n".join(text for text in held[cut:] if text)
+        verdict, self.verdict = self.verdict, False
+        if rest and not verdict and not is_long(first, self.out):
+            first, rest = f"{first}\n{rest}", ""
+        for text in (first, rest):
+            if text:
+                self._page(text, session)
 
 
 def wrapped(text: str, width: int) -> str:
