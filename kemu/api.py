@@ -24,12 +24,22 @@ from kemu.readings import Reading
 
 
 class Session(session.Session):
-    """One experiment: a machine that has booted, with its journal, names and marks, and the commands to work on it."""
+    """One experiment: a machine that has booted, with its journal, names and marks, and the commands to work on it.
+
+    `mem` is a number of bytes or a size as the shell writes it (`"64M"`), `geometry` a name such as `"sv39"`."""
+
+    def __init__(self, *, mem: int | str = 64 << 20, geometry: str = "x86-64", cpus: int = 2, **more: Any) -> None:
+        super().__init__(mem=_size(mem), geometry=_text("geometry", geometry), cpus=_whole("cpus", cpus), **more)
+
+    def goto(self, event: int) -> None:
+        """Bring all state to where it was after `event`. Raises UsageError outside of 0..end."""
+        super().goto(_whole("event", event))
 
     def run(self, text: str) -> list[Result]:
         """Run the commands of `text` (several lines are allowed); one result a command.
 
         Raises UsageError at the first that cannot be run; those before it have taken effect."""
+        _text("run", text)
         results: list[Result] = []
         for line in text.split("\n"):
             results += run(self, line)
@@ -60,8 +70,38 @@ class Session(session.Session):
         from kemu.commands.names import SessionNames
 
         with self.looking():
-            value = compile_text(expression).evaluate(SessionNames(self))
+            value = compile_text(_text("value", expression)).evaluate(SessionNames(self))
         return value.pid if isinstance(value, TaskValue) else value
+
+
+def _text(what: str, given: Any) -> str:
+    if not isinstance(given, str):
+        raise UsageError(f"{what}: expected a text, got {_shown(given)}", hint="in quotes")
+    return given
+
+
+def _whole(what: str, given: Any) -> int:
+    if not isinstance(given, int) or isinstance(given, bool):
+        raise UsageError(f"{what}: expected a whole number, got {_shown(given)}", hint="a number without a fraction")
+    return given
+
+
+def _size(given: Any) -> int:
+    """Bytes of a number, or of a text such as 64M."""
+    from kemu.commands.lexer import BadNumber, Source, number
+
+    if not isinstance(given, str):
+        return _whole("mem", given)
+    try:
+        return number(Source(given, 0, len(given)), 0, given)
+    except BadNumber as error:
+        raise UsageError(f"mem: expected a size, got {_shown(given)}", hint="bytes, or a text such as '64M' or '1G'") from error
+
+
+def _shown(given: Any) -> str:
+    """What was given, in a few words."""
+    text = repr(given)
+    return text if len(text) <= 40 else text[:37] + "..."
 
 
 def draw(reading: Reading) -> dict[str, Any]:

@@ -10,7 +10,10 @@ file, errors.py and shell/options.py is imported for `--help`.
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
+from contextlib import suppress
 
 from kemu.errors import UsageError
 from kemu.shell.options import Options
@@ -77,25 +80,19 @@ _WHENS = ("auto", "always", "never")
 def main(argv: list[str] | None = None) -> int:
     """Run kemu with the words `argv`; the exit code."""
     words = sys.argv[1:] if argv is None else argv
+    _open_closed_streams()
     try:
         options = parse(words)
     except UsageError as error:
         return _complain(error)
-    if options.help:
-        sys.stdout.write(USAGE)
-        return 0
-    if options.version:
-        from kemu import __version__
-
-        sys.stdout.write(f"kemu {__version__}\n")
-        return 0
     return _guarded(options)
 
 
 def _guarded(options: Options) -> int:
     """Run the chosen front end; no exception passes, but with --debug."""
     try:
-        return _front_end(options)
+        status = _front_end(options)
+        sys.stdout.flush()
     except KeyboardInterrupt:
         sys.stderr.write("stopped\n")
         return 130
@@ -105,9 +102,32 @@ def _guarded(options: Options) -> int:
     except UsageError as error:
         return _complain(error)
     except Exception as error:  # noqa: BLE001 - the one place for what nobody expected
+        if isinstance(error, OSError) and error.errno in _CANNOT_WRITE and error.filename is None:
+            return _no_room(error)
         from kemu.shell.bug import report_bug
 
         return report_bug(error, debug=options.debug)
+    return status
+
+
+_CANNOT_WRITE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
+"""What a stream gives where the host cannot take the output; a file that a command names complains for itself."""
+
+
+def _no_room(error: OSError) -> int:
+    """The output cannot be written: no bug of kemu."""
+    _silence_stdout()
+    with suppress(OSError):
+        sys.stderr.write(f"kemu: cannot write the output: {error.strerror}\n  free some room, or send it elsewhere\n")
+        sys.stderr.flush()
+    return 1
+
+
+def _open_closed_streams() -> None:
+    """A stream that was closed before the start (`>&-`) takes or gives nothing, as /dev/null does."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: PTH123, SIM115 - pathlib would cost time at every start
 
 
 def _complain(error: UsageError) -> int:
@@ -117,12 +137,18 @@ def _complain(error: UsageError) -> int:
 
 def _silence_stdout() -> None:
     """The reader of our output is gone: let nothing complain when the interpreter flushes."""
-    import os
-
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _front_end(options: Options) -> int:
+    if options.help:
+        sys.stdout.write(USAGE)
+        return 0
+    if options.version:
+        from kemu import __version__
+
+        sys.stdout.write(f"kemu {__version__}\n")
+        return 0
     if options.subcommand:
         from importlib import import_module
 
@@ -173,21 +199,26 @@ def _value(options: Options, word: str, left: list[str]) -> None:
     elif name == "--geometry":
         options.geometry = value
     elif name == "--mem":
-        options.mem = _bounded(name, value, 1 << 20, 1 << 44, "a size such as 64M or 1G")
+        options.mem = _number(name, value, "a size such as 64M or 1G")
+        if options.mem < LEAST_MEM:
+            raise UsageError(f"--mem: {value[:40]} is too small", hint="the least is 8M, and 64M what it is without --mem")
     else:
-        options.cpus = _bounded(name, value, 1, 64, "a number from 1 to 64")
+        options.cpus = _number(name, value, f"a number from 1 to {MOST_CPUS}")
+        if not 1 <= options.cpus <= MOST_CPUS:
+            raise UsageError(f"--cpus: expected a number from 1 to {MOST_CPUS}, got '{value[:40]}'")
 
 
-def _bounded(name: str, text: str, low: int, high: int, what: str) -> int:
+LEAST_MEM, MOST_CPUS = 8 << 20, 8
+"""What the boot takes; it checks for itself."""
+
+
+def _number(name: str, text: str, what: str) -> int:
     from kemu.commands.lexer import Source, number
 
     try:
-        value = number(Source(text, 0, len(text)), 0, text)
-    except UsageError:
-        value = -1
-    if not low <= value <= high:
-        raise UsageError(f"{name}: expected {what}, got '{text[:40]}'")
-    return value
+        return number(Source(text, 0, len(text)), 0, text)
+    except UsageError as error:
+        raise UsageError(f"{name}: expected {what}, got '{text[:40]}'") from error
 
 
 def _unknown(word: str) -> UsageError:

@@ -13,6 +13,7 @@ import pytest
 from kemu.api import Session
 from kemu.commands import table
 from kemu.commands.run import run
+from kemu.errors import UsageError
 
 PAGE = Path(__file__).parents[2] / "docs" / "library.md"
 
@@ -67,3 +68,42 @@ def test_every_reading_of_an_example_can_be_shown_in_a_notebook():
         bundle = kemu.reading(text)._repr_mimebundle_()
         assert bundle["text/plain"]
         assert isinstance(bundle["application/json"], dict)
+
+
+def test_memory_may_be_given_as_the_shell_writes_it():
+    assert Session(mem="16M").run("ps")
+    assert Session(mem="16M").state_hash() == Session(mem=16 << 20).state_hash()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        {"mem": "much"},
+        {"mem": "1K"},
+        {"mem": 1.5},
+        {"mem": None},
+        {"cpus": 0},
+        {"cpus": "two"},
+        {"geometry": 4},
+        {"geometry": "vax"},
+    ],
+    ids=str,
+)
+def test_a_machine_that_cannot_be_is_an_error_of_the_user(words):
+    with pytest.raises(UsageError):
+        Session(**words)
+
+
+@pytest.mark.parametrize("wrong", [5, None, b"ps", ["ps"]])
+@pytest.mark.parametrize("method", ["run", "reading", "text", "value"])
+def test_what_is_no_text_is_an_error_of_the_user(method, wrong):
+    session = Session()
+    with pytest.raises(UsageError, match="expected a text"):
+        getattr(session, method)(wrong)
+    assert session.run("spawn app")
+
+
+@pytest.mark.parametrize("wrong", ["x", None, 1.0, True])
+def test_a_moment_that_is_no_number_is_an_error_of_the_user(wrong):
+    with pytest.raises(UsageError, match="expected a whole number"):
+        Session().goto(wrong)

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -218,3 +219,37 @@ def test_the_demonstration_runs_to_its_end():
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     assert "wp_page_copy" in done.stdout
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="the host has no file that is always full")
+@pytest.mark.parametrize("words", [("-c", "ps"), ("--json", "-c", "ps"), ("--help",), ("--version",), ("doctor",)], ids=" ".join)
+def test_an_output_without_room_is_no_bug_of_kemu(words):
+    with Path("/dev/full").open("w", encoding="utf-8") as full:
+        command = [sys.executable, "-m", "kemu", *words]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=120, check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith("kemu: cannot write the output: No space left on device\n")
+    assert done.stderr.count("\n") == 2
+
+
+@pytest.mark.skipif(os.name == "nt", reason="streams are closed by the shell of Unix")
+@pytest.mark.parametrize(("closed", "status"), [(">&-", 0), ("2>&-", 0), ("<&-", 0), ("<&- >&- 2>&-", 0)])
+def test_a_closed_stream_is_as_one_to_nowhere(closed, status):
+    command = f"{sys.executable} -m kemu -c ps {closed}"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=120, check=False)  # noqa: S602
+    assert (done.returncode, done.stderr) == (status, "")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--mem", "1K"), "kemu: --mem: 1K is too small\n  the least is 8M, and 64M what it is without --mem\n"),
+        (("--cpus", "9"), "kemu: --cpus: expected a number from 1 to 8, got '9'\n  kemu --help lists the options\n"),
+    ],
+)
+def test_a_number_out_of_bounds_is_told_the_bounds(words, said):
+    assert kemu(*words, "-c", "ps").stderr == said
+
+
+def test_the_bounds_of_the_command_line_are_those_of_the_boot():
+    assert kemu("--mem", "8M", "--cpus", "8", "-c", "ps").returncode == 0
