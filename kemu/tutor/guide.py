@@ -20,12 +20,13 @@ from kemu.commands.result import FAILED, Complaint, Result
 from kemu.commands.spec import Command
 from kemu.commands.tokens import Line, split
 from kemu.errors import UsageError
-from kemu.tutor import bugs, driver, feedback
+from kemu.tutor import driver, feedback
 from kemu.tutor.admit import LESSON_WORD, given_until
-from kemu.tutor.answers import SURE, normal, with_confidence
+from kemu.tutor.answering import Answering
+from kemu.tutor.answers import normal, with_confidence
 from kemu.tutor.feedback import Texts, text
 from kemu.tutor.messages import say
-from kemu.tutor.stay import RECORDED, Stay, copy_of
+from kemu.tutor.stay import RECORDED, copy_of
 from kemu.tutor.visit import OPEN, PASSED, SHOWN, open_visit
 from kemu.tutor.world import WorldError
 
@@ -47,12 +48,8 @@ def as_usage() -> Iterator[None]:
         raise UsageError(f"lesson: line {error.line}: {error.text}", hint=error.hint or "problem writes a report") from error
 
 
-class Guide(Stay):
-    """A stay with words.  `asked_confidence` is an answer that waits for a word such as `sure`; `waiting` what it came to when
-    something else was typed instead."""
-
-    asked_confidence = ""
-    waiting: Texts = []  # noqa: RUF012 - replaced, never changed
+class Guide(Answering):
+    """A stay with all its words."""
 
     # ---------------------------------------------------------------------------------------------- beside the shell
 
@@ -100,7 +97,7 @@ class Guide(Stay):
         made = super().expand(line)
         if made.tokens[0].text != LESSON_WORD:
             with as_usage():
-                self._settle_confidence()
+                self.settle_confidence()
         return made
 
     def _may_go_on(self) -> bool:
@@ -134,15 +131,7 @@ class Guide(Stay):
         if self.blind:
             return [text("note", say(self.language, "noted_state"), visit.step.id)]
         done = text("right", say(self.language, "done", id=visit.step.id), visit.step.id)
-        return [done, *feedback.reasons(visit), *self._goes_on()]
-
-    def _goes_on(self) -> Texts:
-        visit = self.here
-        words = say(self.language, "goes_on")
-        if visit.step.points and not self.blind:
-            reached = self.done()[visit.step.id].points(visit.step)
-            words = say(self.language, "reached", points=f"{reached:g}", most=visit.step.points) + " " + words
-        return [text("note", words, visit.step.id)]
+        return [done, *feedback.reasons(visit), *self.goes_on()]
 
     # ---------------------------------------------------------------------------------------------- words
 
@@ -153,9 +142,9 @@ class Guide(Stay):
         if self.playing is not None and word not in WHILE_PLAYING:
             raise UsageError(f"{word}: not while you play", hint="return goes back to the step")
         if word == "task" and self.asked_confidence:
-            return [*self.task(rest), self._how_sure()]
+            return [*self.task(rest), self.how_sure()]
         if word not in SURENESS and word != "answer":
-            self._settle_confidence()
+            self.settle_confidence()
         if word in KEPT and self.visit is not None:
             self.record(KEPT[word], text=f"{word} {rest}".strip())
         waiting, self.waiting = self.waiting, []
@@ -232,115 +221,6 @@ class Guide(Stay):
         reached = sum(done[step.id].points(step) for step in self.lesson.steps)
         return say(self.language, "over", title=self.lesson.title, points=f"{reached:g}", most=self.lesson.points)
 
-    # ---------------------------------------------------------------------------------------------- answers
-
-    def answer(self, rest: str) -> Texts:
-        """Say something to the step."""
-        visit = self.here
-        if visit.step.kind not in ("predict", "order", "choice", "answer", "explain", "bug"):
-            raise UsageError("answer: this step asks for no answer", hint=feedback.how(visit, self.language))
-        if self.exam and visit.state != OPEN:
-            visit.state = OPEN
-        if visit.state != OPEN:
-            raise UsageError("answer: this step is done", hint="task goes on; reset begins it again")
-        if visit.step.kind == "explain":
-            return self._explained(rest)
-        if visit.step.kind == "bug":
-            return self._named(rest)
-        made, sure = with_confidence(rest)
-        visit.confidence = sure or visit.confidence
-        said = visit.read(made)
-        if self.exam:
-            visit.said = visit.in_words(said)
-            visit.state = RECORDED
-            self.result()
-            return [text("note", say(self.language, "noted", said=visit.said), visit.step.id)]
-        if (visit.step.confidence or self.lesson.confidence) and not sure and visit.step.kind == "predict":
-            self.asked_confidence = made
-            return [self._how_sure()]
-        return self._judged(said)
-
-    def _how_sure(self) -> Result:
-        visit = self.here
-        said = visit.in_words(visit.read(self.asked_confidence))
-        return text("note", say(self.language, "how_sure", said=said), visit.step.id)
-
-    def sure(self, _rest: str) -> Texts:
-        """Sure of the answer that was given."""
-        return self._confident("sure")
-
-    def fairly(self, _rest: str) -> Texts:
-        """Fairly sure."""
-        return self._confident("fairly")
-
-    def guess(self, _rest: str) -> Texts:
-        """A guess."""
-        return self._confident("guess")
-
-    def _confident(self, word: str) -> Texts:
-        """How sure one is of the answer that was given."""
-        if not self.asked_confidence:
-            raise UsageError(f"{word}: about which answer?", hint="answer VALUE comes first")
-        self.here.confidence = SURE[word]
-        made, self.asked_confidence = self.asked_confidence, ""
-        return self._judged(self.here.read(made))
-
-    def _settle_confidence(self) -> None:
-        """Something else was typed where a word was asked for: the answer stands without it."""
-        if self.asked_confidence and self.visit is not None:
-            made, self.asked_confidence = self.asked_confidence, ""
-            self.waiting = self._judged(self.here.read(made))
-
-    def _judged(self, said: Any) -> Texts:
-        visit = self.here
-        shown = feedback.shown(visit.reveal(), visit.step.id)
-        if self.lesson.packed:
-            visit.said, visit.state = visit.in_words(said), RECORDED
-            self.result()
-            return [text("note", say(self.language, "noted", said=visit.said), visit.step.id), *shown, *self._goes_on()]
-        visit.settle()
-        right = visit.judge(said)
-        verdict, *reasons = feedback.answered(visit, right, self.language)
-        if visit.state == OPEN:
-            return [*shown, verdict, *reasons]
-        pictures = feedback.shown(visit.pictures(), visit.step.id)
-        self.result()
-        return [*shown, verdict, *pictures, *reasons, *self._goes_on()]
-
-    def _explained(self, rest: str) -> Texts:
-        visit = self.here
-        if not rest:
-            raise UsageError("answer: in your own words", hint="answer because the frame has two holders")
-        visit.said = rest
-        visit.pass_()
-        self.result()
-        return [text("note", say(self.language, "thanks"), visit.step.id), *feedback.reasons(visit), *self._goes_on()]
-
-    def _named(self, rest: str) -> Texts:
-        visit = self.here
-        if self.blind:
-            bugs.name(visit, rest)
-            visit.said, visit.state = f"{visit.said}, {rest}".strip(", "), RECORDED
-            self.result()
-            visit.state = OPEN
-            return [text("note", say(self.language, "noted", said=normal(rest)), visit.step.id)]
-        visit.settle()
-        found: Texts = []
-        for key, said, right in bugs.name(visit, rest):
-            words = say(self.language, "found" if right else "not_found", finding=key, said=said)
-            found.append(text("right" if right else "wrong", words, visit.step.id, 0 if right else 3))
-        driver.give(visit, rest)
-        visit.said = rest
-        self.result()
-        return found + self._after_finding()
-
-    def _after_finding(self) -> Texts:
-        visit = self.here
-        if visit.state != OPEN:
-            return [*feedback.reasons(visit), *self._goes_on()]
-        missing = [key for key in visit.step.find if key not in visit.found]
-        return [text("note", say(self.language, "to_find", findings=", ".join(missing)), visit.step.id)]
-
     # ---------------------------------------------------------------------------------------------- check, hint, skip
 
     def check(self, _rest: str) -> Texts:
@@ -369,14 +249,14 @@ class Guide(Stay):
             return found
         self.result()
         said = [text("right", say(self.language, "repaired"), visit.step.id)] if "repair" in visit.found else []
-        return [*said, *feedback.finished(visit, self.language)[:1], *feedback.reasons(visit), *self._goes_on()]
+        return [*said, *feedback.finished(visit, self.language)[:1], *feedback.reasons(visit), *self.goes_on()]
 
     def _explored(self) -> Texts:
         visit = self.here
         new = visit.reached()
         found = [text("right", say(self.language, "badge", text=visit.text("goals", visit.step.goals[at].text))) for at in new]
         count = say(self.language, "badges", found=len(visit.goals), count=len(visit.step.goals))
-        return [*found, text("note", count, visit.step.id), *self._goes_on()]
+        return [*found, text("note", count, visit.step.id), *self.goes_on()]
 
     def hint(self, _rest: str) -> Texts:
         """The next rung of the ladder."""
@@ -404,7 +284,7 @@ class Guide(Stay):
             found += self._solution()
         visit.state, visit.share = SHOWN, 0.0
         self.result()
-        return [*found, *feedback.reasons(visit), *self._goes_on()]
+        return [*found, *feedback.reasons(visit), *self.goes_on()]
 
     def _solution(self) -> Texts:
         """Run the solution on the step's start, so that what is shown is what happens."""
