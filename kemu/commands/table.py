@@ -230,9 +230,16 @@ def load_all() -> list[Command]:
     return [command for command in found if command]
 
 
+LESSON_WORDS = frozenset({"answer", "hint", "skip", "task", "check", "leave", "previous"})
+"""Words that mean something while a lesson is taken."""
+
+
 def unknown(word: str) -> UsageError:
     """What to say about a word that is no command."""
     from kemu.commands.suggest import did_you_mean
 
+    if word in LESSON_WORDS:
+        hint = "lesson lists the lessons, lesson start NUMBER takes one"
+        return UsageError(f"no command '{word}': no lesson is being taken", hint=hint)
     guess = did_you_mean(word, [*TABLE, *ALIASES])
     return UsageError(f"no command '{word[:40]}'", hint=guess or "help lists the commands")

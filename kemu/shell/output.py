@@ -170,8 +170,8 @@ class TextOutput:
         first = "\n".join(held[:cut])
         rest = "\n".join(text for text in held[cut:] if text)
         verdict, self.verdict = self.verdict, False
-        if rest and not verdict and not is_long(first, self.out):
-            first, rest = f"{first}\n{rest}", ""
+        if rest and not verdict and not is_long(first, self.out) and is_long(f"{first}\n{rest}", self.out):
+            first, rest = f"{first}\n{rest}", rest.rstrip("\n").rsplit("\n", 1)[-1]
         for text in (first, rest):
             if text:
                 self._page(text, session)

@@ -1,7 +1,7 @@
 """Answers, and what comes of them: said, noted, judged.
 
     answer VALUE --slip of typing--> nothing has happened
-                 --how sure?--> sure | fairly | guess, or anything else
+                 --how sure?--> sure | fairly | guess, or any word that goes on
                  --> the reveal runs --> what was said beside what is
 
 An answer is recorded before it is judged.  In an exam, and in a copy without answers, it is only noted.

@@ -36,7 +36,8 @@ KEPT = {
 }  # fmt: skip
 """Words that are recorded, and as what."""
 WHILE_PLAYING = frozenset({"return", "task", "leave", "problem"})
-SURENESS = frozenset({"sure", "fairly", "guess"})
+STILL_OPEN = frozenset({"sure", "fairly", "guess", "answer", "task", "hint", "problem"})
+"""Words at which an answer that waits to hear how sure one is goes on waiting; looking does not disturb it either."""
 
 
 @contextmanager
@@ -91,14 +92,10 @@ class Guide(Answering):
         return word == "problem" or (word == "answer" and (kind == "explain" or (kind == "bug" and "#" in rest)))
 
     def expand(self, line: Line) -> Line:
-        """As in `stay`; an answer that waits for a word about it waits no longer."""
+        """As in `stay`; a bare `next` that can be nothing else is the lesson's."""
         if [token.text for token in line.tokens] == ["next"] and self._may_go_on():
             (line,) = split(f"{LESSON_WORD} next")
-        made = super().expand(line)
-        if made.tokens[0].text != LESSON_WORD:
-            with as_usage():
-                self.settle_confidence()
-        return made
+        return super().expand(line)
 
     def _may_go_on(self) -> bool:
         """Can `next` only be meant as the lesson's?  The step is done, and there is no next event."""
@@ -143,7 +140,7 @@ class Guide(Answering):
             raise UsageError(f"{word}: not while you play", hint="return goes back to the step")
         if word == "task" and self.asked_confidence:
             return [*self.task(rest), self.how_sure()]
-        if word not in SURENESS and word != "answer":
+        if word not in STILL_OPEN:
             self.settle_confidence()
         if word in KEPT and self.visit is not None:
             self.record(KEPT[word], text=f"{word} {rest}".strip())
