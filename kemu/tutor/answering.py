@@ -84,6 +84,7 @@ class Answering(Stay):
         """Something else was typed where a word was asked for: the answer stands without it."""
         if self.asked_confidence and self.visit is not None:
             made, self.asked_confidence = self.asked_confidence, ""
+            self.record("check", text="check")
             self.waiting = self._judged(self.here.read(made))
 
     def _judged(self, said: Any) -> Texts:

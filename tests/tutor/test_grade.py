@@ -219,6 +219,21 @@ def test_of_a_prediction_the_first_counts_however_often_it_is_repeated(tmp_path)
     assert found.steps[0].said.endswith("(991)")
 
 
+def test_an_answer_that_never_heard_how_sure_one_is_counts_in_the_replay_too(tmp_path):
+    path = tmp_path / "sure.md"
+    path.write_text(
+        '+++\nformat = 1\nid = "t/sure"\ntitle = "Sure"\nconfidence = true\nsetup = ["spawn app"]\n+++\n'
+        '```check predict\nid = "p"\nreveal = "fork app as b"\nexpect = "tasks()"\n```\n'
+        '```check predict\nid = "q"\nreveal = "fork app as c"\nexpect = "tasks()"\n```\n'
+    )
+    ada = Student(parse_file(path), name="s01", salt=SALT)
+    ada.types("answer 5", "ps", "lesson next", "answer 6", "guess", "task")
+    found = grade_one(str(path), str(ada.hands_in(tmp_path)), SALT, None)
+    assert [step.points for step in found.steps] == [1, 1]
+    assert [step.confidence for step in found.steps] == ["", "guess"]
+    assert not found.flags
+
+
 @pytest.mark.parametrize(
     "line",
     [
