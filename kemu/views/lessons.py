@@ -96,9 +96,10 @@ def joined(lines: list[str]) -> str:
 def wrapped(text: str, style: Style, first: str = "", following: str = "") -> list[str]:
     """The text in lines of the width, broken at blanks, and between wide characters."""
     lines, current, width = [], first, columns(first)
+    room = style.width if text.isascii() else style.width - 2  # a mark that may not begin a line hangs behind its end
     for word in _words(_MARKED.sub(_emphasis, _LINK.sub(r"\1 (\2)", text))):
         size = columns(_bare(word))
-        if width + size > style.width and current.strip() and not _hangs(word):
+        if width + size > room and current.strip() and not _hangs(word):
             lines.append(current.rstrip())
             current, width = following, columns(following)
             word = word.lstrip()  # noqa: PLW2901 - the blank stays at the end of the line before
