@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from kemu.commands.tokens import Line
     from kemu.session import Journal, Record, Session
 
 
@@ -27,11 +28,18 @@ def rehearsal(session: Session, record: Record) -> Iterator[Journal]:
 
 def perform(session: Session, record: Record) -> Any:
     """Run the command of the record inside a rehearsal; its reading."""
+    from kemu.commands.tokens import split
+
+    (line,) = split(record.text)
+    return perform_line(session, line)
+
+
+def perform_line(session: Session, line: Line) -> Any:
+    """Run one command beside the journal; its reading."""
     from kemu.commands.run import arguments
     from kemu.commands.table import find, unknown
     from kemu.commands.tokens import split
 
-    (line,) = split(record.text)
     if line.tokens[0].text == "on":
         session.cpu = int(line.tokens[1].value, 0)
         (line,) = split(line.rest(2).text)

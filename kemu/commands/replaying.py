@@ -16,10 +16,12 @@ import attrs
 
 from kemu.commands.raceargs import Wanted, program_of
 from kemu.commands.racing import detail, race_of, where
+from kemu.commands.rehearse import perform_line
 from kemu.commands.result import OK, UNSATISFIED, Result
+from kemu.commands.tokens import split
 from kemu.errors import UsageError
 from kemu.races import litmus, schedule, stage
-from kemu.races.cases import KERNEL_CASES
+from kemu.races.cases import KERNEL_CASES, KernelCase
 from kemu.races.replay import Played, PlayedStep, play
 from kemu.readings import RaceReplay, RaceStep
 
@@ -136,9 +138,19 @@ def _case(session: Session, wanted: Wanted) -> list[Result]:
     case = KERNEL_CASES[wanted.case]
     if session.cpus < len(case.commands):
         raise UsageError(f"race: {case.name} needs {len(case.commands)} CPUs", hint="kemu --cpus 2 starts with two")
+    with session.beside(0):
+        _rehearsed(session, case, attrs.evolve(wanted, case="", commands=case.commands))
     session.restart()
     for line in case.setup:
         for result in run(session, line):
             if result.error is not None:
                 raise UsageError(f"race {case.name}: {result.error.what}", hint=result.error.hint)
     return [_commands(session, attrs.evolve(wanted, case="", commands=case.commands))]
+
+
+def _rehearsed(session: Session, case: KernelCase, wanted: Wanted) -> None:
+    """Play it beside the journal first: a schedule that the case does not have is refused before anything is left behind."""
+    for line in case.setup:
+        for one in split(line):
+            perform_line(session, one)
+    play(race_of(session, wanted.commands, wanted.options), schedule.read(wanted.schedule, len(wanted.commands)))

@@ -43,7 +43,7 @@ from kemu.kernel.tlbflush import enter_lazy_tlb
 from kemu.kernel.uaccess import put_user
 from kemu.machine.atomic import atomic_dec, atomic_dec_and_test
 from kemu.trace.frames import linux
-from kemu.trace.steps import is_explored
+from kemu.trace.steps import is_explored, step
 
 WAIT_OPTIONS = WNOHANG | WUNTRACED | WCONTINUED | WNOTHREAD | WALL | WCLONE
 
@@ -266,7 +266,8 @@ def kernel_wait4(upid: int, stat_addr: int, options: int) -> int:
 
 @linux("kernel/exit.c")
 def do_wait(upid: int, stat_addr: int, options: int) -> int:
-    """Look at the children once; sleep if there are some but none is ready."""
+    """Look at the children once; sleep if there are some but none is ready.  A step: Linux takes tasklist_lock for it."""
+    step()
     tsk = current()
     eligible = False
     for thread in tsk.signal.thread_head:

@@ -162,11 +162,12 @@ class Arena:
         self.crew = Crew(len(race.racers))
         self.before = outcomes.Before(race.racers)
         self.marks: list[int] = []
+        self.woken: dict[int, int] = {}
 
     def run(self, choose: Choose, observer: Observer | None = None) -> tuple[Ending, list[int], Run]:
         """One run on the kernel's present journal."""
         results = [0] * len(self.race.racers)
-        self.marks = []
+        self.marks, self.woken = [], {}
 
         def noting(able: list[int], last: int) -> int:
             self.marks.append(len(self.race.kernel.journal.log) // SLOTS)
@@ -180,10 +181,16 @@ class Arena:
         """How many choices of the last run had been made when the event happened."""
         return sum(mark < event for mark in self.marks)
 
+    def settle(self) -> None:
+        """Behind a run that came to its end: let those go on who were woken in a call, and keep what their calls gave."""
+        self.woken = {done.pid: done.value for done in Script(self.race.kernel).settle()}
+
     def told(self, results: list[int], run: Run) -> str:
-        """The outcome of a run that came to its end."""
+        """The outcome of a run that came to its end; a call that had slept gives what it gave when it was woken."""
         delivered = [place.delivered for place in run.places]
-        return outcomes.tell(self.race.racers, self.before, results, delivered, self.race.words)
+        pairs = zip(self.race.racers, results, strict=True)
+        given = [self.woken.get(racer.task.pid, result) for racer, result in pairs]
+        return outcomes.tell(self.race.racers, self.before, given, delivered, self.race.words)
 
 
 def _perform(racer: Racer, results: list[int], number: int) -> None:
@@ -268,7 +275,7 @@ def judge(arena: Arena, checker: Checker, ending: Ending, choices: tuple[int, ..
     journal = arena.race.kernel.journal
     done = ending.why == "done"
     if done:
-        Script(arena.race.kernel).settle()
+        arena.settle()
     broken = checker.along(journal, quiet=done)
     if broken is not None:
         step = arena.steps_until(broken.event)

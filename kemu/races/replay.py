@@ -29,7 +29,6 @@ from kemu.trace import steps
 from kemu.trace.barrier import tape
 from kemu.trace.frames import FUNCTIONS, hardware
 from kemu.trace.journal import Journal
-from kemu.userland.script import Script
 
 MOST_CPUS = 8
 INNER = frozenset({steps.__file__, atomic.__file__, nonatomic.__file__, baton.__file__, __file__})
@@ -195,7 +194,7 @@ def _judge(arena: Arena, begin: int, ending: Ending, taken: tuple[int, ...], tol
     kernel = arena.race.kernel
     done = ending.why == "done"
     if done:
-        Script(kernel).settle()
+        arena.settle()
         kernel.journal.catch_up()
     end = len(kernel.journal)
     broken = first_broken(kernel, begin, end, {end} if done else (), arena.race.words.task)

@@ -173,3 +173,10 @@ def test_a_reference_is_dropped_in_one_place_only():
     wrong.kernel.activate()
     with pytest.raises(KernelBug, match=f"page.{frame:#x}. freed with _mapcount 0"):
         run(wrong, "exit child")
+
+
+def test_a_parent_that_waits_is_told_of_in_both_orders_with_what_the_call_gives_a_program():
+    made = session("spawn a; mmap a 0x10000 1p rw; fork a as b")
+    reading = explored("wait a", "exit b", on=made, bound=1)
+    assert [(outcome.name, outcome.bad) for outcome in reading.outcomes] == [("a gets 4; b has ended", False)]
+    assert reading.schedules > 1

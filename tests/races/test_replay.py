@@ -158,6 +158,15 @@ def test_a_kernel_case_is_set_up_from_the_boot_on_a_timeline_of_its_own():
     assert made.timelines[0].records[0].text == "spawn mine"
 
 
+def test_a_schedule_that_a_case_does_not_have_leaves_everything_as_it_was():
+    made = session("spawn mine; mmap mine 0x10000 1p rw; mark spot; goto 3")
+    before = (made.now, made.end, made.state_hash(), list(made.timeline.records), made.current.pid)
+    assert "cannot take step" in refused(made, "race replay first-touch 0*12,1*300")
+    assert (made.now, made.end, made.state_hash(), list(made.timeline.records), made.current.pid) == before
+    assert len(made.timelines) == 1
+    assert made.marks["spot"] == made.end
+
+
 def test_what_a_replay_put_on_the_timeline_means_the_same_when_it_is_run_again(tmp_path):
     made = session()
     did(made, "race replay cow-cow 0*5,1*5; goto end; write child 0x10000 9; race replay gets 01 --end; write child 0x10000 8")
