@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
+from kemu.commands.result import BAD_LESSON, Complaint, Result
 from kemu.commands.spec import FREE, Candidate, command, maybe, rest
 from kemu.errors import UsageError
 
@@ -66,12 +67,13 @@ def lesson_ids() -> list[Candidate]:
     group="lessons",
     effect=FREE,
     summary="take a guided lesson",
-    more="lesson lists them with what you have done; lesson start ID begins one or goes on with it. Inside, task shows the "
-    "question, answer commits you to something, check looks whether the machine is as wanted, hint helps step by step, skip "
-    "shows the solution (marked as shown), reset begins the step again, play ... return is free play on a copy, previous goes "
-    "back, problem writes a report for the author, leave ends the lesson: these words work bare. So does the answer itself, "
-    "where it is a number, or the letters of options. lesson next goes on, as task does where the step is done. "
-    "Of a prediction the first answer counts; letters and values that are read off may be tried again, and hints cost nothing.",
+    more="lesson lists them with what you have done; lesson start ID begins one or goes on with it, with --lang zh-CN in that "
+    "language where it is translated. Inside, task shows the question, answer commits you to something, check looks whether"
+    " the machine is as wanted, hint helps step by step, skip shows the solution (marked as shown), reset begins the step "
+    "again, play ... return is free play on a copy, previous goes back, problem writes a report for the author, leave ends "
+    "the lesson: these words work bare. So does the answer itself, where it is a number, or the letters of options. lesson "
+    "next goes on, as task does where the step is done. Of a prediction the first answer counts; letters and values that "
+    "are read off may be tried again, and hints cost nothing.",
     examples=("lesson", "lesson start 1; task"),
 )
 def lesson(session: Session, what: str | None, words: str | None) -> Any:
@@ -82,7 +84,8 @@ def lesson(session: Session, what: str | None, words: str | None) -> Any:
     try:
         return dispatch(session, what or "list", (words or "").strip())
     except LessonError as error:
-        raise UsageError(f"lesson: {error.problems[0]}", hint="kemu lesson check FILE lists all") from error
+        invalid = UsageError(f"lesson: {error.problems[0]}", hint="kemu lesson check FILE lists all")
+        return [Result(f"lesson {what} {words}", status=BAD_LESSON, now=session.now, error=Complaint.of(invalid))]
     except WorldError as error:
         hint = error.hint or "problem writes a report for the author"
         raise UsageError(f"lesson: line {error.line}: {error.text}", hint=hint) from error
@@ -114,11 +117,18 @@ def dispatch(session: Session, what: str, words: str) -> Any:
 
 
 def _start(shelf: Any, session: Session, words: str) -> Any:
-    """`lesson start ID [LANGUAGE]`."""
-    word, _, language = words.partition(" ")
+    """`lesson start ID [--lang LANGUAGE] [--student ME]`, as on the command line; the language may stand alone."""
+    from kemu.shell.words import Words
+
+    read = Words(words.split(), {"--student": "", "--lang": ""}, frozenset())
+    word, language, *more = [*read.places, read.values["--lang"]] if read.places else ["", ""]
     if not word:
         raise UsageError("lesson start: which one?", hint="lesson lists them")
-    return shelf.begin(session, word, language.strip())
+    if any(more):
+        raise UsageError(f"lesson start: '{more[0][:40]}' is one word too many", hint="lesson start ID --lang LANGUAGE")
+    if read.values["--student"]:
+        shelf.be(read.values["--student"])
+    return shelf.begin(session, word, language)
 
 
 def _record(session: Session, words: str) -> Any:

@@ -20,12 +20,16 @@ from kemu.tutor.lesson import Lesson
 
 SETUP = """\
 #!/usr/bin/env bash
-# Runs once, when the image is built.  A wheel beside this file is taken before the published package.
+# Runs once, when the image is built.  kemu comes from the wheel beside this file and from nowhere else.
 set -euo pipefail
+cd /autograder/source
+if ! ls kemu-*.whl; then
+  echo "no wheel of kemu is in the zip: python -m pip wheel --no-deps . in kemu's folder makes one; add it" >&2
+  exit 1
+fi
 apt-get update && apt-get install -y python3 python3-pip python3-venv
 python3 -m venv /autograder/kemu
-cd /autograder/source
-/autograder/kemu/bin/pip install ./*.whl || /autograder/kemu/bin/pip install "kemu=={version}"
+/autograder/kemu/bin/pip install ./kemu-*.whl
 """
 
 RUN = """\
@@ -42,12 +46,10 @@ EPOCH = (1980, 1, 1, 0, 0, 0)
 
 def write_zip(target: Path, lesson: Lesson, roster: Path | None) -> None:
     """Write the autograder.  Raises UsageError where that cannot be."""
-    from kemu import __version__
-
     course = lesson.path.parent / COURSE_FILE
     named = "--roster /autograder/source/roster.csv " if roster else ""
     files: dict[str, bytes] = {
-        "setup.sh": SETUP.format(version=__version__).encode(),
+        "setup.sh": SETUP.encode(),
         "run_autograder": RUN.format(lesson=lesson.path.name, roster=named).encode(),
         lesson.path.name: lesson.path.read_bytes(),
     }

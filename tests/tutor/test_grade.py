@@ -337,6 +337,18 @@ def test_the_zip_for_gradescope_holds_what_its_scripts_use(handed_in, tmp_path):
     assert made.getinfo("run_autograder").external_attr >> 16 & 0o111
 
 
+def test_the_grader_is_installed_from_a_wheel_and_never_by_its_name(tmp_path):
+    from kemu.tutor.gradescope import SETUP
+
+    installs = [line for line in SETUP.splitlines() if "pip install" in line]
+    assert installs == ["/autograder/kemu/bin/pip install ./kemu-*.whl"]
+    script = tmp_path / "setup.sh"
+    script.write_text(SETUP.replace("/autograder/source", str(tmp_path)))
+    done = subprocess.run(["/bin/bash", script], capture_output=True, text=True, check=False, timeout=30)
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1].startswith("no wheel of kemu is in the zip")
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

@@ -116,9 +116,34 @@ def test_a_check_that_is_not_satisfied_ends_with_3():
 def test_a_lesson_that_cannot_be_read_is_told_in_the_shell_too(place):
     (place / "bad.md").write_text("+++\nnothing\n")
     done = kemu("-c", "lesson start bad.md")
-    assert done.returncode == 1
+    assert done.returncode == 4
     assert "L02" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("said", ["--lang zh-CN 7", "7 --lang=zh-CN", "7 zh-CN"])
+def test_a_language_is_asked_for_inside_as_outside(said):
+    inside = kemu("-c", f"lesson start {said}")
+    outside = kemu("lesson", "start", "7", "--lang", "zh-CN", text="")
+    assert (inside.returncode, inside.stderr) == (0, "")
+    assert "第 1 步" in inside.stdout
+    assert inside.stdout == outside.stdout
+
+
+@pytest.mark.parametrize(
+    ("said", "wanted"),
+    [
+        ("7 --langg zh-CN", "unknown option '--langg'"),
+        ("7 --lang", "--lang: a value is missing"),
+        ("7 zh-CN fr", "'fr' is one word too many"),
+        ("--lang zh-CN", "which one"),
+        ("7 --lang xx", "not there in xx"),
+    ],
+)
+def test_a_mistake_behind_lesson_start_is_named(said, wanted):
+    done = kemu("-c", f"lesson start {said}")
+    assert done.returncode == 1
+    assert wanted in done.stderr
 
 
 def test_answers_in_json_are_objects():
