@@ -107,6 +107,8 @@ def dispatch(session: Session, what: str, words: str) -> Any:
     }
     if what in outside:
         return outside[what]()
+    if what == "check" and words.endswith((".md", "/")):
+        raise UsageError("lesson check: files are checked outside the shell", hint=f"kemu lesson check {words[:60]}")
     if what == "steps" and guide is not None:
         return steps_of(guide)
     if guide is not None and what in ACTIONS:

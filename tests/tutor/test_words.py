@@ -156,6 +156,7 @@ def test_answers_in_json_are_objects():
 def test_words_of_a_lesson_without_one_say_so():
     done = kemu("-c", "lesson hint")
     assert "no lesson has been begun" in done.stderr
+    assert "kemu lesson check one.md" in kemu("-c", "lesson check one.md").stderr
 
 
 def test_recording_makes_a_lesson_that_passes(place):
