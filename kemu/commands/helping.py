@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from kemu.commands import kinds, table
 from kemu.commands.spec import FREE, Command, command, maybe, one
 from kemu.commands.suggest import did_you_mean
+from kemu.commands.terms import meaning_of
 from kemu.commands.topics import TOPICS
 from kemu.errors import UsageError
 from kemu.readings import Text
@@ -42,7 +43,8 @@ def help_(session: Session, word: str | None) -> Text:
         return Text(tuple(page(made)))
     if word in TOPICS:
         return Text(tuple(TOPICS[word].rstrip().split("\n")))
-    return Text(tuple(search(word)))
+    meaning = meaning_of(word)
+    return Text((meaning, "help terms has the others") if meaning else tuple(search(word)))
 
 
 @command(

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from kemu.commands.terms import terms_page
+
 TOPICS: dict[str, str] = {
+    "terms": terms_page(),
     "sizes": """\
 A size or an offset is a number of bytes or of pages:
 

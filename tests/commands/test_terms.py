@@ -1,0 +1,40 @@
+"""The words of the lessons: a line each, found by any spelling."""
+
+from __future__ import annotations
+
+import pytest
+
+from kemu.api import Session
+from kemu.commands.terms import TERMS, meaning_of, terms_page
+
+
+@pytest.mark.parametrize(
+    ("word", "begins"),
+    [
+        ("VMA", "VMA: "),
+        ("rss", "RSS: "),
+        ("pte", "pgd, pud, pmd, pte: "),
+        ("maperr", "MAPERR, ACCERR: "),
+        ("Exclusive", "exclusive: "),
+    ],
+)
+def test_a_word_is_explained_in_any_case(word, begins):
+    assert (meaning_of(word) or "").startswith(begins)
+
+
+@pytest.mark.parametrize("word", ["zero", "fault", "table", "", "nonsense"])
+def test_half_a_term_is_no_term(word):
+    assert meaning_of(word) is None
+
+
+def test_the_page_holds_every_term_on_one_line_of_a_narrow_terminal():
+    lines = terms_page().split("\n")
+    assert len(lines) == len(TERMS) + 3
+    assert max(map(len, lines)) <= 80
+
+
+def test_help_tells_a_term_where_there_is_no_command_of_that_name():
+    session = Session()
+    assert "resident set size" in session.text("help RSS")
+    assert session.text("help frame").startswith("frame PFN")
+    assert "zombie" in session.text("help terms")
