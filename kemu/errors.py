@@ -6,6 +6,9 @@ signal).  A Python exception means that somebody outside it made a mistake, and 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 
 class KemuError(Exception):
     """Anything that kemu raises on purpose."""
@@ -15,16 +18,31 @@ class UsageError(KemuError):
     """The user asked for something that cannot be done.
 
     ``what`` is one line; ``text`` is the line that the user wrote and ``column``/``length`` (in characters, from 0) the
-    place in it; ``hint`` says what to do next.  All but ``what`` may be absent.
+    place in it; ``hint`` says what to do next.  Who knows no line can name the command's argument that is wrong (``about``; of
+    several values the one at ``index``), and whoever has the line finds the place.  All but ``what`` may be absent.
     """
 
-    def __init__(self, what: str, *, text: str = "", column: int = 0, length: int = 1, hint: str = "") -> None:
+    def __init__(
+        self, what: str, *, text: str = "", column: int = 0, length: int = 1, hint: str = "", about: str = "", index: int = 0
+    ) -> None:
         super().__init__(what)
         self.what = what
         self.text = text
         self.column = column
         self.length = length
         self.hint = hint
+        self.about = about
+        self.index = index
+
+
+@contextmanager
+def blaming(argument: str) -> Iterator[None]:
+    """A mistake of the user in the block, if it names no place of its own, is about this argument of the command."""
+    try:
+        yield
+    except UsageError as error:
+        error.about = error.about or argument
+        raise
 
 
 class KernelBug(KemuError):

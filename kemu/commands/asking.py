@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 from kemu import readings
 from kemu.commands import kinds
 from kemu.commands.spec import FREE, command, maybe, one
-from kemu.commands.suggest import did_you_mean
+from kemu.commands.suggest import did_you_mean, some_of
 from kemu.commands.timekinds import FUNCTION
-from kemu.errors import UsageError
+from kemu.errors import UsageError, blaming
 
 if TYPE_CHECKING:
     from kemu.observe.why import Thing
@@ -64,7 +64,7 @@ def why_thing(session: Session, what: str, thing: Thing) -> readings.Why:
     if not found and thing.birth is not None:
         return why_thing(session, what, thing.birth).replace(thing=f"{thing.text}: as it was made with")
     if not found:
-        return readings.Why(thing.text, (), 0, (), "", "no event has written it: it is as it was at the boot")
+        return readings.Why(thing.text, (), 0, (), "", _unwritten(what, thing))
     shown = found[:MOST_WHY]
     with session.traveling():
         events = tuple(event_of(session, what, thing, change) for change in shown)[::-1]
@@ -78,6 +78,16 @@ def why_thing(session: Session, what: str, thing: Thing) -> readings.Why:
         command=record.text if record else "",
         rule=_rule(events[-1], old, new),
     )
+
+
+def _unwritten(what: str, thing: Thing) -> str:
+    """What is said of a thing that no event of this experiment has written."""
+    empty = {
+        "pte": "nothing was ever written there: no page has been mapped at this address",
+        "vma": "no mapping was ever made there",
+        "tlb": "nothing was ever remembered there: the CPU has translated no address of this page",
+    }
+    return empty[what] if thing.empty and what in empty else "no event has written it: it is as it was at the boot"
 
 
 def _chain(session: Session, thing: Thing) -> list[Written]:
@@ -169,12 +179,13 @@ def _thing(session: Session, what: str, task: Task, at: int | None, field: str) 
     if at is None:
         word = "PFN" if what == "frame" else "ADDRESS"
         wrong = f"expected {word}, got '{field[:40]}'" if field else f"{word} is missing"
-        raise UsageError(f"why {what}: {wrong}", hint=f"for example: why {what} 0x10000")
-    if what == "frame":
-        return things.frame(at, field or "_refcount")
-    if what == "vma":
-        return things.mapping(task, at, field, name)
-    return things.entry(task, at, name) if what == "pte" else things.tlb_entry(_cpu(session, field), at)
+        raise UsageError(f"why {what}: {wrong}", hint=f"for example: why {what} 0x10000", about="field" if field else "what")
+    with blaming("at"):
+        if what == "frame":
+            return things.frame(at, field or "_refcount")
+        if what == "vma":
+            return things.mapping(task, at, field, name)
+        return things.entry(task, at, name) if what == "pte" else things.tlb_entry(_cpu(session, field), at)
 
 
 def _check_field(what: str, field: str) -> None:
@@ -182,7 +193,8 @@ def _check_field(what: str, field: str) -> None:
 
     known = known_fields(what)
     if field not in known:
-        raise UsageError(f"field: {CLASSES[what].__name__} has no '{field[:40]}'", hint=did_you_mean(field, known))
+        guess = did_you_mean(field, known) or f"known are {some_of(sorted(known), 8)}"
+        raise UsageError(f"field: {CLASSES[what].__name__} has no '{field[:40]}'", hint=guess)
 
 
 def _check_counter(field: str) -> None:
@@ -192,7 +204,7 @@ def _check_counter(field: str) -> None:
     if not field:
         raise UsageError("why counter: NAME is missing", hint="for example: why counter PGFAULT")
     if field not in known:
-        guess = did_you_mean(field, known) or f"known are {', '.join(sorted(known)[:8])} ..."
+        guess = did_you_mean(field, known) or f"known are {some_of(sorted(known), 8)}"
         raise UsageError(f"counter: the kernel counts no '{field[:40]}'", hint=guess)
 
 
@@ -200,7 +212,8 @@ def _cpu(session: Session, text: str) -> int:
     if not text:
         return 0
     if not (text.isascii() and text.isdigit() and int(text) < session.cpus):
-        raise UsageError(f"cpu: there is no CPU {text[:20]}", hint=f"the machine has the CPUs 0 to {session.cpus - 1}")
+        hint = f"the machine has the CPUs 0 to {session.cpus - 1}"
+        raise UsageError(f"cpu: there is no CPU {text[:20]}", hint=hint, about="field")
     return int(text)
 
 
@@ -243,9 +256,9 @@ def source(_session: Session, function: str) -> readings.Text:
 
     found = [known for known in functions() if known.name == function.removesuffix("()")]
     if not found:
-        raise UsageError(
-            f"function: no kernel function '{function[:40]}'", hint=did_you_mean(function, [known.name for known in functions()])
-        )
+        guess = did_you_mean(function, [known.name for known in functions()])
+        hint = guess or "for example: source do_wp_page; calls shows the functions that a command went through"
+        raise UsageError(f"function: no kernel function '{function[:40]}'", hint=hint)
     lines: list[str] = []
     for known in found:
         where = "done by the CPU itself" if known.path == "(hardware)" else f"Linux: {known.path}"

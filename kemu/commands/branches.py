@@ -70,7 +70,7 @@ def switch(session: Session, number: int) -> readings.Moment:
 def _line(session: Session, number: int) -> Timeline:
     found = next((line for line in session.timelines if line.number == number), None)
     if found is None:
-        raise UsageError(f"timeline: there is no {number}", hint="timelines lists them")
+        raise UsageError(f"timeline: there is no {number}", hint="timelines lists them", about="number")
     return found
 
 

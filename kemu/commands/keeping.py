@@ -84,13 +84,15 @@ def restore(session: Session, path: str) -> Text:
     wanted = next((line[len(STATE) :] for line in lines if line.startswith(STATE)), "")
     made_for = next((line[len(MACHINE) :] for line in lines if line.startswith(MACHINE)), machine(session))
     if made_for != machine(session):
-        raise UsageError(f"restore: {path} needs another machine: {made_for}", hint=f"this one is {machine(session)}")
+        hint = f"this one is {machine(session)}"
+        raise UsageError(f"restore: {path} needs another machine: {made_for}", hint=hint, about="path")
     session.restart()
     with quiet(session):
         for number, line in enumerate(lines, 1):
             _again(session, line, f"{path}:{number}")
     if wanted and session.state_hash() != wanted:
-        raise UsageError(f"restore: {path} came to another state", hint="was it edited, or made by another version of kemu?")
+        hint = "was it edited, or made by another version of kemu?"
+        raise UsageError(f"restore: {path} came to another state", hint=hint, about="path")
     same = "the state is the saved one" if wanted else "no state is noted in it"
     return Text((f"{path}: #{session.end}, {same}",))
 
@@ -100,7 +102,7 @@ def _again(session: Session, line: str, where: str) -> None:
 
     failed = next((result.error for result in run(session, line) if result.error), None)
     if failed is not None:
-        raise UsageError(f"{where}: {failed.what}", hint=failed.hint)
+        raise UsageError(f"{where}: {failed.what}", hint=failed.hint, about="path")
 
 
 @command(

@@ -117,9 +117,11 @@ def range_of(session: Session, first: int | None, last: int | None, longest: int
     if first is None:
         first, last = session.last_command()
     last = session.now if last is None else last
+    for about, moment_ in (("first", first), ("last", last)):
+        if moment_ > session.end:
+            hint = f"the experiment has the events 0 to {session.end}"
+            raise UsageError(f"event: there is no #{moment_}", hint=hint, about=about)
     first, last = min(first, last), max(first, last)
-    if last > session.end:
-        raise UsageError(f"event: there is no #{last}", hint=f"the experiment has the events 0 to {session.end}")
     if longest is not None and last - first > longest:
         raise UsageError(f"range: {last - first} events are too many to show", hint=f"at most {longest}; choose a part")
     return first, last

@@ -113,8 +113,10 @@ class SessionNames:
 
 def check(expression: Expression, session: Session) -> tuple[str, ...]:
     """A line for each name in the expression that means nothing yet: it may come into being while the expression waits. What
-    can never mean anything, an unknown function or one with too many arguments, is an error now."""
+    can never mean anything, an unknown function, one with too many arguments, or numbers alone without a value, is an error."""
     names, lines = SessionNames(session), []
+    if not any(step.op in ("name", "variable", "call") for step in expression.steps):
+        expression.evaluate(names)
     for step in expression.steps:
         word = str(step.argument)
         if step.op == "call":

@@ -224,7 +224,7 @@ def _mutants(_place: Place) -> Iterable[Candidate]:
 BY_COMMAND: dict[tuple[str, str], Callable[[Place], Iterable[Candidate]]] = {
     ("why", "NUMBER"): _things,
     ("history", "NUMBER"): _things,
-    ("set", "ARGS"): _values,
+    ("set", "VALUE"): _values,
     ("mutant", "ARGS"): _mutants,
 }
 """By the command and the kind, where a kind alone says too little."""

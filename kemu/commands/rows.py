@@ -78,9 +78,10 @@ def _row_event(session: Session, upto: int, *, exact: bool) -> int:
     from kemu.observe.rows import is_row, newest_row
 
     if upto > session.end:
-        raise UsageError(f"expand: there is no #{upto}", hint=f"the experiment has the events 0 to {session.end}")
+        raise UsageError(f"event: there is no #{upto}", hint=f"the experiment has the events 0 to {session.end}")
     known = upto and is_row(session.journal, upto)
     found = (upto if known else None) if exact else newest_row(session.journal, upto)
     if found is not None:
         return found
-    raise UsageError(f"expand: #{upto} copies no table as a whole", hint="trace shows such events as 'pte table of ...'")
+    hint = "trace shows such events as 'pte table of ...'"
+    raise UsageError(f"expand: #{upto} copies no table as a whole", hint=hint, about="event")

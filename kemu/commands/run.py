@@ -20,7 +20,7 @@ from kemu.commands import spec, table
 from kemu.commands.formats import apart
 from kemu.commands.result import FAILED, INTERRUPTED, OK, UNSATISFIED, Complaint, Result, Shown
 from kemu.commands.stops import stop_after
-from kemu.commands.tokens import Line, split
+from kemu.commands.tokens import Line, Token, split
 from kemu.errors import HostUnavailable, KernelBug, UsageError
 from kemu.readings import Outcome, Text, Value
 
@@ -71,14 +71,14 @@ def run_line(session: Session, line: Line) -> Iterable[Result]:
         results = execute(session, line, line.source)
         return guide.saw(list(results)) if guide is not None else results
     except UsageError as error:
-        return [_failed(session, line.source, _placed(error, line), line.tokens[0].column)]
+        return [_failed(session, line.source, _placed(error, line, session), line.tokens[0].column)]
     except KernelBug as error:
         if not session.planted:
             raise
         stopped = UsageError(f"the kernel stopped itself: {error}", hint="it is a wrong one (mutant); the command is taken back")
-        return [_failed(session, line.source, _placed(stopped, line), line.tokens[0].column)]
+        return [_failed(session, line.source, _placed(stopped, line, session), line.tokens[0].column)]
     except HostUnavailable as error:
-        return [_failed(session, line.source, _placed(UsageError(str(error)), line), line.tokens[0].column)]
+        return [_failed(session, line.source, _placed(UsageError(str(error)), line, session), line.tokens[0].column)]
 
 
 PY = "--py"
@@ -215,12 +215,25 @@ def _notes(session: Session) -> tuple[str, ...]:
     return notes
 
 
-def _placed(error: UsageError, line: Line) -> UsageError:
-    """The error with a place: without one it is about the word that it quotes, else about the command as a whole."""
+def _placed(error: UsageError, line: Line, session: Session) -> UsageError:
+    """The error with a place and with what to do next. Without a place it is about the argument that it names, the word that
+    it quotes, or the argument with whose name it opens; else about the command as a whole."""
+    made = table.find(line.tokens[0].text)
+    hint = error.hint or (f"help {made.name} says what it takes" if made is not None else "")
     if error.text:
-        return error
-    word = next((token for token in line.tokens[1:] if _quotes(error.what, token.value)), line.tokens[0])
-    return UsageError(error.what, text=line.text, column=word.column, length=len(word.text), hint=error.hint)
+        return UsageError(error.what, text=error.text, column=error.column, length=error.length, hint=hint)
+    word = _blamed(error, line, spec.places(made, line, session) if made is not None else {})
+    return UsageError(error.what, text=line.text, column=word.column, length=len(word.text), hint=hint)
+
+
+def _blamed(error: UsageError, line: Line, places: dict[str, list[Token]]) -> Token:
+    """The word that is wrong."""
+    named = places.get(error.about, [])
+    if error.index < len(named):
+        return named[error.index]
+    quoted = next((token for token in line.tokens[1:] if _quotes(error.what, token.value)), None)
+    opening = places.get(error.what.partition(":")[0], [])
+    return quoted or next(iter(opening), line.tokens[0])
 
 
 def _quotes(what: str, word: str) -> bool:

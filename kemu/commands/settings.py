@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from kemu.commands import kinds
 from kemu.commands.sections import HOWS, SECTIONS
 from kemu.commands.spec import CHANGE, command, maybe, one
-from kemu.commands.suggest import did_you_mean
+from kemu.commands.suggest import did_you_mean, one_of
 from kemu.errors import UsageError
 from kemu.readings import Text
 
@@ -23,11 +23,6 @@ if TYPE_CHECKING:
 
 _SWITCH = {"on": True, "off": False}
 GRANULARITIES = ("event", "function", "command")
-
-
-def one_of(words: tuple[str, ...]) -> str:
-    """`auto, always or never`."""
-    return f"{', '.join(words[:-1])} or {words[-1]}"
 
 
 class Preference(NamedTuple):
@@ -87,8 +82,8 @@ def preference(session: Session, name: str) -> str:
     "set",
     arguments=(
         one("setting", kinds.ChoiceKind("SETTING", SETTINGS, "a setting (see: show)")),
-        one("value", kinds.ANY),
-        maybe("number", kinds.ANY),
+        one("value", kinds.TextKind("VALUE", "a value")),
+        maybe("number", kinds.TextKind("NUMBER", "a number")),
     ),
     group="shell",
     effect=CHANGE,
@@ -118,7 +113,7 @@ def set_(session: Session, setting: str, value: str, number: str | None) -> Text
     if setting == "context":
         return _set_context(session, value, number)
     if number is not None:
-        raise UsageError(f"set: unexpected '{number[:40]}' behind the value")
+        raise UsageError(f"set: unexpected '{number[:40]}' behind the value", hint=f"set {setting} {value}", about="number")
     if setting in PREFERENCES:
         session.preferences[setting] = _word(setting, value, PREFERENCES[setting].words)
     elif setting == "verify":
@@ -157,7 +152,9 @@ def _set_fail(session: Session, what: str, number: str | None) -> Text:
     """Fault injection: the N-th allocation fails; off takes all of it back."""
     if what not in (*FAILING, "off") or (what in FAILING) != (number is not None):
         hint = "set fail alloc 3: the third frame is refused; set fail slab 2: the second object"
-        raise UsageError("fail: expected alloc or slab and a number, or off", hint=hint)
+        raise UsageError("fail: expected alloc or slab and a number, or off", hint=hint, about="value")
+    if number == "off":
+        raise UsageError("fail: off takes all of it back at once", hint="set fail off", about="number")
     for name in FAILING.values() if what == "off" else [FAILING[what]]:
         session.set(name, _plain_number(number or "0", 1 << 31, "a number of allocations"))
     return Text((f"fail: {settings(session)['fail']}",))
@@ -166,7 +163,8 @@ def _set_fail(session: Session, what: str, number: str | None) -> Text:
 def _word(setting: str, value: str, words: tuple[str, ...]) -> str:
     if value in words:
         return value
-    raise UsageError(f"{setting}: expected {one_of(words)}, got '{value[:40]}'", hint=did_you_mean(value, words))
+    hint = did_you_mean(value, words) or f"for example: set {setting} {words[0]}"
+    raise UsageError(f"{setting}: expected {one_of(words)}, got '{value[:40]}'", hint=hint, about="value")
 
 
 def _plain_number(text: str, high: int, what: str) -> int:
@@ -177,7 +175,7 @@ def _plain_number(text: str, high: int, what: str) -> int:
     except UsageError:
         value = -1
     if not 0 <= value <= high:
-        raise UsageError(f"value: expected {what}, got '{text[:40]}'")
+        raise UsageError(f"value: expected {what}, got '{text[:40]}'", hint="show lists the settings with what they take")
     return value
 
 

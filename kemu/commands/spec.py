@@ -72,9 +72,9 @@ class Argument:
 
     def __str__(self) -> str:
         shown = self.kind.name if self.kind.name.isupper() else self.name.upper()
-        return {"one": shown, "maybe": f"[{shown}]", "many": f"[{shown}...]", "some": f"{shown}..."}.get(
-            self.count, shown
-        )
+        shown = getattr(self.kind, "literal", "") or shown
+        forms = {"maybe": f"[{shown}]", "maybe rest": f"[{shown}]", "many": f"[{shown}...]", "some": f"{shown}..."}
+        return forms.get(self.count, shown)
 
 
 @attrs.frozen
@@ -156,11 +156,22 @@ class Command:
     @property
     def synopsis(self) -> str:
         """`mmap [TASK] [ADDR] LENGTH PROT [fixed|...]... [file FILE]`."""
-        return " ".join([self.name, *map(str, self.arguments), *map(str, self.options)])
+        return " ".join([self.name, *_joined(self.arguments), *map(str, self.options)])
 
     def option_words(self) -> list[str]:
         """All words that have a meaning behind the arguments."""
         return [word for option in self.options for word in option.words]
+
+
+def _joined(arguments: tuple[Argument, ...]) -> list[str]:
+    """The arguments for the synopsis: a word that opens another one (`if EXPR`) stands together with it."""
+    shown: list[str] = []
+    for argument in arguments:
+        if argument.count == "maybe rest" and shown and shown[-1].strip("[]").islower():
+            shown[-1] = f"{shown[-1][:-1]} {str(argument)[1:]}"
+        else:
+            shown.append(str(argument))
+    return shown
 
 
 REGISTRY: dict[str, Command] = {}
@@ -206,6 +217,12 @@ def parse(made: Command, line: Line, session: Session) -> dict[str, Any]:
     for part, tokens in matched:
         values[part.name] = _convert(part, tokens, line, session)
     return values
+
+
+def places(made: Command, line: Line, session: Session) -> dict[str, list[Token]]:
+    """The tokens of each argument and option by its name; nothing for a line that cannot be parsed."""
+    matched = _Match(made, line, session, known=True).run() or _Match(made, line, session, known=False).run() or []
+    return {part.name: tokens for part, tokens in matched}
 
 
 def _convert(part: Argument | Option, tokens: list[Token], line: Line, session: Session) -> Any:

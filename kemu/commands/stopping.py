@@ -9,7 +9,7 @@ from kemu.commands.expr import Expression
 from kemu.commands.formats import FORMATTED
 from kemu.commands.spec import FREE, command, keyword, many, maybe, one, rest
 from kemu.commands.stops import Stop, text_of
-from kemu.commands.suggest import did_you_mean
+from kemu.commands.suggest import did_you_mean, one_of
 from kemu.commands.timekinds import WHERE
 from kemu.errors import UsageError
 from kemu.readings import Text
@@ -80,7 +80,8 @@ def _where(where: str) -> tuple[frozenset[int], str]:
     if fids or where in event_fields():
         return fids, "" if fids else where
     known = [*(function.name for function in functions()), *stops.EVENT_KINDS, *event_fields()]
-    raise UsageError(f"where: no function, kind of event or field is called '{where[:40]}'", hint=did_you_mean(where, known))
+    hint = did_you_mean(where, known) or f"a function (do_wp_page), a field (_refcount), or {one_of(stops.EVENT_KINDS)}"
+    raise UsageError(f"where: no function, kind of event or field is called '{where[:40]}'", hint=hint)
 
 
 def _add(session: Session, stop: Stop) -> Text:
@@ -229,7 +230,8 @@ def delete(session: Session, numbers: tuple[int, ...], display: int | None) -> T
 
 def _chosen(session: Session, numbers: tuple[int, ...]) -> list[Stop]:
     known = {stop.number: stop for stop in session.stops}
-    for number in numbers:
+    for index, number in enumerate(numbers):
         if number not in known:
-            raise UsageError(f"numbers: there is no breakpoint {number}", hint="info breakpoints lists them")
+            what = f"numbers: there is no breakpoint {number}"
+            raise UsageError(what, hint="info breakpoints lists them", about="numbers", index=index)
     return [known[number] for number in numbers] if numbers else list(known.values())

@@ -161,6 +161,9 @@ class Changes:
         self.moment = -1
         self.value: Value = None
         self.reads: Reads | None = None
+        self.complaint: UsageError | None = None
+        self.valued = False
+        """The newest reason why it had no value, and whether it had one at any moment that was looked at."""
 
     def within(self, low: int, high: int) -> Iterator[tuple[int, str]]:
         """Those in (low, high], in order, with old and new value and who did it."""
@@ -173,7 +176,7 @@ class Changes:
     def values(self, low: int, high: int) -> Iterator[tuple[int, Value, Value]]:
         """(moment, old value, new value) of those in (low, high], in order."""
         if self.moment != low:
-            self._look(low)
+            self.look(low)
         named = sorted({at for at in self.session.moments_of_names() if low < at <= high})
         while True:
             moment = self._next(high, named)
@@ -181,7 +184,7 @@ class Changes:
                 self.moment = high
                 return
             old = self.value
-            self._look(moment)
+            self.look(moment)
             if self.value != old or type(self.value) is not type(old):
                 yield moment, old, self.value
 
@@ -197,29 +200,48 @@ class Changes:
         name = next((at for at in named if at > self.moment), None)
         return min((at for at in (written, name) if at is not None), default=None)
 
-    def _look(self, moment: int) -> None:
+    def look(self, moment: int) -> None:
+        """Take the value of the moment, which is then the one shown."""
         from kemu.observe.reads import noting
 
         self.session.goto(moment)
         if self.always:
-            self.value = value_at(self.session, self.watched, moment)
+            self.value = self._value(moment)
         else:
             with noting() as self.reads:
-                self.value = value_at(self.session, self.watched, moment)
+                self.value = self._value(moment)
         self.moment = moment
 
+    def _value(self, moment: int) -> Value:
+        try:
+            value = evaluated(self.session, self.watched, moment)
+        except UsageError as error:
+            self.complaint = error
+            return NOT_THERE
+        self.valued = True
+        return value
 
-def value_at(session: Session, expression: Expression, moment: int) -> Value:
-    """The value at the moment, which is then the one shown; the text "not there" where a name means nothing yet."""
+
+NOT_THERE = "not there"
+"""The value where a name means nothing yet."""
+
+
+def evaluated(session: Session, expression: Expression, moment: int) -> Value:
+    """The value at the moment, which is then the one shown. Raises UsageError where a name means nothing yet."""
     from kemu.commands.names import SessionNames
 
     interrupts.check(lambda: f"looked at the events up to #{moment}", moment)
     session.goto(moment)
+    with session.looking():
+        return expression.evaluate(SessionNames(session))
+
+
+def value_at(session: Session, expression: Expression, moment: int) -> Value:
+    """As `evaluated`, but the text "not there" instead of the error."""
     try:
-        with session.looking():
-            return expression.evaluate(SessionNames(session))
+        return evaluated(session, expression, moment)
     except UsageError:
-        return "not there"
+        return NOT_THERE
 
 
 def _true_at(session: Session, condition: Expression, moment: int) -> bool:
@@ -232,15 +254,19 @@ def is_true(value: Value) -> bool:
 
 
 def first_true(session: Session, condition: Expression, first: int, last: int) -> int | None:
-    """The first moment of first..last at which the condition holds; the last one where `last` lies before `first`."""
+    """The first moment of first..last at which the condition holds; the last one where `last` lies before `first`. Raises what
+    is wrong with a condition that has a value at none of them."""
     changes = Changes(session, condition)
     with interrupts.deferred(), session.traveling():
-        if _true_at(session, condition, first):
+        changes.look(first)
+        if is_true(changes.value):
             return first
         for begin, end in chunks(min(first, last), max(first, last), backwards=last < first):
             found = _last_true(changes, begin, end) if last < first else _first_true(changes, begin, end)
             if found is not None:
                 return found
+    if changes.complaint is not None and not changes.valued:
+        raise changes.complaint
     return None
 
 

@@ -13,9 +13,9 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from kemu.commands.expr import Value, compile_expression
+from kemu.commands.expr import Value, compile_expression, describe
 from kemu.commands.lexer import BadNumber, Source, shorten
-from kemu.commands.suggest import did_you_mean
+from kemu.commands.suggest import did_you_mean, some_of
 from kemu.commands.tokens import Line, Token
 from kemu.errors import UsageError
 
@@ -81,7 +81,8 @@ class NumberKind(Offered):
                 hint=self.hint,
             ) from error
         if not isinstance(value, int) or isinstance(value, bool):
-            raise UsageError(f"{self.name}: expected {self.what}", hint=self.hint)
+            hint = "nothing is mapped there: walk shows how far the tables lead" if value is None else self.hint
+            raise UsageError(f"{self.name}: expected {self.what}, got {describe(value)}", hint=hint)
         if value < self.low:
             raise UsageError(f"{self.name}: {shorten(str(value))} is below {self.low}", hint=self._negative_hint(value))
         if value > self.high:
@@ -106,6 +107,11 @@ class WordKind:
         self.fold = fold
         self.prefix = prefix
 
+    @property
+    def literal(self) -> str:
+        """The word, where nothing else can stand there."""
+        return next(iter(self.words)) if len(self.words) == 1 else ""
+
     def key(self, token: Token) -> str:
         """The word as the table spells it."""
         if not self.fold:
@@ -122,7 +128,8 @@ class WordKind:
         key = self.key(token)
         if key not in self.words:
             guess = did_you_mean(key, self.words)
-            raise UsageError(f"expected {self.what}, got '{shorten(token.text)}'", hint=guess)
+            known = "" if next(iter(self.words), "") in self.what else f"known are {some_of(self.words)}"
+            raise UsageError(f"expected {self.what}, got '{shorten(token.text)}'", hint=guess or known)
         return self.words[key]
 
     def complete(self, session: Session) -> Iterable[Candidate]:
@@ -150,6 +157,11 @@ class NumberedKind(WordKind):
     ) -> None:
         super().__init__(name, words, what, fold, prefix=prefix)
         self.low, self.high = bounds
+
+    @property
+    def literal(self) -> str:
+        """None: a number can stand there."""
+        return ""
 
     def fits(self, token: Token, session: Session, known: bool) -> bool:
         """A word of the set, or an expression."""

@@ -77,7 +77,8 @@ def need_mm(task: task_struct, names: Names = None) -> mm_struct:
     if task.mm is not None:
         return task.mm
     why = "it is a zombie" if task.exit_state else "it is a kernel thread"
-    raise UsageError(f"{name_of(task, names)} (pid {task.pid}) has no address space", hint=f"{why}; ps lists the tasks")
+    what = f"{name_of(task, names)} (pid {task.pid}) has no address space"
+    raise UsageError(what, hint=f"{why}; ps lists the tasks", about="task")
 
 
 def space_of(task: task_struct, names: Names = None) -> mm_struct:

@@ -44,7 +44,8 @@ class Thing(NamedTuple):
     nothing). It is made for the present moment and followed back from there once; `objects` may grow on the way. `fields`
     are those that such an event can have (None: any); `classes` are classes any object of which counts, each with the
     fields of such events. `level` is that of an entry of a page table, -1 for anything
-    else; `birth` is what is asked instead where a new object was simply made with the value."""
+    else; `birth` is what is asked instead where a new object was simply made with the value. `empty`: at the present moment
+    there is nothing."""
 
     text: str
     objects: set[int]
@@ -53,6 +54,7 @@ class Thing(NamedTuple):
     fields: frozenset[Any] | None = None
     level: int = -1
     birth: Thing | None = None
+    empty: bool = False
 
 
 def writers(journal: Journal, thing: Thing, upto: int, patience: int | None = None) -> Iterator[tuple[int, Any, Any]]:
@@ -159,7 +161,7 @@ def _in_row(row: Row, pfn: int, index: int) -> Change | None:
 
 def entry(task: task_struct, address: int, name: str) -> Thing:
     """The last entry that exists on the way to the address."""
-    mm = space_of(task, None)
+    mm = space_of(task, lambda _pid: name)
     if not system.geometry.canonical(address):
         raise UsageError(f"address: {address:#x} is not canonical", hint="its upper bits must all be the same")
     steps, _ = mmu.walk(system.phys, system.geometry, mm.pgd, address)
@@ -167,11 +169,14 @@ def entry(task: task_struct, address: int, name: str) -> Thing:
     level = system.geometry.levels[last.level].name
     at = address & ~((1 << system.geometry.levels[last.level].shift) - 1)
     found = word(last.entry_pa >> 12, last.entry_pa >> 3 & 511, f"{level} {name} {at:#x}")
-    return found._replace(level=last.level)
+    return found._replace(level=last.level, empty=not last.entry)
 
 
 def frame(pfn: int, field: str) -> Thing:
     """A field of a struct page."""
+    last = system.phys.nr_frames - 1
+    if not 0 <= pfn <= last:
+        raise UsageError(f"pfn: frame {pfn:#x} does not exist", hint=f"the machine has the frames 0 to {last:#x}")
     found = pfn_to_page(pfn) if pfn in system.mem_map else None
     if found is None:
         raise UsageError(f"pfn: frame {pfn:#x} has never been used", hint="frame PFN shows one; mem shows all")
@@ -189,7 +194,7 @@ def frame(pfn: int, field: str) -> Thing:
 
 def mapping(task: task_struct, address: int, field: str, name: str) -> Thing:
     """That a VMA holds the address (or none does), or a field of the one that does."""
-    mm = space_of(task, None)
+    mm = space_of(task, lambda _pid: name)
     tree = mm.mm_mt
     vma = next((vma for vma in tree if vma.vm_start <= address < vma.vm_end), None)
     if field:
@@ -199,7 +204,8 @@ def mapping(task: task_struct, address: int, field: str, name: str) -> Thing:
         return found._replace(birth=mapping(task, address, "", name))
 
     text = f"vma {vma.vm_start:#x}-{vma.vm_end:#x} of {name}" if vma else f"no vma of {name} at {address:#x}"
-    return Thing(text, {id(tree)}, {vm_area_struct: frozenset(BOUNDS)}, _Covering(mm, address).change)
+    change = _Covering(mm, address).change
+    return Thing(text, {id(tree)}, {vm_area_struct: frozenset(BOUNDS)}, change, empty=vma is None)
 
 
 class _Covering:
@@ -238,7 +244,7 @@ BOUNDS = ("vm_start", "vm_end")
 
 def counter(task: task_struct, field: str, name: str) -> Thing:
     """A number of an mm_struct: a field, or a counter of its resident pages (MM_ANONPAGES ...)."""
-    mm = space_of(task, None)
+    mm = space_of(task, lambda _pid: name)
     birth = field_of(task, f"task {name}", "mm")
     if field in MM_COUNTER_NAMES:
         key = MM_COUNTER_NAMES.index(field)
@@ -292,7 +298,8 @@ def tlb_entry(cpu: int, address: int) -> Thing:
             return (of(old.get(slot)), of(new.get(slot))) if field == "slots" else None
         return (of(old), of(new)) if field == slot else None
 
-    return Thing(f"TLB of CPU {cpu} {address & ~4095:#x}", tables, {}, change, frozenset({slot, "slots"}))
+    empty = of(tlb.slots.get(slot)) is None
+    return Thing(f"TLB of CPU {cpu} {address & ~4095:#x}", tables, {}, change, frozenset({slot, "slots"}), empty=empty)
 
 
 CLASSES: dict[str, type] = {"frame": page, "vma": vm_area_struct, "mm": mm_struct, "task": task_struct}

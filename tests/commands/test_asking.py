@@ -214,3 +214,33 @@ def test_why_in_another_future_knows_nothing_of_the_first():
     reading = session.run("why vma other 0x20000000")[-1].reading
     assert reading.events[-1].number < STRETCH
     assert reading.command.startswith("mmap other")
+
+
+@pytest.mark.parametrize(
+    ("line", "rule"),
+    [
+        ("why pte kid 0x50000", "nothing was ever written there: no page has been mapped at this address"),
+        ("why vma app 0x90000", "no mapping was ever made there"),
+        ("why tlb 0x5000", "nothing was ever remembered there: the CPU has translated no address of this page"),
+        ("why task init pid", "no event has written it: it is as it was at the boot"),
+    ],
+)
+def test_what_nobody_has_written_is_told_apart_from_what_was_never_there(line, rule):
+    session = Session()
+    session.run("spawn app; fork app as kid")
+    assert session.reading(line).rule == rule
+
+
+def test_a_frame_outside_of_the_memory_is_no_unused_one():
+    session = Session()
+    with pytest.raises(UsageError, match="has never been used"):
+        session.run("why frame 0x3ffe")
+    with pytest.raises(UsageError, match="does not exist"):
+        session.run("why frame 0x4000")
+
+
+def test_a_task_without_memory_is_called_by_its_name():
+    session = Session()
+    session.run("spawn parent; fork parent as child; exit child")
+    with pytest.raises(UsageError, match=r"^child \(pid 4\) has no address space"):
+        session.run("history pte child 0x10000")

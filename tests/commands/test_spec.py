@@ -167,13 +167,65 @@ def test_a_name_with_a_number_behind_a_dot_is_a_task_and_no_expression():
         ("help zzqq", "zzqq"),
         ("info breakpoint", "breakpoint"),
         ("context loud", "loud"),
-        ("finish nosuch", "finish"),
+        ("finish nosuch", "nosuch"),
         ("undo", "undo"),
+        ("delete 77", "77"),
+        ("break vma; enable 1 77 78", "77"),
+        ("delete display 9", "9"),
+        ("switch 9", "9"),
+        ("diff timeline 9", "9"),
+        ("goto 999999", "999999"),
+        ("trace 0 999999", "999999"),
+        ("trace 999999", "999999"),
+        ("spawn app; expand 3", "3"),
+        ("why frame 99999999", "99999999"),
+        ("spawn app; why tlb 0x10000 9", "9"),
+        ("why vma 0x90000 vm_end", "0x90000"),
+        ("set verify maybe", "maybe"),
+        ("set verify on on", "on"),
+        ("set fail alloc off", "off"),
+        ("spawn a; fork a as b; exit b; history pte b 0x10000", "b"),
         ("unalias nobody", "nobody"),
         ("set color " + "z" * 99, "z" * 99),
     ],
 )
 def test_an_error_of_a_command_points_at_the_word_that_it_quotes(text, marked):
-    (result,) = run(Session(), text)
-    error = result.error
+    error = run(Session(), text)[-1].error
     assert error.text[error.column : error.column + error.length] == marked
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("set verify maybe", "for example: set verify on"),
+        ("set verfy on", "did you mean 'verify'?"),
+        ("set nosuch 1", "known are aslr, lru_batch,"),
+        ("show nosuch", "known are aslr, lru_batch,"),
+        ("trace --format foo", "help trace says what it takes"),
+        ("context foo", "help context says what it takes"),
+        ("catch everything", "help catch says what it takes"),
+        ("break nosuch_function", "a function (do_wp_page), a field (_refcount), or pte, ram"),
+        ("source nosuch", "for example: source do_wp_page"),
+        ("why frame 0x10 nosuch", "known are "),
+        ("spawn a; why frame pfn(a, 0x900000)", "nothing is mapped there"),
+    ],
+)
+def test_an_error_that_lists_no_guess_still_says_what_to_do_next(text, said):
+    error = run(Session(), text)[-1].error
+    assert said in error.hint
+
+
+@pytest.mark.parametrize(
+    ("name", "synopsis"),
+    [
+        ("back", "back [COUNT] [until EXPR]"),
+        ("break", "break WHERE [if EXPR]"),
+        ("step", "step [into] [COUNT]"),
+        ("set", "set SETTING VALUE [NUMBER]"),
+        ("display", "display [EXPR]"),
+        ("until", "until EXPR"),
+        ("alias", "alias [NAME] [COMMAND]"),
+    ],
+)
+def test_the_synopsis_shows_what_may_be_left_out(name, synopsis):
+    assert table.find(name).synopsis == synopsis

@@ -46,3 +46,34 @@ def test_an_alias_is_a_word_for_one_command(kemu, line):
         kemu.run(line)
     assert kemu.run('alias f "free"')[0].reading.lines == ("f = free",)
     assert kemu.run("alias")[0].reading.lines == ("f = free",)
+
+
+@pytest.mark.parametrize(
+    ("line", "what"),
+    [
+        ("until 1/0", "division by zero"),
+        ("until 1 << 500", "a shift by"),
+        ("until nosuch.rss == 1", "nothing is called 'nosuch.rss'"),
+        ("until refcount(pfn(app, 0x900000)) == 1", "none is no frame"),
+        ("until refcount(99999999) == 1", "does not exist"),
+        ("goto end; back until 1/0", "division by zero"),
+        ("watch 1/0", "division by zero"),
+        ("break vma if 1/0", "division by zero"),
+        ("display 1/0", "division by zero"),
+    ],
+)
+def test_a_condition_that_has_no_value_anywhere_says_why(line, what):
+    session = Session()
+    session.run("spawn app; goto 5")
+    with pytest.raises(UsageError, match=what.replace("(", r"\(")) as caught:
+        session.run(line)
+    assert caught.value.text
+    assert (session.stops, session.displays) == ([], {})
+
+
+def test_a_condition_that_is_false_everywhere_is_still_true_at_no_moment():
+    session = Session()
+    session.run("spawn app; goto 5")
+    with pytest.raises(UsageError, match="true at no moment"):
+        session.run("until app.rss == 77")
+    assert session.now == 5

@@ -119,8 +119,8 @@ def test_a_watch_over_a_large_command_looks_at_few_moments(monkeypatch):
     session = Session()
     session.run("spawn app; mmap app 0x10000000 400p rw populate; watch refcount(pfn(app, 0x10000000)); goto 0")
     looks = []
-    seen = Changes._look
-    monkeypatch.setattr(Changes, "_look", lambda self, moment: (looks.append(moment), seen(self, moment)))
+    seen = Changes.look
+    monkeypatch.setattr(Changes, "look", lambda self, moment: (looks.append(moment), seen(self, moment)))
     reading = session.run("continue")[-1].reading
     assert "not there ->" in reading.stops[0] or "none ->" in reading.stops[0]
     session.run("continue")

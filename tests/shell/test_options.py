@@ -29,7 +29,7 @@ def test_a_value_may_be_joined_by_an_equals_sign():
         (["run"], "run: a file is missing"),
         (["run", "--json"], "run: a file is missing"),
         (["--mem", "lots"], "--mem: expected a size"),
-        (["--mem", "1K"], "--mem: expected a size"),
+        (["--mem", "1K"], "--mem: 1K is too small"),
         (["--mem", "9" * 500], "--mem: expected a size"),
         (["--cpus", "0"], "--cpus: expected a number"),
         (["--color", "red"], "--color: expected auto"),
