@@ -9,7 +9,7 @@ TERMS: dict[str, str] = {
     "page": "4096 bytes of addresses of a process",
     "frame": "4096 bytes of RAM; its number is the pfn",
     "pfn": "page frame number; times 4096 it is a physical address",
-    "RSS": "resident set size: pages with a frame that counts for the process",
+    "RSS": "resident set size: pages that have a frame of their own",
     "PSS": "proportional set size: what n map counts 1/n for each",
     "page table": "512 entries of 8 bytes; four levels of them, in a tree",
     "pgd, pud, pmd, pte": "the levels from the root down; pte is also an entry",
