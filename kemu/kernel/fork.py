@@ -105,8 +105,6 @@ def copy_process(flags: int, exit_signal: int, stack: int, child_tid: int, name:
         return pid
     p.pid = pid
     p.tgid = current().tgid if flags & CLONE_THREAD else p.pid
-    if not p.comm:
-        p.comm = current().comm
     _link_task(flags, exit_signal, p)
     if flags & CLONE_VM and not flags & (CLONE_THREAD | CLONE_VFORK) and p.mm is not None:
         p.mm.flags |= MMF_MULTIPROCESS

@@ -3,6 +3,7 @@
 import pytest
 
 from kemu.invariants import check
+from kemu.kernel import fault_missing
 from kemu.kernel.boot import Kernel
 from kemu.kernel.fault import handle_mm_fault
 from kemu.kernel.files import O_RDONLY, O_RDWR, create_file
@@ -10,6 +11,9 @@ from kemu.kernel.flags import (
     FAULT_FLAG_UNSHARE,
     FAULT_FLAG_WRITE,
     MMF_UNSTABLE,
+    VM_FAULT_MAJOR,
+    VM_FAULT_NOPAGE,
+    VM_FAULT_OOM,
     VM_FAULT_SIGBUS,
     VM_FAULT_SIGSEGV,
     VM_SHARED,
@@ -196,6 +200,52 @@ def test_a_write_behind_the_end_of_a_shared_file_is_a_sigbus(scene):
     scene.survive(scene.p)
     scene.ok(scene.p, "ftruncate", 3, PAGE_SIZE)
     assert signal(scene.write(scene.p, addr + PAGE_SIZE, 1)) == "BUS_ADRERR"
+    assert check(scene.kernel) == []
+
+
+@pytest.mark.parametrize("flags", [0, FAULT_FLAG_WRITE])
+def test_a_fault_that_finds_no_table_leaves_the_page_unlocked(scene, flags):
+    addr, said = of_file(scene), set()
+    for number in range(4, 0, -1):
+        system.sysctl.fail_alloc = number
+        said.add(bool(fault(scene, scene.p, addr, flags) & VM_FAULT_OOM))
+        assert not any(found.flags & PG_locked for found in system.mem_map.values())
+        scene.ok(scene.p, "munmap", addr, 4 * PAGE_SIZE)
+        addr = of_file(scene)
+    assert True in said
+
+
+def test_who_finds_the_page_of_a_file_mapped_meanwhile_leaves_it(scene):
+    addr = of_file(scene)
+    ops = vma_lookup(scene.p.mm, addr).vm_ops
+    others = []
+
+    def slow(vmf):
+        if not others:
+            others.append(vmf.address)
+            assert handle_mm_fault(vmf.vma, vmf.address, 0) & VM_FAULT_MAJOR
+        return ops.fault(vmf)
+
+    vma_lookup(scene.p.mm, addr).vm_ops = vm_operations_struct(name="slow", fault=slow)
+    assert fault(scene, scene.p, addr, 0) & VM_FAULT_NOPAGE
+    assert others == [addr]
+    assert scene.mapcount(scene.pfn(scene.p, addr)) == 1
+    assert check(scene.kernel) == []
+
+
+def test_who_finds_untouched_memory_mapped_meanwhile_leaves_it(scene, monkeypatch):
+    addr = scene.mmap(scene.p, 1)
+    alloc, others = fault_missing.alloc_page, []
+
+    def slow(gfp):
+        if not others:
+            others.append(gfp)
+            assert handle_mm_fault(vma_lookup(scene.p.mm, addr), addr, FAULT_FLAG_WRITE) == 0
+        return alloc(gfp)
+
+    monkeypatch.setattr(fault_missing, "alloc_page", slow)
+    assert fault(scene, scene.p, addr, FAULT_FLAG_WRITE) == 0
+    assert (len(others), scene.anon(scene.p)) == (1, 1)
     assert check(scene.kernel) == []
 
 
