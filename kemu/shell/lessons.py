@@ -119,7 +119,8 @@ def start(options: Options, words: list[str]) -> int:
 
         Shelf(state_folder()).be(read.values["--student"])
     options.interactive = True
-    return _in_shell(options, f"lesson start {read.places[0]} {read.values['--lang']}".rstrip())
+    named = read.places[0].replace("\\", "\\\\").replace('"', '\\"')
+    return _in_shell(options, f'lesson start "{named}" {read.values["--lang"]}'.rstrip())
 
 
 def _in_shell(options: Options, line: str) -> int:

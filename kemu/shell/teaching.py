@@ -120,9 +120,11 @@ def dispatch(session: Session, what: str, words: str) -> Any:
 
 def _start(shelf: Any, session: Session, words: str) -> Any:
     """`lesson start ID [--lang LANGUAGE] [--student ME]`, as on the command line; the language may stand alone."""
+    from kemu.commands.tokens import split
     from kemu.shell.words import Words
 
-    read = Words(words.split(), {"--student": "", "--lang": ""}, frozenset())
+    given = [token.value for line in split(words)[:1] for token in line.tokens]
+    read = Words(given, {"--student": "", "--lang": ""}, frozenset())
     word, language, *more = [*read.places, read.values["--lang"]] if read.places else ["", ""]
     if not word:
         raise UsageError("lesson start: which one?", hint="lesson lists them")

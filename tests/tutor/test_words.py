@@ -107,6 +107,12 @@ def test_taking_submitting_and_going_on():
     assert kemu("grade", SAMPLE, "mine.jsonl").stdout.startswith("ab123                     2/13")
 
 
+def test_a_path_may_hold_blanks_quotes_and_any_letters(place):
+    for name in ("\N{CJK UNIFIED IDEOGRAPH-8BFE} one.md", "it's \"two\".md", "back\\slash.md"):
+        (place / name).write_text(GOOD)
+        assert "Step 1 of 1" in kemu("lesson", "start", name).stdout
+
+
 def test_a_check_that_is_not_satisfied_ends_with_3():
     done = kemu("lesson", "start", SAMPLE, text="answer 991\n")
     assert done.returncode == 3
