@@ -27,10 +27,10 @@ def test_half_a_term_is_no_term(word):
     assert meaning_of(word) is None
 
 
-def test_the_page_holds_every_term_on_one_line_of_a_narrow_terminal():
-    lines = terms_page().split("\n")
-    assert len(lines) == len(TERMS) + 3
-    assert max(map(len, lines)) <= 80
+def test_the_page_names_every_term_and_fits_on_a_narrow_terminal():
+    page = terms_page()
+    assert all(term in page for term in TERMS)
+    assert max(map(len, page.split("\n"))) <= 80
 
 
 def test_help_tells_a_term_where_there_is_no_command_of_that_name():
