@@ -18,6 +18,7 @@ from kemu.kernel.mm_types import (
     PGTY_table,
     address_space,
     anon_vma,
+    page,
 )
 from kemu.kernel.sched_types import LRU_NAMES, MAX_ORDER
 from kemu.kernel.system import system
@@ -96,7 +97,7 @@ def free_lists_hold_free_frames(scan: Scan) -> Iterator[Finding]:
     Free frames are not mapped, in no cache, on no LRU list.  mm/page_alloc.c: free_pages_prepare."""
     total = 0
     for area in scan.zone.free_area:
-        blocks = listed(area.free_list)
+        blocks = [node for node in listed(area.free_list) if isinstance(node, page)]
         total += len(blocks) << area.order
         if len(blocks) != area.nr_free:
             yield f"order {area.order}", f"nr_free {area.nr_free}", f"{len(blocks)} blocks are on the list"
@@ -232,7 +233,10 @@ def lru_lists_are_right(scan: Scan) -> Iterator[Finding]:
     include/linux/mm_inline.h: folio_lru_list."""
     on_lists: Counter[int] = Counter()
     for lru, head in enumerate(system.lruvec.lists):
-        pages = listed(head)
+        nodes = listed(head)
+        pages = [node for node in nodes if isinstance(node, page)]
+        if len(pages) != len(nodes):
+            yield f"lru list {LRU_NAMES[lru]}", "leads to the head of a list", "only pages are on it"
         on_lists.update(p.pfn for p in pages)
         if len(pages) != system.lruvec.nr[lru]:
             yield f"lru list {LRU_NAMES[lru]}", f"{system.lruvec.nr[lru]} counted", f"{len(pages)} pages are on it"

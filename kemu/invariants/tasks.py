@@ -128,6 +128,9 @@ def children_know_their_parent(scan: Scan) -> Iterator[Finding]:
     standing: set[int] = set()
     for parent in scan.tasks:
         for node in listed(parent.children):
+            if node.owner is None:
+                yield scan.task(parent), "its list of children leads to the head of a list", "only tasks are on it"
+                continue
             if node.owner.real_parent is not parent:
                 yield scan.task(node.owner), f"real_parent {node.owner.real_parent}", f"it is a child of {scan.task(parent)}"
             standing.add(id(node.owner))

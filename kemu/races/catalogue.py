@@ -199,11 +199,11 @@ FAULT: tuple[Change, ...] = (
     ),
     (
         "private_file_write_reaches_file",
-        fault_missing.do_fault,
-        "        return do_cow_fault(vmf)\n",
-        "        return do_shared_fault(vmf)\n",
+        fault_missing.finish_fault,
+        "    page = vmf.cow_page if is_cow else vmf.page\n",
+        "    page = vmf.page\n",
         "the first write to a private file mapping maps the file's own page",
-        "kernel",
+        "refcount_is_explained",
     ),
     (
         "zero_page_counted",

@@ -460,10 +460,10 @@ def noticed(bodies, name=""):
     """Who notices that the kernel is wrong, and in which story; None if nobody does.  First what can be seen between two
     operations, then what only an event in the middle of one shows.  For the wrong kernel ``name`` it is known where to look."""
     stories = [WHERE[name]] if name in WHERE else STORIES
-    for name in stories:
-        found = _play(STORIES[name], bodies, False)
+    for title in stories:
+        found = _play(STORIES[title], bodies, False)
         if found is not None:
-            return found, name
+            return found, title
     found = _play(STORIES[ALONG], bodies, True)
     return found and (found, ALONG)
 

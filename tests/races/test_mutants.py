@@ -12,7 +12,7 @@ from kemu.races.mutants import MUTANTS, bodies, find, source
 from kemu.races.racy import EXPLORER
 from kemu.trace.frames import body_of
 from tests.conform.recorded import scenarios
-from tests.races.battery import noticed
+from tests.races.battery import ALONG, broken_along, broken_by, noticed
 
 RECORDED = "fault_around_advice_random"
 """The program that tells a wrong kernel of "conformance" from the real one."""
@@ -45,6 +45,19 @@ def test_a_wrong_kernel_is_noticed_by_whom_it_says(name, monkeypatch):
         found = ("conformance", RECORDED)
     assert found is not None, f"{name}: nobody notices"
     assert found[0] == mutant.caught, found
+
+
+STOPS = {
+    "munmap_forgets_mapcount": "the last sharer writes",
+    "split_forgets_to_shrink": "mprotect to and fro",
+}
+"""The story in which a kernel that stops itself breaks an invariant before it does; else the first one."""
+
+
+@pytest.mark.parametrize("name", [name for name, mutant in MUTANTS.items() if mutant.caught == "kernel"])
+def test_what_the_kernel_notices_itself_breaks_an_invariant_too(name):
+    wrong, story = bodies(MUTANTS[name]), STOPS.get(name, ALONG)
+    assert broken_by(wrong, story) or broken_along(wrong, story)
 
 
 def test_there_are_enough_of_them_and_each_changes_one_place():
