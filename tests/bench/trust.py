@@ -69,9 +69,9 @@ def machine(examples=60):
     return Counted.steps / (time.process_time() - started) * 60
 
 
-def rows(pages=10_000):
+def rows(pages=10_000, examples=60):
     """The rows of the table."""
-    seconds, steps = scan(pages), machine()
+    seconds, steps = scan(pages), machine(examples)
     return [
         Row(
             f"all {len(INVARIANTS)} invariants, {pages:,} mapped pages",
