@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from kemu.commands.uapi import ERRNO_TEXT, code_name, errno_name, signal_name
+from kemu.observe.reasons import armed, reason
 from kemu.readings import AccessOutcome, Outcome
 
 if TYPE_CHECKING:
@@ -19,10 +20,12 @@ def call(
     session: s.Session, task: s.Task, name: str, *arguments: Any, shown: Sequence[str] = (), is_address: bool = False
 ) -> Outcome:
     """Let the task make the system call. `shown`: its arguments as the user wrote them; `is_address`: of the result."""
+    before = armed()
     outcome = session.script.syscall(task, name, *arguments, cpu=session.cpu_for(task))
+    why = reason(task, name, arguments, outcome.errno, before) if outcome.errno else ""
     note_completed(session, outcome)
     note_signal(session, task, outcome)
-    return reading_of_call(session, task, name, outcome, shown=shown, is_address=is_address)
+    return reading_of_call(session, task, name, outcome, shown=shown, is_address=is_address, why=why)
 
 
 def note_completed(session: s.Session, outcome: s.Outcome) -> None:
@@ -40,9 +43,16 @@ def note_signal(session: s.Session, task: s.Task, outcome: s.Outcome) -> None:
 
 
 def reading_of_call(
-    session: s.Session, task: s.Task, name: str, outcome: s.Outcome, *, shown: Sequence[str] = (), is_address: bool = False
+    session: s.Session,
+    task: s.Task,
+    name: str,
+    outcome: s.Outcome,
+    *,
+    shown: Sequence[str] = (),
+    is_address: bool = False,
+    why: str = "",
 ) -> Outcome:
-    """The reading of what a system call gave."""
+    """The reading of what a system call gave. `why` it failed, where that is known better than its errno says."""
     return Outcome(
         pid=task.pid,
         name=session.name_of(task.pid),
@@ -51,7 +61,7 @@ def reading_of_call(
         value=outcome.value,
         errno=outcome.errno,
         error=errno_name(outcome.errno) if outcome.errno else "",
-        why=ERRNO_TEXT.get(outcome.errno, ""),
+        why=why or ERRNO_TEXT.get(outcome.errno, ""),
         is_address=is_address,
         blocked=outcome.blocked,
         minor=outcome.minor,

@@ -13,6 +13,7 @@ from kemu.commands.advice import advice_for
 from kemu.commands.checks import find_checks
 from kemu.commands.uapi import ERRNO_TEXT, code_name, errno_name, signal_name
 from kemu.errors import UsageError
+from kemu.observe.reasons import instead_of
 
 if TYPE_CHECKING:
     from kemu.session import Record, Session
@@ -139,12 +140,12 @@ def _why_errno(session: Session, record: Record, reading: Any) -> readings.Why:
     decided = checks[0] if checks else None
     rule = f"{decided.function} returned -{name}: {decided.text}" if decided else ERRNO_TEXT.get(reading.errno, "")
     return readings.Why(
-        thing=f"{reading.call} -> -{name} ({ERRNO_TEXT.get(reading.errno, '')})",
+        thing=f"{reading.call} -> -{name} ({reading.why})",
         events=(),
         more=0,
         calls=tuple(check.function for check in reversed(checks)),
         command=record.text,
         rule=rule,
-        advice=advice_for(reading.call, name),
+        advice=instead_of(reading.why) or advice_for(reading.call, name),
         place=decided.place if decided else "",
     )

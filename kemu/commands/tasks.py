@@ -11,6 +11,7 @@ from kemu.commands.result import Result
 from kemu.commands.spec import CHANGE, FREE, command, flags, keyword, many, maybe, one, rest, some
 from kemu.commands.tokens import Line
 from kemu.errors import UsageError
+from kemu.observe.reasons import armed, reason
 from kemu.readings import Outcome, Text
 
 if TYPE_CHECKING:
@@ -95,8 +96,9 @@ def clone(session: Session, task: Task, flags: tuple[int, ...], name: str | None
 
 def _birth(session: Session, task: Task, call_name: str, name: str | None, *arguments: Any) -> Outcome:
     """A call that makes a child; the child gets its name."""
-    before = set(session.tasks)
+    before, left = set(session.tasks), armed()
     outcome = session.script.syscall(task, call_name, *arguments, cpu=session.cpu_for(task))
+    why = reason(task, call_name, arguments, outcome.errno, left) if outcome.errno else ""
     note_completed(session, outcome)
     born = sorted(set(session.tasks) - before)
     for pid in born:
@@ -104,7 +106,7 @@ def _birth(session: Session, task: Task, call_name: str, name: str | None, *argu
         if session.home(task.pid):
             session.set_home(pid, session.home(task.pid))
     shown = [session.name_of(pid) for pid in born]
-    return reading_of_call(session, task, call_name, outcome, shown=shown)
+    return reading_of_call(session, task, call_name, outcome, shown=shown, why=why)
 
 
 @command(

@@ -81,7 +81,10 @@ class Script:
         """A child of init called ``name`` with an address space as after exec: a stack, nothing touched, no heap yet."""
         init = system.tasks[1]
         self._run_on(init, None)
+        asked = system.sysctl.fail_alloc or system.sysctl.fail_slab
         pid = sys_fork()
+        if pid < 0 and asked and not (system.sysctl.fail_alloc or system.sysctl.fail_slab):
+            raise UsageError(f"spawn {name}: an allocation failed because set fail asked for it", hint="set fail off, then spawn")
         if pid < 0:
             raise UsageError(f"spawn {name}: out of memory (errno {-pid})", hint="end a process first, or start with more --mem")
         task = system.tasks[pid]
