@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from kemu import readings
 from kemu.commands import kinds
 from kemu.commands.spec import FREE, Argument, command, flags, keyword, maybe, one, rest
-from kemu.commands.standing import moment, move, search
+from kemu.commands.standing import moment, move, repeated, search
 from kemu.errors import UsageError
 
 if TYPE_CHECKING:
@@ -160,15 +160,12 @@ def _behind(session: Session, count: int) -> int:
     """The moment `count` steps behind this one."""
     from kemu.observe.moves import next_border
 
-    target = session.now
     if session.granularity == "event":
-        return target + count
-    for _ in range(count):
-        if session.granularity == "function":
-            target = next_border(session.journal, target)
-        else:
-            target = next((record.last for record in session.timeline.records if record.last > target), session.end)
-    return target
+        return session.now + count
+    if session.granularity == "function":
+        return repeated(lambda here: next_border(session.journal, here), session.now, count)
+    ends = [record.last for record in session.timeline.records]
+    return repeated(lambda here: next((end for end in ends if end > here), session.end), session.now, count)
 
 
 _BACK_UNTIL = maybe("until", kinds.WordKind("UNTIL", ("until",), "until"))
@@ -202,15 +199,12 @@ def _before(session: Session, count: int) -> int:
     """The moment `count` steps before this one."""
     from kemu.observe.moves import border_before
 
-    target = session.now
     if session.granularity == "event":
-        return target - count
-    for _ in range(count):
-        if session.granularity == "function":
-            target = border_before(session.journal, target)
-        else:
-            target = max((record.first for record in session.timeline.records if record.first < target), default=0)
-    return target
+        return session.now - count
+    if session.granularity == "function":
+        return repeated(lambda here: border_before(session.journal, here), session.now, count)
+    begins = [record.first for record in session.timeline.records]
+    return repeated(lambda here: max((begin for begin in begins if begin < here), default=0), session.now, count)
 
 
 @command(

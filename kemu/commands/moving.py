@@ -8,7 +8,7 @@ from kemu import readings
 from kemu.commands import kinds
 from kemu.commands.expr import Expression
 from kemu.commands.spec import FREE, command, maybe, rest
-from kemu.commands.standing import moment, move, search, stopping
+from kemu.commands.standing import moment, move, repeated, search, stopping
 from kemu.commands.timekinds import FUNCTION
 from kemu.errors import UsageError
 
@@ -36,9 +36,8 @@ def next_(session: Session, count: int) -> readings.Moment:
     from kemu.observe.moves import after_next
 
     _need_future(session, "next")
-    target, frame = session.now, _frame(session)
-    for _ in range(count):
-        target = after_next(session.journal, target, frame)
+    frame = _frame(session)
+    target = repeated(lambda here: after_next(session.journal, here, frame), session.now, count)
     return _in_frame(session, target, frame)
 
 
@@ -57,9 +56,8 @@ def reverse_next(session: Session, count: int) -> readings.Moment:
     from kemu.observe.moves import before_next
 
     _need_past(session, "reverse-next")
-    target, frame = session.now, _frame(session)
-    for _ in range(count):
-        target = before_next(session.journal, target, frame)
+    frame = _frame(session)
+    target = repeated(lambda here: before_next(session.journal, here, frame), session.now, count)
     return _in_frame(session, target, frame)
 
 

@@ -6,7 +6,7 @@ were not open before, what changed in between, the page in question before and a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -29,6 +29,17 @@ def move(session: Session, target: int) -> readings.Moment:
     begin = session.now
     session.goto(target)
     return moment(session, begin)
+
+
+def repeated(step: Callable[[int], int], begin: int, count: int) -> int:
+    """Where `count` steps from the moment `begin` end, or where nothing moves any more."""
+    here = begin
+    for _ in range(count):
+        following = step(here)
+        if following == here:
+            return here
+        here = following
+    return here
 
 
 def moment(session: Session, begin: int, stops: tuple[str, ...] = ()) -> readings.Moment:

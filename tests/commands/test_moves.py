@@ -239,3 +239,12 @@ def test_a_break_at_nothing_known_suggests(session):
     with pytest.raises(UsageError) as caught:
         session.run("break do_wp_pag")
     assert "do_wp_page" in caught.value.hint
+
+
+@pytest.mark.parametrize("granularity", ["event", "function", "command"])
+@pytest.mark.parametrize(("line", "end"), [("step", True), ("next", True), ("back", False), ("reverse-next", False)])
+def test_more_steps_than_there_are_end_where_nothing_moves_any_more(session, granularity, line, end):
+    session.run(f"set granularity {granularity}; goto {session.end // 2}; {line} 99999999")
+    assert session.now == (session.end if end else 0)
+    session.goto(session.end)
+    session.run("set granularity event")
