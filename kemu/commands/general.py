@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -13,6 +12,7 @@ from kemu import interrupts
 from kemu.commands import kinds, table
 from kemu.commands.expr import Expression, TaskValue
 from kemu.commands.formats import FORMATTED, write
+from kemu.commands.hostfile import read_lines
 from kemu.commands.result import INTERRUPTED, Quit, Result
 from kemu.commands.spec import FREE, command, maybe, one, rest
 from kemu.commands.suggest import did_you_mean
@@ -113,8 +113,8 @@ def unalias(session: Session, name: str) -> Text:
 def run_(session: Session, path: str) -> Iterator[Result]:
     """The results of all commands in the file, each as soon as it is there."""
     if session.depth >= DEEPEST_RUN:
-        raise UsageError(f"run: more than {DEEPEST_RUN} files deep", hint="does a file run itself?")
-    return _results(session, path, _lines(path))
+        raise UsageError(f"run: more than {DEEPEST_RUN} files deep", hint="does a file run itself?", about="path")
+    return _results(session, path, read_lines(path, "run"))
 
 
 def _results(session: Session, path: str, lines: list[str]) -> Iterator[Result]:
@@ -143,18 +143,10 @@ def _how_far(where: str) -> Iterator[None]:
 
 
 def _placed_in_file(result: Result, where: str) -> Result:
-    """The failed result, its error naming file and line."""
-    if result.error is None:
+    """The failed result, its error naming file and line, once where a file runs itself."""
+    if result.error is None or where in result.error.what:
         return result
     return attrs.evolve(result, error=attrs.evolve(result.error, what=where + result.error.what))
-
-
-def _lines(path: str) -> list[str]:
-    try:
-        with Path(path).open(encoding="utf-8", errors="surrogateescape") as file:
-            return file.read().split("\n")
-    except (OSError, ValueError) as error:
-        raise UsageError(f"run: cannot read '{path}': {getattr(error, 'strerror', None) or error}") from error
 
 
 @command(

@@ -1,4 +1,4 @@
-"""Writing a file of the host: as a whole, or not at all."""
+"""Files of the host: written as a whole or not at all, and read only where they have an end."""
 
 from __future__ import annotations
 
@@ -6,6 +6,18 @@ from contextlib import suppress
 from pathlib import Path
 
 from kemu.errors import UsageError
+
+
+def read_lines(path: str, command: str) -> list[str]:
+    """The lines of a text file; bytes that are no text stay as they are. What is there and no file (a device, a pipe) may
+    have no end and is refused. Raises UsageError that opens with the `command`."""
+    try:
+        if Path(path).exists() and not Path(path).is_file():
+            what = "is a folder" if Path(path).is_dir() else "is no file"
+            raise UsageError(f"{command}: '{path}' {what}", hint="name a file of commands")
+        return Path(path).read_text(encoding="utf-8", errors="surrogateescape").split("\n")
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{command}: cannot read '{path}': {getattr(error, 'strerror', None) or error}") from error
 
 
 def replace_file(path: str, data: bytes, command: str) -> None:

@@ -13,12 +13,12 @@ end says that they did.
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kemu.commands import kinds
 from kemu.commands.branches import quiet
-from kemu.commands.hostfile import replace_file
+from kemu.commands.general import DEEPEST_RUN
+from kemu.commands.hostfile import read_lines, replace_file
 from kemu.commands.spec import FREE, command, maybe, one
 from kemu.errors import UsageError
 from kemu.readings import Reading, Text
@@ -80,16 +80,22 @@ def machine(session: Session) -> str:
 )
 def restore(session: Session, path: str) -> Text:
     """The saved commands, on a new timeline."""
-    lines = _read(path)
+    if session.depth >= DEEPEST_RUN:
+        raise UsageError(f"restore: more than {DEEPEST_RUN} files deep", hint="does a file restore itself?", about="path")
+    lines = read_lines(path, "restore")
     wanted = next((line[len(STATE) :] for line in lines if line.startswith(STATE)), "")
     made_for = next((line[len(MACHINE) :] for line in lines if line.startswith(MACHINE)), machine(session))
     if made_for != machine(session):
         hint = f"this one is {machine(session)}"
         raise UsageError(f"restore: {path} needs another machine: {made_for}", hint=hint, about="path")
     session.restart()
-    with quiet(session):
-        for number, line in enumerate(lines, 1):
-            _again(session, line, f"{path}:{number}")
+    session.depth += 1
+    try:
+        with quiet(session):
+            for number, line in enumerate(lines, 1):
+                _again(session, line, f"{path}:{number}: ")
+    finally:
+        session.depth -= 1
     if wanted and session.state_hash() != wanted:
         hint = "was it edited, or made by another version of kemu?"
         raise UsageError(f"restore: {path} came to another state", hint=hint, about="path")
@@ -102,7 +108,8 @@ def _again(session: Session, line: str, where: str) -> None:
 
     failed = next((result.error for result in run(session, line) if result.error), None)
     if failed is not None:
-        raise UsageError(f"{where}: {failed.what}", hint=failed.hint, about="path")
+        what = failed.what if where in failed.what else where + failed.what
+        raise UsageError(what, hint=failed.hint, about="path")
 
 
 @command(
@@ -141,10 +148,3 @@ def _lines(result: Any) -> list[str]:
 def _write(path: str, text: str, command: str) -> None:
     """Replace the file as a whole, or leave it alone."""
     replace_file(path, text.encode("utf-8", "surrogateescape"), command)
-
-
-def _read(path: str) -> list[str]:
-    try:
-        return Path(path).read_text(encoding="utf-8", errors="surrogateescape").split("\n")
-    except (OSError, ValueError) as error:
-        raise UsageError(f"restore: cannot read '{path}': {getattr(error, 'strerror', None) or error}") from error

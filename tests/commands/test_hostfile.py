@@ -1,7 +1,10 @@
 """A file of the host is replaced as a whole, or left alone."""
 
+import os
+
 import pytest
 
+from kemu.api import Session
 from kemu.commands.hostfile import replace_file
 from kemu.errors import UsageError
 
@@ -35,3 +38,37 @@ def test_what_is_no_file_is_refused(tmp_path, name):
     with pytest.raises(UsageError, match=r"save: (cannot write|'.*' is no file)"):
         replace_file(str(tmp_path / name) if name else str(tmp_path), b"new", "save")
     assert [path.name for path in tmp_path.iterdir()] == ["sub"]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the host has no pipes with a name")
+@pytest.mark.parametrize("command", ["run", "restore"])
+def test_commands_are_read_from_files_only(tmp_path, command):
+    os.mkfifo(tmp_path / "pipe")
+    session = Session()
+    for name, what in (("pipe", "is no file"), ("", "is a folder"), ("nosuch", "cannot read"), ("x" * 300, "cannot read")):
+        with pytest.raises(UsageError, match=what) as caught:
+            session.run(f"{command} '{tmp_path / name}'")
+        assert caught.value.what.startswith(f"{command}: ")
+    assert session.end == 0
+
+
+@pytest.mark.parametrize("command", ["run", "restore"])
+def test_files_that_run_each_other_end_and_are_named_once(tmp_path, command):
+    one, other = tmp_path / "one.kemu", tmp_path / "other.kemu"
+    one.write_text(f"{command} '{other}'\n")
+    other.write_text(f"spawn a\n{command} '{one}'\n")
+    session = Session()
+    with pytest.raises(UsageError, match=r"files deep|name") as caught:
+        session.run(f"{command} '{one}'")
+    assert caught.value.what.count("one.kemu:1: ") <= 1
+    assert session.depth == 0
+
+
+def test_a_file_that_restores_itself_ends(tmp_path):
+    path = tmp_path / "self.kemu"
+    path.write_text(f"spawn a\nrestore '{path}'\n")
+    session = Session()
+    with pytest.raises(UsageError, match=r"^.*self.kemu:2: restore: more than 16 files deep$"):
+        session.run(f"restore '{path}'")
+    assert session.depth == 0
+    assert session.run("spawn b")
