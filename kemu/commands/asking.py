@@ -15,7 +15,22 @@ if TYPE_CHECKING:
     from kemu.observe.why import Thing
     from kemu.session import Session, Task
 
-THINGS = ("pte", "frame", "vma", "mm", "task", "tlb", "counter")
+THINGS = {
+    "pte": "an entry of a page table: pte TASK ADDRESS",
+    "frame": "a field of struct page: frame PFN [FIELD]",
+    "vma": "a mapping, or that there is none: vma TASK ADDRESS",
+    "mm": "a number of an address space: mm TASK FIELD",
+    "task": "a field of a task: task TASK [FIELD]",
+    "tlb": "what a CPU remembers: tlb ADDRESS [CPU]",
+    "counter": "a number of the whole machine: counter NAME",
+}
+"""What may be asked about, and how."""
+
+FAILURES = {
+    "signal": "the newest signal, and the check that sent it",
+    "errno": "the newest errno, and the check that gave it",
+    "last": "the last command",
+}
 MOST_WHY, MOST_HISTORY = 6, 200
 """Events that an answer shows."""
 Written = tuple[int, Any, Any]
@@ -38,7 +53,7 @@ _THING_TEXT = (
 
 @command(
     "why",
-    arguments=(one("what", kinds.WordKind("THING", (*THINGS, "signal", "errno", "last"))), *_ARGUMENTS),
+    arguments=(one("what", kinds.ChoiceKind("THING", THINGS | FAILURES)), *_ARGUMENTS),
     group="ask",
     effect=FREE,
     summary="why something is as it is: the events, the function, the command, the rule",
@@ -48,7 +63,7 @@ _THING_TEXT = (
 )
 def why(session: Session, what: str, task: Task, at: int | None, field: str | None) -> readings.Reading:
     """The chain of events behind a thing, or the check behind a failure."""
-    if what in ("signal", "errno", "last"):
+    if what in FAILURES:
         from kemu.commands.failures import why_failed
 
         return why_failed(session, what)
@@ -219,7 +234,7 @@ def _cpu(session: Session, text: str) -> int:
 
 @command(
     "history",
-    arguments=(one("what", kinds.WordKind("THING", THINGS)), *_ARGUMENTS),
+    arguments=(one("what", kinds.ChoiceKind("THING", THINGS)), *_ARGUMENTS),
     group="ask",
     effect=FREE,
     summary="every value that something had, and who changed it",

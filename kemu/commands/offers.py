@@ -20,13 +20,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from kemu.commands.spec import Candidate, Command, Kind, Option
+    from kemu.observe.entries import Leaf
     from kemu.session import Session, Task
 
 MOST = 200
 """Offers of one kind; more than these nobody reads."""
 
 MOST_LOOKED = 400
-"""Page-table entries that are looked at for frames."""
+"""Mappings that are looked at for addresses."""
 
 USER_HALF = 1 << 63
 """The end of the addresses that user code can use, whatever the geometry."""
@@ -90,20 +91,26 @@ def _addresses(place: Place) -> Iterator[Candidate]:
 
 
 def _frames(place: Place) -> Iterator[Candidate]:
-    """Frames that the task maps, with the first address of each."""
-    from kemu.observe.entries import leaves
-
-    mm = place.task.mm
-    if mm is None:
-        return
-    kernel, name = place.session.kernel.globals, place.session.name_of(place.task.pid)
+    """Frames that tasks map, those of this task first, each with the first address at which one maps it."""
+    kernel = place.session.kernel.globals
     geometry, bits = kernel["geometry"], kernel["bits"]
+    others = [task for task in place.session.tasks.values() if task is not place.task]
     seen: set[int] = set()
-    for leaf in islice(leaves(mm.pgd, 0, USER_HALF), MOST_LOOKED):
+    for task, leaf in _leaves([task for task in (place.task, *others) if task.mm is not None]):
         pfn = geometry.entry_pfn(leaf.entry)
         if leaf.entry & bits.present and pfn not in seen:
             seen.add(pfn)
-            yield hex(pfn), f"{name} {leaf.va:#x}, {'rw' if leaf.entry & bits.write else 'r-'}"
+            yield hex(pfn), f"{place.session.name_of(task.pid)} {leaf.va:#x}, {'rw' if leaf.entry & bits.write else 'r-'}"
+
+
+def _leaves(tasks: list[Task]) -> Iterator[tuple[Task, Leaf]]:
+    """Entries that map something in the user half of the address spaces of the tasks, as many of each."""
+    from kemu.observe.entries import leaves
+
+    each = MOST // max(len(tasks), 1)
+    for task in tasks:
+        if task.mm is not None:
+            yield from ((task, leaf) for leaf in islice(leaves(task.mm.pgd, 0, USER_HALF), each))
 
 
 def _descriptors(place: Place) -> Iterator[Candidate]:

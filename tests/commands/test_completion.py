@@ -56,6 +56,9 @@ def offered(session, text):
         ("break do_wp", "do_wp_page", "mm/memory.c"),
         ("why pte kid ", "0x10000", "rw-p 4 pages"),
         ("why frame ", "0x112", "app 0x10000"),
+        ("why ", "pte", "pte TASK ADDRESS"),
+        ("why ", "errno", "the newest errno"),
+        ("history ", "tlb", "what a CPU remembers"),
         ("print pfn(a", "app", "pid 3"),
         ("print 1 + pf", "pfn(", "the frame that"),
         ("print app.", "app.rss", "of app"),
@@ -66,6 +69,13 @@ def offered(session, text):
 def test_it_offers_what_the_machine_has_with_a_few_words_about_it(session, text, word, meta):
     found = offered(session, text)
     assert meta in found[word]
+
+
+def test_frames_of_every_task_are_offered_however_many_one_has():
+    session = Session()
+    session.run("spawn app; mmap app 0x200000 2M rw populate; fork app as kid; write kid 0x200000 8")
+    pfn = hex(session.value("pfn(kid, 0x200000)"))
+    assert offered(session, "frame ")[pfn] == "kid 0x200000, rw"
 
 
 def test_files_of_the_host_are_offered_folder_by_folder(session, tmp_path):
