@@ -20,7 +20,7 @@ _X86_TOP = (
 
 NAMED = {
     "x86-64": (
-        (0xFFFF800000000000, 0xFFFF87FFFFFFFFFF, "guard hole, also for a hypervisor"),
+        (0xFFFF800000000000, 0xFFFF87FFFFFFFFFF, "guard hole, also for hypervisors"),
         (0xFFFF880000000000, 0xFFFF887FFFFFFFFF, "LDT remap for PTI"),
         (0xFFFF888000000000, 0xFFFFC87FFFFFFFFF, "direct map of all RAM"),
         (0xFFFFC90000000000, 0xFFFFE8FFFFFFFFFF, "vmalloc and ioremap"),
@@ -29,7 +29,7 @@ NAMED = {
         *_X86_TOP,
     ),
     "x86-64-la57": (
-        (0xFF00000000000000, 0xFF0FFFFFFFFFFFFF, "guard hole, also for a hypervisor"),
+        (0xFF00000000000000, 0xFF0FFFFFFFFFFFFF, "guard hole, also for hypervisors"),
         (0xFF10000000000000, 0xFF10FFFFFFFFFFFF, "LDT remap for PTI"),
         (0xFF11000000000000, 0xFF90FFFFFFFFFFFF, "direct map of all RAM"),
         (0xFFA0000000000000, 0xFFD1FFFFFFFFFFFF, "vmalloc and ioremap"),

@@ -84,9 +84,12 @@ def _marked(lines: list[str], others: list[str], alone: str) -> list[str]:
     """The lines with a mark at the left of each that the other drawing does not have."""
     marks = [" "] * len(lines)
     for tag, first, last, start, end in SequenceMatcher(None, lines, others, autojunk=False).get_opcodes():
-        if tag != "equal":
-            for at in range(first, last):
-                marks[at] = "*" if tag == "replace" and at - first < end - start else alone
+        if tag == "equal":
+            continue
+        openings = {line.split()[0] for line in others[start:end] if line.split()}
+        for at in range(first, last):
+            also = at - first < end - start or not openings.isdisjoint(lines[at].split()[:1])
+            marks[at] = "*" if tag == "replace" and also else alone
     return [f"{mark} {line}" for mark, line in zip(marks, lines, strict=True)]
 
 

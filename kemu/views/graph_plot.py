@@ -157,6 +157,10 @@ def _y(value: int, low: int, high: int) -> float:
     return HIGH - BELOW - (HIGH - BELOW - TOP) * (value - low) / max(high - low, 1)
 
 
+MOST_TICKS = 6
+"""A scale up to so long has a number at each step; a longer one at its ends and in the middle."""
+
+
 def _axes(r: PlotGraph, low: int, high: int) -> list[str]:
     """Both axes with their numbers, the title, and a line at each named moment."""
     bottom, right = HIGH - BELOW, WIDE - 30
@@ -164,7 +168,7 @@ def _axes(r: PlotGraph, low: int, high: int) -> list[str]:
         f'<text x="{LEFT}" y="22">{_esc(_title(r))}</text>',
         f'<path d="M{LEFT} {TOP}V{bottom}H{right}" fill="none" stroke="black"/>',
     ]
-    for value in sorted({low, (low + high) // 2, high}):
+    for value in range(low, high + 1) if high - low <= MOST_TICKS else sorted({low, (low + high) // 2, high}):
         y = _y(value, low, high)
         made.append(f'<path d="M{LEFT} {y:.1f}H{right}" stroke="#cccccc" stroke-width="0.7"/>')
         made.append(f'<text x="{LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{value}</text>')

@@ -61,3 +61,10 @@ def test_a_mistake_is_one_clear_line(kemu, words, says):
         kemu.run(f"graph {words}")
     assert says in caught.value.what
     assert "\n" not in caught.value.what
+
+
+def test_a_line_that_both_pictures_have_in_other_words_is_marked_as_different_in_both():
+    session = Session()
+    session.run("spawn app; mmap app 0x10000 2p rw; write app 0x11000 7; fork app as kid; mark before; write kid 0x11000 8")
+    text = session.text("graph walk kid 0x11000 --diff before end")
+    assert [line[0] for line in text.split("\n") if line[2:].startswith("now ")] == ["*", "*"]

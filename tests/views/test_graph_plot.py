@@ -93,3 +93,14 @@ def test_the_svg_says_all_in_words_and_fetches_nothing():
 def test_series_that_end_at_one_height_share_their_letters():
     two = (PlotSeries("x", ((0, 1),)), PlotSeries("y", ((0, 1),)))
     assert "ab" in words_of(graph_plot.svg(STAIRS.replace(series=two)))
+
+
+def ticks(series):
+    """The numbers at the side of the drawing."""
+    found = [part.partition("<")[0] for part in graph_plot.svg(STAIRS.replace(series=(series,))).split('text-anchor="end">')]
+    return found[1:]
+
+
+def test_a_short_scale_has_a_number_at_each_step_and_a_long_one_three():
+    assert ticks(PlotSeries("x", ((0, 0), (4, 3)))) == ["0", "1", "2", "3"]
+    assert ticks(PlotSeries("x", ((0, 0), (4, 100)))) == ["0", "50", "100"]
