@@ -19,6 +19,7 @@ holds spaces.
 
   numbers     10  0x1f  0b101  4_096  64K  3p  'text'
   operators   + - * / % & | ^ << >> ~  == != < <= > >=  and or not  ( )
+              / rounds down: -7 / 2 is -4, and -7 % 2 is 1 (C: -3 and -1)
   tasks       app.pid  app.heap  app.stack  app.text  app.brk  app.rss ...
   values      $pid (current task)  $last (of a call or print)  $1 (of print)
   functions   print functions lists them; pfn(app, 0x10000) is none where

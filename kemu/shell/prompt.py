@@ -22,6 +22,8 @@ def toolbar(session: Session, width: int = 0) -> str:
     the width (of the terminal, if none is given) is left out from the end; each fact stands in the prompt or in `show` too."""
     room = (width or shutil.get_terminal_size().columns) - 2
     parts = _facts(session)
+    if session.past and len(" | ".join(parts)) > room:
+        parts = [part.partition(",")[0] if part.startswith("PAST") else part for part in parts]
     while len(parts) > 1 and len(" | ".join(parts)) > room:
         parts.pop()
     return f" {' | '.join(parts)[:room]} "

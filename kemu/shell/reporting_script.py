@@ -56,6 +56,8 @@ def main(options: Options) -> int:
     if script.endswith(".md"):
         return lesson_report(script, path)
     first, last = (_event(asked[name], name) for name in ("--first", "--last"))
+    if first is not None and last is not None and first > last:
+        raise UsageError(f"report: --first {first} lies behind --last {last}", hint=HOW)
     lines = list(sys.stdin if script == "-" else read_script(script))
     session = Session(mem=options.mem, geometry=options.geometry, cpus=options.cpus)
     runner = Runner(options, session, Failures())

@@ -284,3 +284,11 @@ def test_bytes_that_are_no_text_do_not_stop_it(tmp_path):
     assert made.returncode in (0, 1)
     assert "Traceback" not in made.stderr
     assert (tmp_path / "x.html").read_bytes().startswith(b"<!doctype html>")
+
+
+def test_a_part_that_ends_before_it_begins_is_a_mistake(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "stdin", io.StringIO("spawn app\n"))
+    assert cli.main(["report", "-", "-o", "x.html", "--first", "10", "--last", "5"]) == 2
+    assert "--first 10 lies behind --last 5" in capsys.readouterr().err
+    assert not (tmp_path / "x.html").exists()

@@ -248,6 +248,7 @@ def test_the_toolbar_tells_the_lesson_first_and_fits(runner):
     where = f"event {session.now} of {session.end} | app (pid 3)"
     assert toolbar(session, 120) == f" lesson vm/copy-on-write 2/5 | {where} | PAST, inside 'mmap app 0x10000 4p rw' "
     assert len(toolbar(session, 40)) <= 40
+    assert toolbar(session, 80) == f" lesson vm/copy-on-write 2/5 | {where} | PAST "
     session.goto(session.end)
     talk(runner, "goto 0", "spawn other")
     assert "timeline 2 of 2" in toolbar(session, 100)
