@@ -278,10 +278,12 @@ class Session(TaskNames):
         inside = self.command_at(self.now)
         if inside is None:
             return
-        nearest = inside.first if inside.unfinished or self.now - inside.first <= inside.last - self.now else inside.last
+        ways = f"goto {inside.first} goes before it, where a change starts a new timeline"
+        if not inside.unfinished:
+            ways = f"goto {inside.last} goes to its end; {ways}"
         raise UsageError(
             f"moment: #{self.now} lies inside '{inside.text}'; the machine cannot be changed here",
-            hint=f"goto {nearest} is the nearest place between two commands",
+            hint=ways,
         )
 
     def _branch(self) -> None:

@@ -104,8 +104,18 @@ class TaskNames:
         known = [(event, pid) for event, known, pid in self._names if known == name]
         if not known:
             return ""
-        event, pid = known[-1]
-        return f" at #{self.now}: pid {pid} " + (f"is born before #{event}" if event > self.now else "is gone")
+        _, pid = known[-1]
+        born = self._born(pid)
+        return f" at #{self.now}: pid {pid} " + (f"is born at #{born}" if born > self.now else "is gone")
+
+    def _born(self, pid: int) -> int:
+        """The event that put the task into the table; 0 for one that the boot made."""
+        tasks: object = self.tasks
+        for number in range(1, self.end + 1):
+            obj, field, _, new = self.journal.event(number)
+            if field == pid and obj is tasks and new is not None:
+                return number
+        return 0
 
     def _task_hint(self, name: str) -> str:
         from difflib import get_close_matches

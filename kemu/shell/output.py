@@ -197,11 +197,12 @@ class JsonOutput:
         """The object on standard output; the notes, which are for people, on standard error."""
         import json
 
+        if not isinstance(result.reading, Quit):
+            self.out.write(json.dumps(to_json(result, session.state_hash(), where)) + "\n")
+        if result.notes:
+            self.out.flush()
         for note in result.notes:
             self.err.write(f"{note}\n")
-        if isinstance(result.reading, Quit):
-            return
-        self.out.write(json.dumps(to_json(result, session.state_hash(), where)) + "\n")
 
     def say(self, text: str) -> None:
         """A line away from the results."""

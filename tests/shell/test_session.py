@@ -69,6 +69,23 @@ def test_a_name_is_taken_only_while_its_task_exists(session):
     assert session.find("kid").pid == 5
 
 
+def test_a_task_that_is_not_yet_there_is_told_apart_from_one_that_is_gone(session):
+    session.run("fork app as late; exit late; wait app")
+    first = session.timeline.records[-3].first
+    for moment, word in ((first, "is born at #"), (first + 5, "is born at #"), (session.end, "is gone")):
+        session.goto(moment)
+        with pytest.raises(UsageError, match=f"no task 'late' at #{moment}: pid [0-9]+ {word}"):
+            session.run("read late 0x10000")
+    session.goto(first)
+    with pytest.raises(UsageError) as caught:
+        session.run("read late 0x10000")
+    born = int(caught.value.what.rpartition("#")[2])
+    session.goto(born)
+    assert "late" in session.names()
+    session.goto(born - 1)
+    assert "late" not in session.names()
+
+
 def test_the_current_task_is_the_last_used_that_lives(session):
     assert session.current.pid == 3
     session.run("spawn other")
@@ -79,13 +96,13 @@ def test_the_current_task_is_the_last_used_that_lives(session):
     assert session.current.pid == 1
 
 
-def test_a_change_in_the_middle_of_a_command_is_refused_with_the_nearest_place(session):
+def test_a_change_in_the_middle_of_a_command_is_refused_with_the_places_where_it_can_be(session):
     second = session.timeline.records[1]
     session.run(f"goto {second.first + 1}")
     with pytest.raises(UsageError) as caught:
         session.run("fork app")
     assert f"lies inside '{second.text}'" in caught.value.what
-    assert caught.value.hint.startswith(f"goto {second.first} ")
+    assert caught.value.hint.startswith(f"goto {second.last} goes to its end; goto {second.first} goes before it")
     assert session.now == second.first + 1
 
 
