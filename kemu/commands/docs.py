@@ -34,7 +34,7 @@ def _section(made: Command) -> str:
     about = f"{made.summary[0].upper()}{made.summary[1:]}. {made.more}".strip()
     lines = [f"### {made.name}", "", f"`{made.synopsis}`", "", about, ""]
     rows = [(argument.name, argument.kind.what) for argument in made.arguments]
-    rows += [(option.name, option.kind.what if option.kind else ", ".join(option.words)) for option in made.options]
+    rows += [(option.name, option.meaning()) for option in made.options]
     if rows:
         lines += ["| | |", "|---|---|", *(f"| {name} | {_cell(what)} |" for name, what in rows), ""]
     if len(made.words) > 1:

@@ -95,7 +95,7 @@ def page(made: Command) -> list[str]:
 def _parts(made: Command) -> list[str]:
     """A line for each argument and option, what they mean aligned."""
     rows = [(argument.name.rstrip("_"), argument.kind.what) for argument in made.arguments]
-    rows += [(option.name, option.kind.what if option.kind else "words: " + " ".join(option.words)) for option in made.options]
+    rows += [(option.name, option.meaning("words: ", " ")) for option in made.options]
     return [f"  {line}" for line in columns(rows, width=WIDTH - 2)]
 
 

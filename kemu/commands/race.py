@@ -74,6 +74,10 @@ class ScheduleOption(Option):
         """As the synopsis shows it."""
         return "[SCHEDULE]"
 
+    def meaning(self, lead: str = "", between: str = ", ") -> str:
+        """There are too many words to list them."""
+        return "a schedule that race has printed, such as 0*12,1*30 or 0110"
+
 
 RACED = RacedKind("CASE|CMD", "a case, or a command in quotes")
 LOCK = LockKind("LOCK", "a lock: ptl, mmap_lock, vma_lock or lock; ptl@1 for CPU 1 alone")
@@ -98,7 +102,8 @@ MUTANT = MutantKind("MUTANT", "the name of a mutant")
     group="trust",
     effect=FREE,
     summary="explore every order in which CPUs can take their steps",
-    more="race alone lists the built-in cases, race CASE explores one, race 'CMD' 'CMD' your own: each command runs on a CPU of "
+    more="race alone (or race list) lists the built-in cases, "
+    "race CASE explores one, race 'CMD' 'CMD' your own: each command runs on a CPU of "
     "its own, from this moment on, and nothing of it stays. It tells how many schedules lead to which outcome, and for a bad one "
     "the schedule; race replay SCHEDULE plays it on the machine, and then step, back, trace and all other words walk through it. "
     "A step lies before each atomic operation, lock operation and access to a page-table entry. --bound N allows N preemptions. "
@@ -137,8 +142,8 @@ def race(
     if schedule and what[:1] != ("replay",):
         raise UsageError(f"race: {schedule[0][:40]} is a schedule, which only race replay plays")
     what += schedule
-    if not what:
-        here = racing.where(session) if options == Options() else None
+    if not what or what == ("list",):
+        here = racing.where(session) if options == Options() and not what else None
         return Shown(here or cases())
     wanted = read(what, options)
     if wanted.replay:

@@ -91,6 +91,10 @@ class Option:
             return f"[{'|'.join(self.words)}]..." if len(self.words) <= 3 else f"[{self.name.upper()}]..."
         return f"[{' '.join([next(iter(self.words)), *[self.kind.name.upper()] * self.values])}]"
 
+    def meaning(self, lead: str = "", between: str = ", ") -> str:
+        """What it takes: a value in words, or `lead` and the flag words."""
+        return self.kind.what if self.kind else lead + between.join(self.words)
+
 
 def one(name: str, kind: Kind) -> Argument:
     """A needed argument."""

@@ -26,7 +26,7 @@ MOST_USES, MOST_CPUS = 8, 3
 
 @attrs.frozen
 class Knobs:
-    """How a program is to be made: the kind of count, CPUs, trailing uses (None: the program's own), start value (C int or u32),
+    """How a program is to be made: the kind of count, CPUs, trailing uses (None: the program's own), start value (u32),
     the repair, and the CPUs that do not take the lock."""
 
     kind: str = ATOMIC
@@ -258,5 +258,6 @@ def _check(case: LitmusCase, knobs: Knobs) -> None:
         raise UsageError(f"--cpus {knobs.cpus}: expected 2 or 3")
     if knobs.uses is not None and not 0 <= knobs.uses <= MOST_USES:
         raise UsageError(f"--uses {knobs.uses}: expected 0 to {MOST_USES}")
-    if knobs.count is not None and not -(1 << 31) <= knobs.count < 1 << 32:
-        raise UsageError(f"--count {knobs.count}: expected a number of 32 bits")
+    if knobs.count is not None and not 0 <= knobs.count < 1 << 32:
+        hint = "0xffffffff is the count of 32 bits that C prints as -1" if knobs.count < 0 else ""
+        raise UsageError(f"--count {knobs.count}: expected a number of holders, from 0 to {(1 << 32) - 1}", hint=hint)

@@ -91,3 +91,18 @@ def test_a_spawn_that_was_made_to_fail_says_so():
     with pytest.raises(UsageError) as refused:
         session.run("spawn a")
     assert "set fail asked for it" in refused.value.what
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("mprotect a 0x10000 1p r", "the entry follows the mapping"),
+        ("mprotect a 0x10000 1p r; mprotect a 0x10000 1p rw", "exclusively this address space's own"),
+        ("read a 0x11000; write a 0x11000 1", "or the zero page"),
+    ],
+)
+def test_an_entry_that_mprotect_or_a_first_write_rewrote_has_a_sentence_of_the_table(line, words):
+    made = Session()
+    made.run(f"spawn a; mmap a 0x10000 2p rw; write a 0x10000 1; fork a as b; {line}")
+    address = "0x11000" if "0x11000" in line else "0x10000"
+    assert words in made.run(f"why pte a {address}")[-1].reading.rule

@@ -43,3 +43,8 @@ def test_any_schedule_is_played_or_refused(text):
             assert set(result.reading.schedule) <= set("01")
         else:
             assert "\n" not in result.error.what
+
+
+def test_the_cases_are_listed_by_the_word_that_lists_mutants_too():
+    made = session()
+    assert run(made, "race list")[-1].reading == run(made, "race")[-1].reading

@@ -126,20 +126,27 @@ def test_what_grows_without_end_is_stopped_by_its_events(monkeypatch):
 def for_ever():
     with bounds.seconds(0.05, 7, "it"):
         while True:
-            time.sleep(0.001)
+            pass
 
 
 def test_what_takes_too_long_is_stopped_by_the_clock():
-    begun = time.monotonic()
+    begun = time.process_time()
     with pytest.raises(WorldError, match="takes more than"):
         for_ever()
-    assert time.monotonic() - begun < 5
+    assert time.process_time() - begun < 5
+
+
+def test_time_in_which_others_run_does_not_count():
+    with bounds.seconds(0.05, 7, "it"):
+        time.sleep(0.2)
 
 
 def test_the_clock_is_put_back():
     with bounds.seconds(0.05, 7, "it"):
         pass
-    time.sleep(0.08)
+    begun = time.process_time()
+    while time.process_time() - begun < 0.08:
+        pass
 
 
 ENDLESS = ["(" * 5000 + "1" + ")" * 5000, "not " * 5000 + "true", "1 << 127 << 127", "-" * 300 + "1"]
