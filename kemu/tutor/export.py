@@ -36,7 +36,7 @@ WORDS = {
     "zh-CN": {"hint": "提示 {number}", "solution": "答案", "point": "1 分", "points": "{points} 分"},
 }
 _CODE = re.compile(r"`([^`\n]+)`")
-_ITALIC = re.compile(r"(?<![\w*])\*([^\s*][^*\n]*)\*(?![\w*])")
+_ITALIC = re.compile(r"(?<![A-Za-z0-9_*])\*([^\s*][^*\n]*)\*(?![A-Za-z0-9_*])")
 _BOLD = re.compile(r"\*\*([^*\n]+)\*\*")
 _LINK = re.compile(r"\[([^\]\n]+)\]\(((?:https?://|#|\./|[\w./-]+\.md)[^)\s]*)\)")
 _ITEM = re.compile(r"^\s*(?:[-*+]|(\d{1,3})[.)])\s+(.*)$")

@@ -18,7 +18,7 @@ MARKS = {"right": "ok", "wrong": "--", "hint": "hint", "note": "->"}
 _PAINT = {"right": "name", "wrong": "error", "hint": "kernel", "title": "name"}
 _INLINE = re.compile(r"(\x01[^\x02]*\x02|\*\*[^*\n]+\*\*|`[^`\n]+`|(?<![\w*])\*[^\s*][^*\n]*\*(?![\w*]))")
 _ITEM = re.compile(r"^(\s*(?:[-*+]|\d{1,3}[.)])\s+)(.*)$")
-_MARKED = re.compile(r"`[^`\n]+`|\*\*([^*\n]+)\*\*|(?<![\w*])\*([^\s*][^*\n]*)\*(?![\w*])")
+_MARKED = re.compile(r"`[^`\n]+`|\*\*([^*\n]+)\*\*|(?<![A-Za-z0-9_*])\*([^\s*][^*\n]*)\*(?![A-Za-z0-9_*])")
 _LINK = re.compile(r"\[([^\]\n]+)\]\(([^)\s]+)\)")
 
 

@@ -216,6 +216,11 @@ def test_what_is_missing_or_stale_is_said_in_english_and_listed(tmp_path):
     assert ("W01", "'split-one.ask' is not translated") in found
 
 
+def test_emphasis_needs_no_blank_beside_wide_characters_on_a_page():
+    wide = "\N{CJK UNIFIED IDEOGRAPH-9875}"
+    assert html(f"{wide}*{wide}*{wide}, a *task* and 2*3*4") == f"<p>{wide}<em>{wide}</em>{wide}, a <em>task</em> and 2*3*4</p>"
+
+
 def test_a_translated_lesson_is_taken_with_the_same_letters_and_graded_by_the_english_one(tmp_path):
     lesson = translated(tmp_path)
     chinese, english = Student(in_language(lesson, "zh-CN")), Student(lesson)

@@ -28,6 +28,11 @@ def test_marks_go_over_the_end_of_a_line():
     assert all(line.count("\x1b[1m") == line.count("\x1b[0m") for line in painted)
 
 
+def test_emphasis_needs_no_blank_beside_wide_characters():
+    page = "\N{CJK UNIFIED IDEOGRAPH-9875}"
+    assert lines(f"{page}*{page}*{page} **{page}**{page}") == [f"{page * 3} {page * 2}"]
+
+
 def test_a_product_is_no_emphasis():
     assert lines("2 * n * m and a*b*c") == ["2 * n * m and a*b*c"]
 
