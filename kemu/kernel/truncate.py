@@ -121,6 +121,8 @@ def shmem_fallocate(node: inode, mode: int, offset: int, length: int) -> int:
         if last > first:
             unmap_mapping_pages(node.i_mapping, first, last - first, False)
         truncate_inode_pages_range(node, offset, end)
+        for index in [index for index in sorted(node.disk) if first <= index < last]:
+            node.disk.put(index, None)
         return 0
     for index in range(offset >> PAGE_SHIFT, (end + PAGE_SIZE - 1) >> PAGE_SHIFT):
         page = shmem_get_folio_gfp(node, index, SGP_FALLOC)

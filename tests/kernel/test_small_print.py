@@ -51,6 +51,7 @@ from kemu.kernel.vma import vma_lookup
 from kemu.testing.stage import program
 from tests.kernel.scenes import PRIVATE, Scene, signal
 
+FADV_DONTNEED = 4
 MADV_DONTFORK, MADV_WIPEONFORK, MADV_GUARD_INSTALL = 10, 18, 102
 AT = 0x5000_0000
 
@@ -247,6 +248,15 @@ def test_who_finds_untouched_memory_mapped_meanwhile_leaves_it(scene, monkeypatc
     assert fault(scene, scene.p, addr, FAULT_FLAG_WRITE) == 0
     assert (len(others), scene.anon(scene.p)) == (1, 1)
     assert check(scene.kernel) == []
+
+
+def test_a_hole_in_a_file_is_a_hole_on_disk_too(scene):
+    addr, fd = of_file(scene), 3
+    scene.ok(scene.p, "fadvise64", fd, 0, 0, FADV_DONTNEED)
+    assert not system.files["/data"].i_mapping.i_pages
+    scene.ok(scene.p, "fallocate", fd, 3, PAGE_SIZE, PAGE_SIZE)
+    assert scene.read(scene.p, addr + PAGE_SIZE) == 0
+    assert scene.read(scene.p, addr) != 0
 
 
 def test_a_page_that_waits_in_a_batch_is_reused_after_the_batch_is_emptied():
