@@ -164,7 +164,7 @@ def _text(value: Any) -> str:
 
 def _rule(event: readings.EventReading, old: Any, new: Any) -> str:
     """The sentence of the table, or at least the function's own first line."""
-    from kemu.observe.moves import functions
+    from kemu.observe.moves import first_words
     from kemu.observe.rules import rule_for
 
     how = "gone" if not new else "made" if not old else "changed"
@@ -172,8 +172,7 @@ def _rule(event: readings.EventReading, old: Any, new: Any) -> str:
     found = rule_for(event.kind, field, event.function, how)
     if found or not event.function:
         return found
-    doc = next((function.doc for function in functions() if function.name == event.function), "")
-    return f"{event.function}: {' '.join(doc.split(chr(10) * 2)[0].split())}"
+    return f"{event.function}: {first_words(event.function)}"
 
 
 def _thing(session: Session, what: str, task: Task, at: int | None, field: str) -> Thing:
@@ -267,7 +266,7 @@ def history(session: Session, what: str, task: Task, at: int | None, field: str 
 )
 def source(_session: Session, function: str) -> readings.Text:
     """File and line, the file in Linux, and the function's own account."""
-    from kemu.observe.moves import functions
+    from kemu.observe.moves import functions, without_marks
 
     found = [known for known in functions() if known.name == function.removesuffix("()")]
     if not found:
@@ -277,6 +276,6 @@ def source(_session: Session, function: str) -> readings.Text:
     lines: list[str] = []
     for known in found:
         where = "done by the CPU itself" if known.path == "(hardware)" else f"Linux: {known.path}"
-        account = [line.strip() for line in known.doc.strip().split("\n")]
+        account = [line.strip() for line in without_marks(known.doc).strip().split("\n")]
         lines += [f"{known.name}()", f"  kemu:  {known.module.replace('.', '/')}.py:{known.line}", f"  {where}", "", *account]
     return readings.Text(tuple(lines))

@@ -222,6 +222,17 @@ def functions() -> list[Function]:
     return FUNCTIONS
 
 
+def first_words(name: str) -> str:
+    """What the function says of itself in its first paragraph, as one line; "" for one that leaves no frames."""
+    doc = next((function.doc for function in FUNCTIONS if function.name == name), "")
+    return " ".join(without_marks(doc).split("\n\n")[0].split())
+
+
+def without_marks(doc: str) -> str:
+    """The text of a docstring without the marks around code."""
+    return doc.replace("``", "")
+
+
 def may_have(journal: Journal, field: str, kind: str, first: int, last: int) -> list[tuple[int, int]]:
     """The parts of (first, last] in which an event about the field, or an event of the kind, may lie."""
     classes = CLASSES_OF.get(kind)

@@ -21,7 +21,7 @@ from kemu.observe.describe import LOW
 from kemu.observe.entries import user_end
 from kemu.observe.events import directory_at, events
 from kemu.observe.look import travelling
-from kemu.observe.moves import functions
+from kemu.observe.moves import first_words
 from kemu.observe.names import Names, entry_legend
 from kemu.observe.report_state import States
 from kemu.observe.rules import rule_for
@@ -120,8 +120,7 @@ def rule_of(event: EventReading, old: Any, new: Any) -> str:
     found = rule_for(event.kind, field, event.function, how)
     if found or not event.function:
         return found
-    doc = next((function.doc for function in functions() if function.name == event.function), "")
-    return f"{event.function}: {' '.join(doc.split(chr(10) * 2)[0].split())}"
+    return f"{event.function}: {first_words(event.function)}"
 
 
 # ---------------------------------------------------------------- who wrote the same thing before

@@ -9,6 +9,7 @@ import pytest
 from kemu.api import Session
 from kemu.errors import UsageError
 from kemu.observe import why as things
+from kemu.observe.moves import first_words
 from kemu.observe.rules import RULES
 from kemu.trace.frames import FUNCTIONS
 from kemu.trace.index import STRETCH
@@ -244,3 +245,15 @@ def test_a_task_without_memory_is_called_by_its_name():
     session.run("spawn parent; fork parent as child; exit child")
     with pytest.raises(UsageError, match=r"^child \(pid 4\) has no address space"):
         session.run("history pte child 0x10000")
+
+
+def test_what_a_function_says_of_itself_is_shown_without_the_marks_of_its_source():
+    session = Session()
+    session.run("spawn app")
+    marked = [function.name for function in FUNCTIONS if "``" in function.doc]
+    assert marked
+    for name in marked:
+        assert "`" not in first_words(name)
+        assert not any("``" in line for line in session.reading(f"source {name}").lines)
+    assert first_words("expand") == ("Split a block of order high down to low: each upper half becomes a free block.")
+    assert first_words("nosuch") == ""
