@@ -70,11 +70,12 @@ def _checked(path: Path, raw: dict[str, Any], folder: Path) -> Course:
 
 
 def lesson_files(places: Iterable[Path]) -> list[Path]:
-    """The lesson files among and below the places, in the order of their courses.  Raises UsageError for a missing place."""
+    """The lesson files among and below the places, in the order of their courses; a translation stands for its lesson.  Raises
+    UsageError for a missing place."""
     found: list[Path] = []
     for place in places:
         if place.is_file():
-            found.append(place)
+            found.append(_translated(place))
         elif place.is_dir():
             folders = sorted({path.parent for path in place.rglob("*.md") if _is_lesson(path)})
             for folder in folders:
@@ -82,6 +83,12 @@ def lesson_files(places: Iterable[Path]) -> list[Path]:
         else:
             raise UsageError(f"lesson: there is no '{place}'", hint="name a lesson file or a folder of lessons")
     return list(dict.fromkeys(found))[:MOST_FILES]
+
+
+def _translated(path: Path) -> Path:
+    """The lesson beside a translation; any other file itself."""
+    lesson = path.with_name(TRANSLATION.sub(".md", path.name))
+    return lesson if lesson.is_file() else path
 
 
 def _is_lesson(path: Path) -> bool:

@@ -201,6 +201,14 @@ def test_a_translation_holds_all_texts_and_nothing_else(tmp_path):
     assert {step.kind for step in chinese.steps} == set(KINDS)
 
 
+def test_a_translation_that_is_named_is_checked_with_its_lesson(tmp_path):
+    lesson = translated(tmp_path, lambda text: text.replace(hash_of_text(COW.steps[0].ask), "00000000"))
+    count, problems = check_files([tmp_path / "lesson.zh-CN.md", lesson.path], 1, 0)
+    assert count == 1
+    assert "W02" in {problem.code for problem in problems}
+    assert not [problem for problem in problems if problem.severity == "error"]
+
+
 def test_what_is_missing_or_stale_is_said_in_english_and_listed(tmp_path):
     def spoil(text):
         text = text.replace(hash_of_text(COW.steps[0].ask), "00000000")
