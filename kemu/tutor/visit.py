@@ -26,6 +26,7 @@ from kemu.tutor.seeds import Draw
 from kemu.tutor.world import Shown, World, WorldError, unguided
 
 if TYPE_CHECKING:
+    from kemu.commands.spec import Command
     from kemu.session import Session
 
 OPEN, PASSED, FAILED, SHOWN = "open", "passed", "failed", "shown"
@@ -242,7 +243,7 @@ class Visit:
                 continue
             differing = self._differing(values, arguments(self.session, made, line))
             if differing:
-                self.near = self.near or differing
+                self.near = self.near or [typed_word(made, name) for name in differing]
             else:
                 self.pending.add(index)
 
@@ -284,6 +285,15 @@ class Visit:
 
 ADDRESS = 0x10000
 """A number from here on is an address or the like: people write it in hex."""
+
+
+def typed_word(made: Command, name: str) -> str:
+    """What a part of a command is called where it is typed: an option by its words, an argument by what may stand there."""
+    option = next((option for option in made.options if option.name == name), None)
+    if option is not None:
+        return "/".join(option.words) or name
+    kinds = [argument.kind.name for argument in made.arguments if argument.name == name]
+    return kinds[0].lower().replace("|", " or ") if name == "what" and kinds else name
 
 
 def comparable(value: Any) -> Any:

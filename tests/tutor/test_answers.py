@@ -3,8 +3,10 @@
 import pytest
 
 from kemu.commands.expr import TaskValue
+from kemu.commands.table import find
 from kemu.errors import UsageError
 from kemu.tutor.answers import letters, number_in, read_like, read_set, same, same_set, with_confidence
+from kemu.tutor.visit import typed_word
 
 WIDE = {ord(char): ord(char) + 0xFEE0 for char in "0123456789abcdefx,;() "}
 WIDE[ord(" ")] = 0x3000
@@ -96,3 +98,12 @@ def test_a_word_behind_the_answer_says_how_sure_one_is():
     assert with_confidence("7 Guess") == ("7", "guess")
     assert with_confidence("7") == ("7", "")
     assert with_confidence("sure") == ("sure", "")
+
+
+@pytest.mark.parametrize(
+    ("command", "name", "word"),
+    [("race", "counts", "--atomic/--non-atomic/--refcount"), ("race", "count", "--count"), ("race", "schedule", "schedule"),
+     ("race", "what", "case or cmd"), ("mmap", "addr", "addr")],
+)  # fmt: skip
+def test_what_differs_from_a_wanted_command_is_called_as_it_is_typed(command, name, word):
+    assert typed_word(find(command), name) == word
