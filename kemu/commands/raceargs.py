@@ -62,7 +62,12 @@ class Wanted:
     def replay_text(self) -> str:
         """The command that does this replay again at any time, and leaves the machine ready for what comes after it.  The bound
         within which it was found does not matter there."""
-        options = attrs.evolve(self.options, bound=None, end=True)
+        return attrs.evolve(self, options=attrs.evolve(self.options, end=True)).typed_text
+
+    @property
+    def typed_text(self) -> str:
+        """The command that does this replay and leaves the machine where it was asked for."""
+        options = attrs.evolve(self.options, bound=None)
         return " ".join(["race replay", *self._raced(), self.schedule, *options.words()])
 
     def _raced(self) -> list[str]:

@@ -128,7 +128,7 @@ def _stand_before(session: Session, wanted: Wanted, reading: RaceReplay) -> Resu
     notes = tuple(session.notes)
     session.notes.clear()
     status = UNSATISFIED if reading.bad else OK
-    return Result(wanted.replay_text, reading, "", status, reading.first, reading.last, start, notes)
+    return Result(wanted.typed_text, reading, "", status, reading.first, reading.last, start, notes)
 
 
 def _case(session: Session, wanted: Wanted) -> list[Result]:

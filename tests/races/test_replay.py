@@ -65,6 +65,13 @@ def test_the_short_form_plays_the_last_race():
     assert made.timeline.records[-1].text == "race replay gets 01010101 --non-atomic --end"
 
 
+def test_the_answer_names_the_command_that_was_meant_and_the_timeline_one_that_means_the_same():
+    made = session()
+    assert did(made, "race replay gets 00001111 --non-atomic").command == "race replay gets 00001111 --non-atomic"
+    assert made.timeline.records[-1].text == "race replay gets 00001111 --non-atomic --end"
+    assert did(made, "race replay 0101 --end").command == "race replay gets 0101 --non-atomic --end"
+
+
 def test_a_schedule_may_stand_behind_the_options():
     shown = did(session(), "race replay gets --non-atomic --count 3 01010101").reading
     assert (shown.outcome, shown.race) == ("lost update", "gets --non-atomic --count 3")
