@@ -57,7 +57,7 @@ def trace(
 
         return exported(session, first, last, form, file)
     if file is not None:
-        raise UsageError("trace: -o needs a format", hint="trace --format ftrace -o FILE, or --format chrome")
+        raise UsageError("trace: -o needs a format", hint="trace --format ftrace -o FILE, or --format chrome", about="file")
     with session.traveling():
         return events(session.kernel, first, last, session.name_of, low=bool(detail))
 

@@ -10,6 +10,7 @@ bug of kemu and passes through.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ import attrs
 from kemu import interrupts
 from kemu.commands import spec, table
 from kemu.commands.formats import apart
+from kemu.commands.lexer import Source, number
 from kemu.commands.result import FAILED, INTERRUPTED, OK, UNSATISFIED, Complaint, Result, Shown
 from kemu.commands.stops import stop_after
 from kemu.commands.tokens import Line, Token, split
@@ -217,7 +219,7 @@ def _notes(session: Session) -> tuple[str, ...]:
 
 def _placed(error: UsageError, line: Line, session: Session) -> UsageError:
     """The error with a place and with what to do next. Without a place it is about the argument that it names, the word that
-    it quotes, or the argument with whose name it opens; else about the command as a whole."""
+    it quotes, the argument with whose name it opens, or the number that it tells; else about the command as a whole."""
     made = table.find(line.tokens[0].text)
     hint = error.hint or (f"help {made.name} says what it takes" if made is not None else "")
     if error.text:
@@ -233,7 +235,17 @@ def _blamed(error: UsageError, line: Line, places: dict[str, list[Token]]) -> To
         return named[error.index]
     quoted = next((token for token in line.tokens[1:] if _quotes(error.what, token.value)), None)
     opening = places.get(error.what.partition(":")[0], [])
-    return quoted or next(iter(opening), line.tokens[0])
+    told = re.search(r"\b(0x[0-9a-f]+|0|[1-9][0-9]*)\b", error.what)
+    meant = next((token for token in line.tokens[1:] if told and _is_number(token, int(told[0], 0))), None)
+    return quoted or next(iter(opening), None) or meant or line.tokens[0]
+
+
+def _is_number(token: Token, wanted: int) -> bool:
+    """Is the word that number, however it is written?"""
+    try:
+        return number(Source(token.text, 0, len(token.text)), 0, token.text) == wanted
+    except UsageError:
+        return False
 
 
 def _quotes(what: str, word: str) -> bool:

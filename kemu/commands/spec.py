@@ -330,8 +330,10 @@ class _Match:
         return next((option for option in self.made.options if token.text in option.words), None)
 
     def stuck(self, wanted: Argument | Option | None, at: int) -> list[int]:
-        """Remember the furthest failure; of several there, the last needed argument makes the best report."""
-        if at > self.furthest or (at == self.furthest and _is_needed(wanted)):
+        """Remember the furthest failure; of several there, the last needed argument makes the best report, and anything a
+        better one than a single word that may be left out."""
+        word = wanted is not None and getattr(getattr(self.expected, "kind", None), "literal", "")
+        if at > self.furthest or (at == self.furthest and (word or _is_needed(wanted))):
             self.furthest, self.expected = at, wanted
         return []
 

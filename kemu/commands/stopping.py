@@ -62,7 +62,8 @@ def _break(
     session: Session, where: str, if_: str | None, condition: Expression | None, *, temporary: bool = False
 ) -> Text:
     if condition is not None and if_ is None:
-        raise UsageError("break: 'if' is missing before the condition", hint=f"break {where} if {text_of(condition)}")
+        hint = f"break {where} if {text_of(condition)}"
+        raise UsageError("break: 'if' is missing before the condition", hint=hint, about="condition")
     if if_ is not None and condition is None:
         raise UsageError("break: the condition behind 'if' is missing", hint="for example: if app.rss > 3")
     fids, event = _where(where)

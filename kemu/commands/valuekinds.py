@@ -120,8 +120,8 @@ class WordKind:
         return word.removeprefix("SIG")
 
     def fits(self, token: Token, session: Session, known: bool) -> bool:
-        """A word of the set; without `known` any plain word."""
-        return not token.quoted and (self.key(token) in self.words or (not known and is_name(token)))
+        """A word of the set; without `known` any plain word, but where there is only one."""
+        return not token.quoted and (self.key(token) in self.words or (not known and is_name(token) and not self.literal))
 
     def convert(self, token: Token, line: Line, session: Session) -> Any:
         """The word's value."""
