@@ -332,7 +332,8 @@ class _Match:
     def stuck(self, wanted: Argument | Option | None, at: int) -> list[int]:
         """Remember the furthest failure; of several there, the last needed argument makes the best report, and anything a
         better one than a single word that may be left out."""
-        word = wanted is not None and getattr(getattr(self.expected, "kind", None), "literal", "")
+        earlier = self.expected.kind if self.expected is not None and wanted is not None else None
+        word: str = getattr(earlier, "literal", "")
         if at > self.furthest or (at == self.furthest and (word or _is_needed(wanted))):
             self.furthest, self.expected = at, wanted
         return []
