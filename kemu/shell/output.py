@@ -27,7 +27,9 @@ JSON_VERSION = 1
 
 
 class Output(Protocol):
-    """Shows results."""
+    """Shows results.  `typed` is a command that was typed while it did, and is still to be run."""
+
+    typed: str
 
     def show(self, result: Result, session: Session, where: str) -> None:
         """Show one result; `where` (`FILE:3: `, or empty) is the place of the command."""
@@ -83,7 +85,7 @@ def _width(stream: TextIO) -> int:
 
 
 APART = frozenset({"title", "right", "wrong"})
-"""Roles of a lesson's texts that begin a page of their own: whoever leaves the pager early still sees what follows them."""
+"""Roles of a lesson's texts that begin what is always shown: whoever leaves the pager early still sees what follows them."""
 
 
 class TextOutput:
@@ -97,8 +99,11 @@ class TextOutput:
         self.paged = False
         self.session: Session | None = None
         self.held: list[str] = []
-        """What a lesson has said so far in answer to one line; an empty text stands before a question or a verdict."""
-        self.verdict = False
+        """What a lesson has said so far in answer to one line."""
+        self.cut: int | None = None
+        """Where in it the question or the verdict begins."""
+        self.typed = ""
+        """A line that was typed between two pages of a lesson: a command that is still to be run."""
 
     def style(self, session: Session) -> Style:
         """How to draw now."""
@@ -111,9 +116,9 @@ class TextOutput:
         """The result on standard output, or the error on standard error."""
         self.session = session
         style = self.style(session)
-        if self.held and getattr(result.reading, "role", "") in APART:
-            self.held.append("")
-            self.verdict = getattr(result.reading, "role", "") != "title"
+        role = getattr(result.reading, "role", "")
+        if role == "title" or (role in APART and self.cut is None):
+            self.cut = len(self.held)
         notes = (wrapped(note, style.width if self.out.isatty() else 0) for note in result.notes)
         parts = (to_text(result, style), *notes, *self._context(result, session, style))
         self._write("\n".join(text for text in parts if text), session)
@@ -157,24 +162,20 @@ class TextOutput:
     def flush(self) -> None:
         """Write out what is still held back."""
         if self.held and self.session is not None:
-            held, self.held = self.held, []
-            self._pages(held, self.session)
+            held, self.held, cut, self.cut = self.held, [], self.cut, None
+            self._pages(held, len(held) if cut is None else cut, self.session)
         self.out.flush()
 
-    def _pages(self, held: list[str], session: Session) -> None:
-        """What a lesson said: as one text where a question ends it, else what leads to the verdict first. Whoever leaves the
-        pager early still sees the rest."""
-        from kemu.shell.paging import is_long
+    def _pages(self, held: list[str], cut: int, session: Session) -> None:
+        """What a lesson said; whoever leaves the pager early still sees the question or the verdict, and what follows it."""
+        from kemu.shell.paging import is_long, show_pages
 
-        cut = held.index("") if "" in held else len(held)
-        first = "\n".join(held[:cut])
-        rest = "\n".join(text for text in held[cut:] if text)
-        verdict, self.verdict = self.verdict, False
-        if rest and not verdict and not is_long(first, self.out) and is_long(f"{first}\n{rest}", self.out):
-            first, rest = f"{first}\n{rest}", rest.rstrip("\n").rsplit("\n", 1)[-1]
-        for text in (first, rest):
-            if text:
-                self._page(text, session)
+        whole = "\n".join(held)
+        if preference(session, "paging") == "on" and is_long(whole, self.out):
+            last = sum(text.count("\n") + 1 for text in held[cut:])
+            self.typed = show_pages(whole, last, self.out) or self.typed
+        else:
+            self.out.write(whole + "\n")
 
 
 def wrapped(text: str, width: int) -> str:
@@ -188,6 +189,8 @@ def wrapped(text: str, width: int) -> str:
 
 class JsonOutput:
     """One JSON object a command."""
+
+    typed = ""
 
     def __init__(self, out: TextIO, err: TextIO) -> None:
         self.out = out

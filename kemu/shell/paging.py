@@ -5,6 +5,9 @@
 `-X` keeps what is on the screen, `-R` keeps colour, `-F` leaves at once if it fits after all, `-E` leaves at the end.  Whoever
 types on without seeing that a pager listens must not save a file or start a program by it: kemu's own `less` is a secure one.
 `set paging off` prints everything.
+
+A lesson is read with the hands on the keys of the next answer, so its texts never go to a program that eats them: kemu shows
+them itself (`show_pages`), prints the question or the verdict whatever is typed, and gives back a line that is meant for it.
 """
 
 from __future__ import annotations
@@ -24,6 +27,7 @@ FALLBACK_ROWS = 24
 LESS = ("less", "-EFRX", "-Ps-- more\\: Space the next page, q back to kemu -- ")
 SECURE = {"LESSSECURE": "1"}
 MORE = "-- more: Enter, a all, q stop -- "
+MORE_OF_LESSON = "-- more: Enter; q to the end; or type on -- "
 
 
 def rows_of(stream: TextIO) -> int:
@@ -75,6 +79,36 @@ def _through(words: tuple[str, ...], text: str, encoding: str) -> bool:
         except BrokenPipeError:
             process.wait()
         return process.returncode != 127
+
+
+def show_pages(text: str, last: int, out: TextIO, ask: Callable[[str], str] | None = None) -> str:
+    """Show a lesson's text a page at a time; `q` and Ctrl-C go to its `last` lines at once, which are shown whatever happens.
+    Any other line that is typed ends the paging: everything that is left is shown, and the line is returned."""
+    lines = text.split("\n")
+    kept = len(lines) - last
+    page, at = max(rows_of(out) - KEPT, 2), 0
+    while at < len(lines):
+        out.write("\n".join(lines[at : at + page]) + "\n")
+        out.flush()
+        at += page
+        if at < len(lines):
+            typed = _asked(out, ask or input)
+            if typed == "q":
+                at, page = max(at, kept), len(lines)
+            elif typed:
+                out.write("\n".join(lines[at:]) + "\n")
+                return typed
+    return ""
+
+
+def _asked(out: TextIO, ask: Callable[[str], str]) -> str:
+    """What is typed between two pages of a lesson; `q` for Ctrl-C and Ctrl-D, nothing for keys such as arrows."""
+    try:
+        typed = ask(MORE_OF_LESSON).strip()
+        return typed if typed.isprintable() else ""
+    except (EOFError, KeyboardInterrupt):
+        out.write("\n")
+        return "q"
 
 
 def _by_pages(text: str, out: TextIO, ask: Callable[[str], str]) -> None:

@@ -91,9 +91,18 @@ class Repl:
             self.runner.output.say(EXIT_HINT.format(task=session.name_of(session.current_pid)))
             return
         self._run(text)
+        self._typed_on()
         warning = self.config.keep(session) if self.config is not None else ""
         if warning:
             self.runner.output.say(warning)
+
+    def _typed_on(self) -> None:
+        """What was typed between two pages is the next command."""
+        output = self.runner.output
+        text, output.typed = output.typed, ""
+        if text and not self.runner.done:
+            output.say(f"{prompt(self.runner.session)}{text}")
+            self.line(text)
 
     def _run(self, text: str) -> None:
         output = self.runner.output

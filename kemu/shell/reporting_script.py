@@ -31,6 +31,8 @@ With --first and --last it shows the commands between two events.
 class Failures:
     """An output that shows nothing but errors: the page shows the rest."""
 
+    typed = ""
+
     def show(self, result: Result, _session: Session, where: str) -> None:
         """The error on standard error."""
         if result.error is not None:

@@ -78,7 +78,7 @@ def answered(visit: Visit, right: bool, language: str) -> Texts:
     key = "wrong_predict" if predicted or visit.state == FAILED else "wrong"
     lines = [say(language, partly(visit) or key, said=visit.said, was=visit.was), *beliefs(visit)]
     if step.kind == "order" and (first := in_place(visit)):
-        lines.append(say(language, "in_place", count=first))
+        lines.append(say(language, "in_place_one" if first == 1 else "in_place", count=first))
     if visit.confidence == "sure":
         lines.append(say(language, "sure_wrong"))
     found = [text("wrong", " ".join(lines), step.id, UNSATISFIED)]

@@ -50,7 +50,9 @@ def as_usage() -> Iterator[None]:
 
 
 class Guide(Answering):
-    """A stay with all its words."""
+    """A stay with all its words.  `looking`: the command that runs is none of them."""
+
+    looking = False
 
     # ---------------------------------------------------------------------------------------------- beside the shell
 
@@ -104,12 +106,16 @@ class Guide(Answering):
 
     def admit(self, made: Command, values: dict[str, Any]) -> None:
         """As in any step."""
+        self.looking = made.name != LESSON_WORD
         with as_usage():
             super().admit(made, values)
 
     def saw(self, results: list[Result]) -> list[Result]:
-        """A command has run: a `run` step may be done by it."""
+        """A command has run: a `run` step may be done by it.  An answer that waits goes on waiting, and says so."""
         results, self.waiting = [*self.waiting, *results], []
+        looking, self.looking = self.looking, False
+        if looking and self.asked_confidence:
+            return [*results, self.how_sure()]
         visit = self.visit
         if visit is None or self.playing is not None or visit.state != OPEN or visit.step.kind != "run":
             return results
@@ -366,7 +372,7 @@ class Guide(Answering):
             f"problem  {rest or '(say it in your own words: problem the question has two answers)'}",
             *[f"typed    {line}" for line in self.commands[-12:]],
         ]
-        return [text("fact", "\n".join(lines), step)]
+        return [text("fact", "\n".join(lines), step), text("note", say(self.language, "to_author"), step)]
 
 
 ACTIONS: dict[str, str] = {

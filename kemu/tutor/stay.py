@@ -116,11 +116,20 @@ class Stay(Watch):
         """Put the machine of the step into the session, and show what there is to read."""
         step = self.lesson.steps[index]
         visit = open_visit(self.world, index)
+        moved = self._other_machine(visit, index)
         self.index, self.visit, self.over, self.playing, self.commands = index, visit, False, None, []
         self.take(visit)
         entered = {"seed": self.seed, "hash": self.lesson.hash, "student": self.student}
         self.record("enter", **entered)
-        return [*feedback.shown(visit.lead, step.id), *feedback.task(visit, index + 1, self.language), *self.again()]
+        return [*moved, *feedback.shown(visit.lead, step.id), *feedback.task(visit, index + 1, self.language), *self.again()]
+
+    def _other_machine(self, visit: Visit, index: int) -> Texts:
+        """A note where the step does not go on from the machine that the student sees."""
+        if self.visit is None or index == self.index or visit.base == self.session.end:
+            return []
+        goes_back = visit.step.start == "carry" and any(step.carried for step in self.lesson.steps[:index])
+        words = say(self.language, "goes_back" if goes_back else "other_machine", event=visit.start)
+        return [text("note", words, visit.step.id)]
 
     def is_done_already(self) -> bool:
         """Was the step done in an earlier visit?"""

@@ -443,7 +443,7 @@ def test_digits_alone_for_an_address_are_asked_about_once():
 def test_an_order_that_begins_well_says_how_far():
     ada = at("order")
     right = ada.solves()[0].split()[1:]
-    assert "The first 1 are right" in ada.reads(f"answer {right[0]} {right[2]} {right[1]}")
+    assert "The first is right" in ada.reads(f"answer {right[0]} {right[2]} {right[1]}")
 
 
 def test_a_choice_of_some_that_are_right_is_not_called_wrong():

@@ -1,0 +1,69 @@
+"""Nothing happens to a student's machine or answer without a word."""
+
+import pytest
+
+from tests.tutor.hands import Student, lesson_of, texts
+
+PREDICT = (
+    '```check predict\nid = "p"\nconfidence = true\nsetup = ["spawn app"]\nreveal = "fork app as b"\nexpect = "tasks()"\n```\n'
+)
+
+
+@pytest.mark.parametrize("line", ["ps", "maps app", "help fork", "goto 0"])
+def test_any_command_leaves_the_answer_open_and_the_question_is_asked_again(line):
+    ada = Student(lesson_of(PREDICT))
+    ada.types("answer 5")
+    assert texts(ada.types(line)).count("How sure are you") == 1
+    assert ada.visit.state == "open"
+    assert "5. Yes" in ada.reads("guess")
+
+
+@pytest.mark.parametrize("line", ["spwan", "fork app as c", "hint"])
+def test_what_cannot_be_done_leaves_the_answer_open_too(line):
+    ada = Student(lesson_of(PREDICT))
+    ada.types("answer 5", line)
+    assert ada.visit.state == "open"
+
+
+@pytest.mark.parametrize("line", ["task", "lesson task", "answer 5"])
+def test_the_question_is_asked_once_a_line(line):
+    ada = Student(lesson_of(PREDICT))
+    ada.types("answer 6")
+    assert ada.reads(line).count("How sure are you") == 1
+
+
+def test_it_is_said_what_the_rating_is_for():
+    assert "It costs no points" in Student(lesson_of(PREDICT)).reads("answer 5")
+
+
+STATE = '```check state\nid = "{id}"\nmust = "tasks() >= {n}"\nsolution = ["spawn x{n}"]\n{more}```\n'
+
+
+def steps(*more):
+    """A lesson of so many steps, each one process more."""
+    return lesson_of("".join(STATE.format(id=f"s{at}", n=4 + at, more=text) for at, text in enumerate(more)))
+
+
+def test_a_step_on_a_fresh_machine_says_so():
+    ada = Student(steps("", 'start = "boot"\n'))
+    assert "fresh machine" not in texts(ada.first)
+    ada.types("spawn a", "check")
+    assert "starts on a fresh machine, at #0" in ada.reads("task")
+
+
+def test_a_step_that_goes_back_to_what_the_lesson_left_says_where():
+    ada = Student(steps("", ""))
+    ada.types("spawn a", "mmap a 0x10000 1p rw", "check")
+    said = ada.reads("task")
+    assert f"This step starts at #{ada.session.now}, as the lesson left the machine" in said
+
+
+def test_a_step_that_goes_on_from_here_says_nothing():
+    ada = Student(steps("", ""))
+    ada.types(*ada.solves(), "check")
+    assert "This step starts" not in ada.reads("task")
+
+
+def test_a_report_says_where_it_goes():
+    ada = Student(lesson_of(PREDICT))
+    assert "Nothing has been sent" in ada.reads("problem the question has two answers")
