@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from kemu.commands import kinds
@@ -10,6 +11,7 @@ from kemu.commands.calls import note_completed, reading_of_access
 from kemu.commands.effect import effect, pages
 from kemu.commands.spec import CHANGE, command, maybe, one
 from kemu.errors import UsageError
+from kemu.observe.lookup import in_page_cache
 from kemu.readings import AccessOutcome
 
 if TYPE_CHECKING:
@@ -81,7 +83,8 @@ def _access(
     """Do the access on the task's CPU, and compare the pages that it touches before and after."""
     before = pages(session, task, address, size)
     outcome = act(session.cpu_for(task))
-    changed = effect(before, pages(session, task, address, size), session.kernel.globals["zero_pfn"])
+    zero, is_cached = session.kernel.globals["zero_pfn"], partial(in_page_cache, session.kernel)
+    changed = effect(before, pages(session, task, address, size), zero, is_cached)
     note_completed(session, outcome)
     return reading_of_access(session, task, outcome, kind=kind, address=address, size=size, effect=changed)
 

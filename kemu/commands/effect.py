@@ -9,6 +9,8 @@ from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from kemu.session import Session, Task
 
 MOST_PAGES = 64
@@ -37,20 +39,31 @@ def pages(session: Session, task: Task, address: int, size: int) -> dict[int, Ma
     }
 
 
-def effect(before: dict[int, Mapped], after: dict[int, Mapped], zero_pfn: int) -> str:
-    """What changed between the two, or an empty text. One page is described, several are counted."""
-    found = [
-        what for page, now in sorted(after.items()) if (what := _change(before.get(page), now, zero_pfn)) is not None
-    ]
+CACHED = "page cache:"
+"""A page that the access found in the page cache, or read into it: the frame is the file's, not the task's."""
+
+
+def effect(before: dict[int, Mapped], after: dict[int, Mapped], zero_pfn: int, is_cached: Callable[[int], bool]) -> str:
+    """What changed between the two, or an empty text. One page is described, several are counted. `is_cached`: does the frame
+    belong to the page cache?"""
+    changes = (_change(before.get(page), now, zero_pfn, is_cached) for page, now in sorted(after.items()))
+    found = [what for what in changes if what is not None]
     if len(found) == 1:
         return " ".join(found[0]).strip()
-    return ", ".join(f"{count} {word.split()[0].rstrip(':')}" for word, count in Counter(word for word, _ in found).items())
+    return ", ".join(f"{count} {_counted(word)}" for word, count in Counter(word for word, _ in found).items())
 
 
-def _change(before: Mapped | None, now: Mapped, zero_pfn: int) -> tuple[str, str] | None:
+def _counted(word: str) -> str:
+    """The word behind a number."""
+    return "of the page cache" if word == CACHED else word.split(maxsplit=1)[0].rstrip(":")
+
+
+def _change(before: Mapped | None, now: Mapped, zero_pfn: int, is_cached: Callable[[int], bool]) -> tuple[str, str] | None:
     """A word for what happened to one page, and its frames."""
     if before is None:
-        return ("zero page", "") if now.pfn == zero_pfn else ("new page:", f"pfn {now.pfn:#x}")
+        if now.pfn == zero_pfn:
+            return "zero page", ""
+        return CACHED if is_cached(now.pfn) else "new page:", f"pfn {now.pfn:#x}"
     if before.pfn != now.pfn:
         if before.pfn == zero_pfn:
             return "filled:", f"zero page -> pfn {now.pfn:#x}"

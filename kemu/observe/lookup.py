@@ -14,6 +14,7 @@ from kemu.kernel.sched_types import task_struct
 from kemu.kernel.system import system
 from kemu.machine import mmu
 from kemu.observe.entries import is_table
+from kemu.observe.frames import frame_state
 from kemu.observe.look import looking
 from kemu.observe.names import Names
 from kemu.observe.space import space_of
@@ -50,6 +51,12 @@ def refcount(kernel: Kernel, pfn: int) -> int:
     """``_refcount`` of the frame.  ``UsageError`` if the machine has no such frame."""
     with looking(kernel):
         return _page(pfn)._refcount
+
+
+def in_page_cache(kernel: Kernel, pfn: int) -> bool:
+    """Does the frame hold a page of a file or of shared memory?  ``UsageError`` if the machine has no such frame."""
+    with looking(kernel):
+        return frame_state(_page(pfn)) in ("file", "shmem")
 
 
 def mapcount(kernel: Kernel, pfn: int) -> int:

@@ -157,7 +157,7 @@ def _verdict(r: RmapGraph, path: RmapPath) -> str:
 def _references(r: RmapGraph, style: Style) -> list[str]:
     held = [memory.holder_text(holder) for holder in r.frame.holders]
     if r.frame.missing:
-        held.append(f"{r.frame.missing} that nobody here explains")
+        held.append(memory.unexplained(r.frame.missing))
     return ["", *hanging(f"refcount {r.frame.refcount}: ", [plain(text) for text in held] or ["nobody"], style)]
 
 

@@ -24,9 +24,17 @@ def holder_text(holder: Holder) -> str:
     if holder.what == "pte":
         text = f"{holder.name} {holder.address:#x}"
     else:
-        text = holder.what + (f" of {holder.name}" if holder.name else "")
+        named = holder.name.startswith(f"{holder.what} ")  # a pipe is called pipe 1
+        text = holder.name if named else holder.what + (f" of {holder.name}" if holder.name else "")
         text += f" of CPU {holder.cpu}" if holder.cpu is not None else ""
     return text + (f" x{holder.count}" if holder.count > 1 else "")
+
+
+def unexplained(missing: int) -> str:
+    """What is odd about a refcount that is not the sum of its holders: ``2 references that nobody here explains``."""
+    if missing >= 0:
+        return f"{plural(missing, 'reference')} that nobody here explains" if missing else ""
+    return f"{plural(-missing, 'holder')} more than references: a get is missing"
 
 
 def frame(reading: FrameReading, style: Style) -> str:
@@ -35,7 +43,7 @@ def frame(reading: FrameReading, style: Style) -> str:
     pairs = [
         ("refcount", f"{r.refcount}"),
         *[("held by", _holder(holder)) for holder in r.holders],
-        ("missing", f"{plural(r.missing, 'reference')} that nobody here explains" if r.missing else ""),
+        ("missing" if r.missing > 0 else "too few", unexplained(r.missing)),
         ("mapcount", f"{r.mapcount}  (_mapcount {r.mapcount - 1})"),
         ("exclusive", ("yes: its one mapping may write without a copy" if r.exclusive else "no") if r.state == "anon" else ""),
         ("flags", " ".join(r.flags) + (f"  ({r.letters})" if r.letters else "") if r.flags else "none"),

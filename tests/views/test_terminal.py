@@ -121,7 +121,14 @@ def test_frame_names_every_holder_and_never_hides_a_reference():
         """)
 
 
+def test_more_holders_than_references_are_said_without_a_minus():
+    text = render(s.FRAME.replace(refcount=1, missing=-1))
+    assert "  too few    1 holder more than references: a get is missing\n" in text
+    assert "missing    " not in text
+
+
 def test_a_batch_and_the_page_cache_are_holders_too():
+    assert memory.holder_text(r.Holder("pipe", name="pipe 1")) == "pipe 1"
     assert memory.holder_text(r.Holder("lru_add batch", cpu=1)) == "lru_add batch of CPU 1"
     assert memory.holder_text(r.Holder("page cache", name="/bin/app")) == "page cache of /bin/app"
     assert memory.holder_text(r.Holder("pin", 1024)) == "pin x1024"
