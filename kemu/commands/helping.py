@@ -9,7 +9,8 @@ from textwrap import wrap
 from typing import TYPE_CHECKING
 
 from kemu.commands import kinds, table
-from kemu.commands.spec import FREE, Command, command, maybe, one
+from kemu.commands.glossary import entry_for
+from kemu.commands.spec import FREE, Command, command, one, rest
 from kemu.commands.suggest import did_you_mean
 from kemu.commands.terms import meaning_of
 from kemu.commands.topics import TOPICS
@@ -25,26 +26,41 @@ WIDTH = 78
 @command(
     "help",
     "h",
-    arguments=(maybe("word", kinds.WORD),),
+    arguments=(rest("word", kinds.WORD, needed=False),),
     group="shell",
     effect=FREE,
     summary="this page, or the page of a command",
-    more="With a word that is neither a command nor a topic, searches all pages for it, as apropos does.",
+    more="A word of the lessons, such as RSS or zero page, is explained first. With a word that is neither that nor a command nor"
+    " a topic, searches all pages for it, as apropos does.",
     examples=("help", "help fork"),
 )
 def help_(session: Session, word: str | None) -> Text:
-    """The overview, a command's page, a topic, or what a search finds."""
-    if word is None:
+    """The overview, what a word means, a command's page, a topic, or what a search finds."""
+    if not word:
         return Text(tuple(overview()))
+    meaning = explained(word)
+    made = table.find(word)
+    if meaning and word not in session.aliases:
+        return Text((*meaning, *(["", *page(made)] if made is not None else [])))
     if word in session.aliases:
         return Text((f"{word} is an alias of: {session.aliases[word]}", f"help {session.aliases[word].split()[0]} tells more"))
-    made = table.find(word)
     if made is not None:
         return Text(tuple(page(made)))
     if word in TOPICS:
         return Text(tuple(TOPICS[word].rstrip().split("\n")))
-    meaning = meaning_of(word)
-    return Text((meaning, "help terms has the others") if meaning else tuple(search(word)))
+    line = meaning_of(word)
+    return Text((line, "help terms has the others") if line else tuple(search(word)))
+
+
+def explained(word: str) -> list[str]:
+    """What the word of the lessons means, the commands that show it and the lesson that teaches it; nothing if it is none."""
+    found = entry_for(word)
+    if found is None:
+        return []
+    name, entry = found
+    lines = wrap(f"{name}: {entry.text}", WIDTH, break_on_hyphens=False)
+    rows = [(command_, table.TABLE[command_].summary) for command_ in entry.commands]
+    return [*lines, "", *(f"  {line}" for line in columns(rows, width=WIDTH - 2)), f"  lesson start {entry.lesson} teaches it"]
 
 
 @command(
