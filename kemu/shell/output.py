@@ -20,6 +20,7 @@ from kemu.shell.complaint import render as render_complaint
 if TYPE_CHECKING:
     from kemu.session import Session
     from kemu.shell.options import Options
+    from kemu.shell.waiting import Wait
     from kemu.views.style import Style
 
 JSON_VERSION = 1
@@ -102,6 +103,8 @@ class TextOutput:
         """What a lesson has said so far in answer to one line."""
         self.cut: int | None = None
         """Where in it the question or the verdict begins."""
+        self.wait: Wait | None = None
+        """The sign of life that is due if the line takes long; it ends before anything else is written."""
         self.typed = ""
         """A line that was typed between two pages of a lesson: a command that is still to be run."""
 
@@ -157,14 +160,21 @@ class TextOutput:
 
     def say(self, text: str) -> None:
         """A line among the results."""
+        self._end_wait()
         self.out.write(wrapped(text, _width(self.out) if self.out.isatty() else 0) + "\n")
 
     def flush(self) -> None:
         """Write out what is still held back."""
+        self._end_wait()
         if self.held and self.session is not None:
             held, self.held, cut, self.cut = self.held, [], self.cut, None
             self._pages(held, len(held) if cut is None else cut, self.session)
         self.out.flush()
+
+    def _end_wait(self) -> None:
+        if self.wait is not None:
+            self.wait.over()
+            self.wait = None
 
     def _pages(self, held: list[str], cut: int, session: Session) -> None:
         """What a lesson said; whoever leaves the pager early still sees the question or the verdict, and what follows it."""

@@ -22,7 +22,9 @@ from kemu.shell.bug import report_bug, stopped
 from kemu.shell.completer import KemuCompleter
 from kemu.shell.config import Config
 from kemu.shell.history import StateHistory
+from kemu.shell.output import TextOutput
 from kemu.shell.prompt import prompt, toolbar
+from kemu.shell.waiting import Wait, is_held
 
 if TYPE_CHECKING:
     from kemu.session import Session
@@ -106,6 +108,8 @@ class Repl:
 
     def _run(self, text: str) -> None:
         output = self.runner.output
+        if isinstance(output, TextOutput) and output.out.isatty() and is_held(self.runner.session, text):
+            output.wait = Wait(output.out)
         try:
             self.runner.line(text)
         except KeyboardInterrupt as stop:
@@ -130,7 +134,6 @@ def _word(session: Session, text: str) -> str:
 def repl(runner: Runner) -> None:
     """Talk to a person at a terminal until they leave."""
     from kemu import __version__
-    from kemu.shell.output import TextOutput
 
     session = runner.session
     history, config = StateHistory(), Config()

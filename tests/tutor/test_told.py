@@ -1,7 +1,15 @@
 """Nothing happens to a student's machine or answer without a word."""
 
+import io
+import time
+
 import pytest
 
+from kemu.shell import waiting
+from kemu.shell.options import Options
+from kemu.shell.output import TextOutput
+from kemu.shell.plain import Runner
+from kemu.shell.repl import Repl
 from tests.tutor.hands import Student, lesson_of, texts
 
 PREDICT = (
@@ -67,3 +75,33 @@ def test_a_step_that_goes_on_from_here_says_nothing():
 def test_a_report_says_where_it_goes():
     ada = Student(lesson_of(PREDICT))
     assert "Nothing has been sent" in ada.reads("problem the question has two answers")
+
+
+class Terminal(io.StringIO):
+    """A stream that looks like one."""
+
+    def isatty(self):
+        return True
+
+
+@pytest.mark.parametrize(("seconds", "signs"), [(0.0, 1), (60.0, 0)])
+def test_a_line_that_takes_long_gives_a_sign_of_life_before_all_else(monkeypatch, seconds, signs):
+    ada = Student(lesson_of(PREDICT))
+    out = Terminal()
+    runner = Runner(Options(), ada.session, TextOutput(out, io.StringIO()))
+    runner.stay = runner.output.paged = True
+    monkeypatch.setattr(waiting.Wait.__init__, "__defaults__", (seconds,))
+    run_line = runner.line
+    monkeypatch.setattr(runner, "line", lambda text: (time.sleep(0.2), run_line(text)))
+    Repl(runner, None).lines("task")
+    assert out.getvalue().count("working ...") == signs
+    assert out.getvalue().find("working ...") < out.getvalue().index("Step 1 of 1")
+    assert runner.output.wait is None
+
+
+def test_outside_a_lesson_results_are_the_sign():
+    ada = Student(lesson_of(PREDICT))
+    assert waiting.is_held(ada.session, "ps")
+    ada.types("leave")
+    assert not waiting.is_held(ada.session, "ps")
+    assert waiting.is_held(ada.session, "lesson start 3")
