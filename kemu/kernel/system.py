@@ -15,7 +15,7 @@ from kemu.kernel.sched_types import counters, lruvec, percpu, siginfo, sysctl, t
 from kemu.machine.geometry import EntryBits, Geometry
 from kemu.machine.mmu import Trap
 from kemu.machine.physmem import PhysMem
-from kemu.trace.barrier import Table
+from kemu.trace.barrier import Table, maker
 
 
 class System:
@@ -91,6 +91,7 @@ def current_mm() -> mm_struct:
     return mm
 
 
+make_struct_page = maker(page)
 BLOCK = 64
 """Frames whose ``struct page`` are made together."""
 
@@ -109,5 +110,5 @@ def make_page(pfn: int) -> page:
     first = pfn - pfn % BLOCK
     for number in (pfn,) if pfn == first else range(first, first + BLOCK):
         if number not in mem_map:
-            mem_map[number] = page(pfn=number)
+            mem_map[number] = make_struct_page(pfn=number)
     return mem_map[pfn]

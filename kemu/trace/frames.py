@@ -112,13 +112,11 @@ def _template(positional: int, keywords: tuple[str, ...]) -> CodeType:
     arguments = ", ".join(names + [f"{k}={k}" for k in keywords])
     source = (
         f"def marked({signature}):\n"
-        f"    _tape.mark(len(_tape.log))\n"
-        f"    _tape.mark({_FID})\n"
+        f"    _tape.mark((len(_tape.log), {_FID}))\n"
         f"    try:\n"
         f"        return _as_written({arguments})\n"
         f"    finally:\n"
-        f"        _tape.mark(len(_tape.log))\n"
-        f"        _tape.mark({~_FID})\n"
+        f"        _tape.mark((len(_tape.log), {~_FID}))\n"
     )
     made: dict[str, Any] = {}
     exec(compile(source, __file__, "exec"), made)

@@ -40,11 +40,21 @@ class Journal:
 
     def __init__(self) -> None:
         self.log: list[Any] = []
-        self.marks = array("q")  # a list would need three times the memory
+        self.fresh_marks: list[int] = []
+        self._marks = array("q")
         self.cursor = 0
         self.blocks = Blocks()
         self.index = Index()
         self._stacks: list[tuple[int, ...]] = [()]
+
+    @property
+    def marks(self) -> array[int]:
+        """The marks, two words each.  New ones come into a list, which takes them faster, and move over when somebody looks: in
+        a list they would need three times the memory."""
+        if self.fresh_marks:
+            self._marks.fromlist(self.fresh_marks)
+            self.fresh_marks.clear()
+        return self._marks
 
     def __len__(self) -> int:
         """The number of events."""
