@@ -384,6 +384,8 @@ REASONS = {
     "tgkill": "a program sends no signals; whoever died of one is ended",
     "load": "a program makes its own files: use mkfile",
     "schedule": "the host's own scheduler decides",
+    **dict.fromkeys(("lseek", "read_fd", "write_fd"), "a program reads and writes at a place that it names: use pread, pwrite"),
+    "pipe2": "a program has no word for the flags of a pipe",
 }
 """Why a command has no operation."""
 
