@@ -86,13 +86,12 @@ class Marker(Observer):
         """Leave the functions of the CPU that stops, enter those of the one that goes on."""
         if number == self.active:
             return
-        marks = self.journal.marks
         if self.active >= 0:
             self._learn(self.active)
             self._mark([~fid for fid in (*reversed(self.open[self.active]), CPU_FRAMES[self.active])])
         if number >= 0:
             self._mark([CPU_FRAMES[number], *self.open[number]])
-        self.read = len(marks)
+        self.read = len(self.journal.marks)
         self.active = number
 
     def _learn(self, cpu: int) -> None:
@@ -105,8 +104,7 @@ class Marker(Observer):
 
     def _mark(self, fids: list[int]) -> None:
         for fid in fids:
-            tape.mark(len(tape.log))
-            tape.mark(fid)
+            tape.mark((len(tape.log), fid))
 
     def forget_unwinding(self) -> None:
         """Drop the marks of functions that were left because the run was over."""
