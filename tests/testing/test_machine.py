@@ -1,5 +1,6 @@
 """The state machine over everything that processes do, and the strategies that it is made of."""
 
+import os
 import subprocess
 import sys
 
@@ -12,7 +13,7 @@ from kemu.testing.machine import MemoryMachine
 from kemu.testing.strategies import RULES, play, profile, programs
 
 TestMemory = MemoryMachine.TestCase
-TestMemory.settings = profile("ci")
+TestMemory.settings = settings(profile("ci"), derandomize=bool(os.environ.get("CI")))
 
 ELSEWHERE = {
     "clone": "fork, clone, thread",
