@@ -64,7 +64,7 @@ def lock_vma_under_rcu(mm: mm_struct, address: int) -> vm_area_struct | None:
     vma = mm.mm_mt.find(address)
     if vma is None or vma.vm_start > address or not vma_start_read(mm, vma):
         return None
-    if mm.mmap_lock < 0 or mm.mm_mt.find(address) is not vma or vma.vm_start > address:
+    if mm.mmap_lock < 0 or not vma.vm_start <= address < vma.vm_end:
         vma_end_read(vma)
         return None
     return vma

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from kemu.trace.steps import is_removed, step, step_until
+from kemu.errors import KernelBug
+from kemu.trace.steps import is_explored, is_removed, step, step_until
 
 INT_MIN, INT_MAX = -0x80000000, 0x7FFFFFFF
 REFCOUNT_SATURATED = -0x40000000
@@ -192,15 +193,20 @@ def is_free(obj: Any, field: str) -> bool:
 
 def spin_lock(obj: Any, field: str) -> None:
     """Take the lock, as soon as it is free; alone on the machine a lock that is held will never be released."""
-    if is_removed(field):
-        return
-    step_until(is_free, obj, field)
-    setattr(obj, field, 1)
+    if is_explored():
+        if not is_removed(field):
+            step_until(is_free, obj, field)
+            setattr(obj, field, 1)
+    else:
+        if getattr(obj, field):
+            raise KernelBug(f"deadlock: {field} of {obj} is held")
+        setattr(obj, field, 1)
 
 
 def spin_unlock(obj: Any, field: str) -> None:
     """Release the lock."""
-    if is_removed(field):
-        return
-    step()
-    setattr(obj, field, 0)
+    if not is_explored():
+        setattr(obj, field, 0)
+    elif not is_removed(field):
+        step()
+        setattr(obj, field, 0)

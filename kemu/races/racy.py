@@ -25,7 +25,7 @@ NON_ATOMIC_GET = """\
 """
 
 SECOND_LOOK = """\
-    if mm.mmap_lock < 0 or mm.mm_mt.find(address) is not vma or vma.vm_start > address:
+    if mm.mmap_lock < 0 or not vma.vm_start <= address < vma.vm_end:
         vma_end_read(vma)
         return None
 """

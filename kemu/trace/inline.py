@@ -46,7 +46,7 @@ from kemu.trace.forms import (
     without_docstring,
 )
 
-LARGEST = 300
+LARGEST = 450
 """Nodes of the syntax tree above which a function stays a function."""
 
 KEPT = (*SCOPES, ast.FunctionDef, ast.ClassDef, ast.Try, ast.With, ast.Yield, ast.YieldFrom, ast.Global, ast.Nonlocal, ast.Import)
