@@ -23,8 +23,6 @@ from kemu.trace.frames import linux
 from kemu.trace.steps import step
 
 PTRS_PER_TABLE = 512
-TABLE_SPAN = PAGE_SHIFT + 9
-"""log2 of the bytes that one PTE table maps."""
 
 # ---------------------------------------------------------------- values
 

@@ -16,7 +16,6 @@ from kemu.trace.barrier import Table
 FRAME_SHIFT = 12
 FRAME_SIZE = 1 << FRAME_SHIFT
 WORDS = FRAME_SIZE // 8
-WORD_MASK = (1 << 64) - 1
 
 
 class Frame(Table[int, int]):

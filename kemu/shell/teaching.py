@@ -161,7 +161,3 @@ def _student(shelf: Any, words: str) -> Any:
         shelf.be(words)
     name = shelf.student()
     return Text((f"you are {name}" if name else "you have not said who you are: lesson student ID",))
-
-
-lesson_command = lesson
-"""The declared command."""

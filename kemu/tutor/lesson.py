@@ -24,8 +24,6 @@ FORMAT = 1
 """The version of the format that this kemu reads."""
 
 KINDS = ("predict", "run", "state", "bug", "order", "choice", "answer", "explain", "explore")
-ANSWERED = frozenset({"predict", "order", "choice", "answer", "explain", "bug"})
-"""Kinds to which the student says something."""
 FINDINGS = ("event", "invariant", "frame", "function", "repair")
 """What a `bug` step may want to be found."""
 
