@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import errno
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import attrs
 
 from kemu.conform import words
 from kemu.conform.cast import Cast, Process
+from kemu.conform.operands import Operands
 from kemu.conform.program import Op
 from kemu.conform.words import PAGE_SIZE
 from kemu.kernel.signal import SIGSEGV
@@ -31,7 +32,7 @@ MAX_RUNS = 16
 
 
 @attrs.frozen
-class Act:
+class Act(Operands):
     """One operation on its way: who acts, and what the fields of the operation mean to him."""
 
     cast: Cast
@@ -42,44 +43,9 @@ class Act:
         """The system call ``name`` by the one who acts."""
         return self.cast.call(self.process, name, *args)
 
-    @property
-    def place(self) -> int:
-        """The address that the operation is about."""
-        return self.op.address(self.cast.window.base)
-
-    @property
-    def range(self) -> tuple[int, int]:
-        """That address and the length."""
-        return self.place, self.op.length()
-
-    @property
-    def prot(self) -> int:
-        """Protection bits."""
-        return sum(words.PROT[letter] for letter in set(self.op.fields["prot"]))
-
-    def bits(self, table: dict[str, int]) -> int:
-        """The bits of ``table`` that ``flags`` names."""
-        bits = 0
-        for name in self.op.get("flags", []):
-            bits |= table[name]
-        return bits
-
-    @property
-    def fd(self) -> int:
-        """The descriptor of the operation's file, -1 for none (also for a file that was never made)."""
-        if "fd" in self.op.fields:
-            return int(self.op.fields["fd"])
-        return self.cast.files.get(self.op.get("file", ""), -1)
-
-    @property
-    def offset(self) -> int:
-        """The offset in the file, in bytes."""
-        return int(self.op.get("foff_bytes", self.op.get("foff", 0) * PAGE_SIZE))
-
-    @property
-    def size(self) -> int:
-        """How many bytes are transferred."""
-        return int(self.op.get("n", 1))
+    def where(self) -> tuple[int, Mapping[str, int]]:
+        """The window and the files of the cast."""
+        return self.cast.window.base, self.cast.files
 
 
 Perform = Callable[[Act], Result]

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Mapping
 from typing import Self
 
 import attrs
 
-from kemu.conform import hostasm, words
+from kemu.conform import hostasm
 from kemu.conform.hostsee import Eyes, Sight
 from kemu.conform.hostworker import Answer, Crew, Member
 from kemu.conform.identity import Identities
+from kemu.conform.operands import Operands
 from kemu.conform.program import Op, Program
 from kemu.conform.words import PAGE_SIZE, WINDOW_BASE
 from kemu.errors import HostUnavailable, UsageError
@@ -94,7 +96,7 @@ def _check_bounds(op: Op, number: int, source: str) -> None:
 
 
 @attrs.frozen
-class Act:
+class Act(Operands):
     """One operation on its way: who acts, and what its fields mean to him."""
 
     cast: HostCast
@@ -112,44 +114,9 @@ class Act:
             raise HostUnavailable(f"this host refuses {name}, which {self.op.kind} needs: {os.strerror(-answer.value)}")
         return answer
 
-    @property
-    def place(self) -> int:
-        """The address that the operation is about."""
-        return self.op.address(self.cast.base)
-
-    @property
-    def range(self) -> tuple[int, int]:
-        """That address and the length."""
-        return self.place, self.op.length()
-
-    @property
-    def prot(self) -> int:
-        """Protection bits."""
-        return sum(words.PROT[letter] for letter in set(self.op.fields["prot"]))
-
-    def bits(self, table: dict[str, int]) -> int:
-        """The bits of ``table`` that ``flags`` names."""
-        bits = 0
-        for name in self.op.get("flags", []):
-            bits |= table[name]
-        return bits
-
-    @property
-    def fd(self) -> int:
-        """The descriptor of the operation's file, -1 for none."""
-        if "fd" in self.op.fields:
-            return int(self.op.fields["fd"])
-        return self.cast.files.get(self.op.get("file", ""), -1)
-
-    @property
-    def offset(self) -> int:
-        """The offset in the file, in bytes."""
-        return int(self.op.get("foff_bytes", self.op.get("foff", 0) * PAGE_SIZE))
-
-    @property
-    def size(self) -> int:
-        """How many bytes are transferred."""
-        return int(self.op.get("n", 1))
+    def where(self) -> tuple[int, Mapping[str, int]]:
+        """The window and the files of the cast."""
+        return self.cast.base, self.cast.files
 
     @property
     def payload(self) -> bytes:
