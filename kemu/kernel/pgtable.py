@@ -244,7 +244,8 @@ def _offset(entry: int, shift: int, address: int) -> int:
     """The entry for ``address`` in the table to which ``entry`` points; 0 if that is empty."""
     if not entry:
         return 0
-    return ((entry & system.bits.pfn_mask) >> system.bits.pfn_shift << PAGE_SHIFT) + (address >> shift & 511) * 8
+    bits = system.bits
+    return ((entry & bits.pfn_mask) << bits.base_shift) + (address >> shift & 511) * 8
 
 
 def pgd_offset(mm: mm_struct, address: int) -> int:
@@ -400,11 +401,10 @@ def pgd_alloc(mm: mm_struct) -> int:
 
 def pgd_ctor(pfn: int) -> None:
     """Copy the kernel half of init_mm's root (``KERNEL_PGD_PTRS`` entries), so that all tables share what lies below it."""
-    root = system.init_mm.pgd
-    for index in range(PTRS_PER_TABLE // 2, PTRS_PER_TABLE):
-        entry = system.phys.load(root + index * 8)
-        if entry:
-            system.phys.store((pfn << PAGE_SHIFT) + index * 8, entry)
+    root = system.phys.frames[system.init_mm.pgd >> PAGE_SHIFT]
+    for index in sorted(root):
+        if index >= PTRS_PER_TABLE // 2:
+            system.phys.store((pfn << PAGE_SHIFT) + index * 8, root[index])
 
 
 @linux("arch/x86/mm/pgtable.c")

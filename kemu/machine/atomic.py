@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from kemu.errors import KernelBug
-from kemu.trace.steps import is_explored, is_removed, step, step_until
+from kemu.trace.steps import attached, is_removed, step, step_until
 
 INT_MIN, INT_MAX = -0x80000000, 0x7FFFFFFF
 REFCOUNT_SATURATED = -0x40000000
@@ -48,13 +48,15 @@ def atomic_add_return(obj: Any, field: str, i: int) -> int:
 def atomic_inc(obj: Any, field: str) -> None:
     """Add 1."""
     step()
-    setattr(obj, field, _wrap(getattr(obj, field) + 1))
+    value = getattr(obj, field)
+    setattr(obj, field, value + 1 if value != INT_MAX else INT_MIN)
 
 
 def atomic_dec(obj: Any, field: str) -> None:
     """Subtract 1."""
     step()
-    setattr(obj, field, _wrap(getattr(obj, field) - 1))
+    value = getattr(obj, field)
+    setattr(obj, field, value - 1 if value != INT_MIN else INT_MAX)
 
 
 def atomic_add(obj: Any, field: str, i: int) -> None:
@@ -92,7 +94,7 @@ def atomic_inc_not_zero(obj: Any, field: str) -> bool:
     value = getattr(obj, field)
     if value == 0:
         return False
-    setattr(obj, field, _wrap(value + 1))
+    setattr(obj, field, value + 1 if value != INT_MAX else INT_MIN)
     return True
 
 
@@ -193,19 +195,18 @@ def is_free(obj: Any, field: str) -> bool:
 
 def spin_lock(obj: Any, field: str) -> None:
     """Take the lock, as soon as it is free; alone on the machine a lock that is held will never be released."""
-    if is_explored():
-        if not is_removed(field):
-            step_until(is_free, obj, field)
-            setattr(obj, field, 1)
-    else:
+    if attached.explorer is None:
         if getattr(obj, field):
             raise KernelBug(f"deadlock: {field} of {obj} is held")
+        setattr(obj, field, 1)
+    elif not is_removed(field):
+        step_until(is_free, obj, field)
         setattr(obj, field, 1)
 
 
 def spin_unlock(obj: Any, field: str) -> None:
     """Release the lock."""
-    if not is_explored():
+    if attached.explorer is None:
         setattr(obj, field, 0)
     elif not is_removed(field):
         step()

@@ -46,8 +46,8 @@ class EntryBits:
     ``nx`` forbids execution, ``exec_`` and ``read`` allow it: a format has either.  ``huge`` marks a leaf above the
     last level; with ``leaf_is_rwx`` a leaf is any entry with one of read, write, exec_ (RISC-V).  ``pat_large`` is the
     one bit below a large leaf's frame number that has a meaning of its own (x86: bit 12 selects a cache type).  ``ends``:
-    a present entry with one of these bits ends the walk, as a leaf or because it is malformed.  ``dirtied``: what a write
-    sets."""
+    a present entry with one of these bits ends the walk, as a leaf or because it is malformed.  ``base_shift``: what is under
+    ``pfn_mask``, shifted by it, is the address of a frame of 4 KiB.  ``dirtied``: what a write sets."""
 
     present: int
     pfn_mask: int
@@ -67,7 +67,12 @@ class EntryBits:
     reserved: int = 0
     pat_large: int = 0
     ends: int = attrs.field(init=False)
+    base_shift: int = attrs.field(init=False)
     dirtied: int = attrs.field(init=False)
+
+    @base_shift.default
+    def _base_shift(self) -> int:
+        return 12 - self.pfn_shift
 
     @dirtied.default
     def _dirtied(self) -> int:
@@ -93,6 +98,10 @@ class Decode(dict[int, tuple[bool, bool, bool, bool]]):
         return found
 
 
+Pointers = tuple[tuple[tuple[int, int], ...], int, int, int]
+"""What a walk needs above the last level (``Geometry.pointers``)."""
+
+
 @attrs.frozen
 class Geometry:
     """A page-table format.  ``levels`` from the root to the last; ``entry_bytes`` 1..8; addresses have ``va_bits``.
@@ -103,11 +112,11 @@ class Geometry:
     offered: a format whose entries are valid by a set bit is all that the walk knows.
 
     What follows from these and is asked for at every walk stands ready: ``offset_mask`` covers the offset in a page,
-    ``low_half`` is the highest address of the lower half, ``upper_fields`` are shift and mask of each level's index but the
-    last, ``last_mask`` is the mask of the last one, ``large_shifts`` are the shifts of the levels with large leaves.
-    ``careful``: tables are no frames of 512 words, or a last entry can be present and yet no leaf.  An upper entry with just
-    the bits ``pointer`` of ``pointer_mask`` points to a table and takes no right away; the kernel makes no others above the
-    last level."""
+    ``low_half`` is the highest address of the lower half, ``large_shifts`` are the shifts of the levels with large leaves.
+    ``careful``: tables are no frames of 512 words, or a last entry can be present and yet no leaf.  ``pointers``, for all levels
+    but the last: shift and mask of each one's index; two masks; the shift of the frame number.  An entry with just the bits of
+    the second mask among those of the first points to a table, takes no right away and has nothing above its frame number; the
+    kernel makes no others there.  ``last`` is for the last level: shift and mask of its index, the bits present and NX."""
 
     name: str
     title: str
@@ -121,10 +130,8 @@ class Geometry:
     noncanonical_page_fault: bool = False
     offset_mask: int = attrs.field(init=False, eq=False)
     low_half: int = attrs.field(init=False, eq=False)
-    upper_fields: tuple[tuple[int, int], ...] = attrs.field(init=False, eq=False, repr=False)
-    last_mask: int = attrs.field(init=False, eq=False, repr=False)
-    pointer: int = attrs.field(init=False, eq=False, repr=False)
-    pointer_mask: int = attrs.field(init=False, eq=False, repr=False)
+    pointers: Pointers = attrs.field(init=False, eq=False, repr=False)
+    last: tuple[int, int, int, int] = attrs.field(init=False, eq=False, repr=False)
     large_shifts: tuple[int, ...] = attrs.field(init=False, eq=False, repr=False)
     careful: bool = attrs.field(init=False, eq=False, repr=False)
     decode: Decode = attrs.field(init=False, eq=False, repr=False)
@@ -137,23 +144,16 @@ class Geometry:
     def _low_half(self) -> int:
         return (1 << self.va_bits >> 1) - 1
 
-    @upper_fields.default
-    def _upper_fields(self) -> tuple[tuple[int, int], ...]:
-        return tuple((level.shift, level.mask) for level in self.levels[:-1])
+    @pointers.default
+    def _pointers(self) -> Pointers:
+        bits, fields = self.bits, tuple((level.shift, level.mask) for level in self.levels[:-1])
+        rights = 0 if self.combine == "leaf" else bits.write | bits.user | bits.read | bits.exec_ | bits.accessed
+        above = ~(bits.pfn_mask | (1 << bits.pfn_shift) - 1) & (1 << 64) - 1
+        return fields, bits.present | rights | bits.ends | above, bits.present | rights, bits.pfn_shift
 
-    @last_mask.default
-    def _last_mask(self) -> int:
-        return self.levels[-1].mask
-
-    @pointer.default
-    def _pointer(self) -> int:
-        bits = self.bits
-        rights = bits.write | bits.user | bits.read | bits.exec_ | bits.accessed
-        return bits.present if self.combine == "leaf" else bits.present | rights
-
-    @pointer_mask.default
-    def _pointer_mask(self) -> int:
-        return self.pointer | self.bits.ends | (0 if self.combine == "leaf" else self.bits.nx)
+    @last.default
+    def _last(self) -> tuple[int, int, int, int]:
+        return self.page_shift, self.levels[-1].mask, self.bits.present, self.bits.nx
 
     @large_shifts.default
     def _large_shifts(self) -> tuple[int, ...]:
@@ -162,7 +162,7 @@ class Geometry:
     @careful.default
     def _careful(self) -> bool:
         frames = self.page_shift == 12 and self.entry_bytes == 8 and self.levels[-1].shift == 12
-        return bool(not frames or self.bits.reserved or self.bits.leaf_is_rwx)
+        return bool(not frames or self.bits.reserved or self.bits.leaf_is_rwx or self.bits.present >> self.bits.pfn_shift)
 
     @decode.default
     def _decode(self) -> Decode:

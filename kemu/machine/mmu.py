@@ -22,7 +22,7 @@ from kemu.errors import KernelBug
 from kemu.machine.cpu import Cpu
 from kemu.machine.geometry import EntryBits, Geometry, Level
 from kemu.machine.physmem import EMPTY, FRAME_SHIFT, PhysMem
-from kemu.machine.tlb import TlbEntry
+from kemu.machine.tlb import TlbEntry, make_entry
 from kemu.trace.frames import hardware
 from kemu.trace.steps import step
 
@@ -45,6 +45,10 @@ class PageFault(NamedTuple):
         if self.error_code & PF_INSTR:
             return 12
         return 15 if self.error_code & PF_WRITE else 13
+
+
+make_fault: Callable[[tuple[int, int]], PageFault] = partial(tuple.__new__, PageFault)
+"""A ``PageFault`` from its two fields, without a call in Python."""
 
 
 @attrs.frozen
@@ -172,9 +176,13 @@ def _target(geometry: Geometry, level: Level, leaf: int, va: int) -> int:
     return (leaf & bits.pfn_mask) >> bits.pfn_shift << geometry.page_shift & ~inside | va & inside
 
 
+_KIND_BITS = (0, PF_WRITE, PF_INSTR)
+"""Bits of the error code by kind of access."""
+
+
 def error_code(stopped: str, access: int, user: bool) -> int:
     """The error code of a refused access: ``stopped`` as in ``Walk``, "" if the rights refused it."""
-    code = (PF_USER if user else 0) | (PF_WRITE if access == WRITE else 0) | (PF_INSTR if access == FETCH else 0)
+    code = _KIND_BITS[access] | (PF_USER if user else 0)
     if stopped == "not present":
         return code
     return code | PF_PROT | (PF_RSVD if stopped else 0)
@@ -198,49 +206,64 @@ def translate(cpu: Cpu, va: int, access: int, user: bool) -> int | PageFault | G
 def page_walk(cpu: Cpu, va: int, access: int, user: bool) -> int | PageFault:
     """What the CPU does on a TLB miss: walk, check, set Accessed and Dirty, remember."""
     geometry = cpu.geometry
-    shift = geometry.page_shift
-    leaf, together, span, stopped = _leaf_of(cpu.phys, geometry, cpu.root, va)
+    table = _last_table(cpu.phys, geometry, cpu.root, va)
+    page_shift, last_mask, present, nx = geometry.last
+    span, stopped, vpn = 1, "", va >> page_shift
+    if table is None:
+        leaf, together, span, stopped = _leaf_with_care(cpu.phys, geometry, cpu.root, va)
+    else:
+        leaf = table.get(vpn & last_mask, 0)
+        together = leaf ^ nx
+        if not leaf & present:
+            stopped = "not present"
     if not stopped:
-        bits, decode = geometry.bits, geometry.decode
-        write, anybody, exec_, read = decode[together & decode.mask]
-        pfn = (leaf & bits.pfn_mask) >> bits.pfn_shift
-        if span > 1:
-            pfn = pfn & -span | va >> shift & span - 1
-        want = bits.dirtied if access == WRITE else bits.accessed
-        dirty = (leaf | want) & bits.dirty != 0
-        entry = TlbEntry(cpu.pcid, va >> shift, pfn, write, anybody, exec_, read, dirty, leaf & bits.glob != 0, span)
+        want = geometry.bits.dirtied if access == WRITE else geometry.bits.accessed
+        entry = _translation(cpu, leaf, (together, span), vpn, want)
         if allowed(cpu, entry, access, user):
-            if leaf & want != want or not together & bits.accessed:
+            if leaf & want != want or not together & geometry.bits.accessed:
                 _set_accessed_dirty(cpu, va, want)
             cpu.tlb.fill(entry)
-            return pfn << shift | va & geometry.offset_mask
-    cpu.tlb.invlpg(va >> shift, cpu.pcid)  # a page fault drops what the TLB knew about the page
-    return PageFault(va, error_code(stopped, access, user))
+            return entry.pfn << page_shift | va & geometry.offset_mask
+    cpu.tlb.invlpg(vpn, cpu.pcid)  # a page fault drops what the TLB knew about the page
+    return make_fault((va, error_code(stopped, access, user)))
 
 
-def _leaf_of(phys: PhysMem, geometry: Geometry, root: int, va: int) -> tuple[int, int, int, str]:
-    """The walk without its steps: the leaf; what all entries that count for the rights have set, NX turned round so that it is
-    a right like the others; how many base pages the leaf maps; and why the walk stopped (as in ``Walk``).
+def _translation(cpu: Cpu, leaf: int, found: tuple[int, int], vpn: int, want: int) -> TlbEntry:
+    """What the TLB will remember of the walk for page ``vpn`` that found ``leaf``, in which the bits ``want`` will be set;
+    ``found``: what counts for the rights, and the leaf's span, as ``_leaf_with_care`` gives them."""
+    geometry = cpu.geometry
+    together, span = found
+    bits, decode = geometry.bits, geometry.decode
+    may_write, may_user, may_exec, may_read = decode[together & decode.mask]
+    pfn = (leaf & bits.pfn_mask) >> bits.pfn_shift
+    if span > 1:
+        pfn = pfn & -span | vpn & span - 1
+    dirty, glob = (leaf | want) & bits.dirty != 0, leaf & bits.glob != 0
+    return make_entry((cpu.pcid, vpn, pfn, may_write, may_user, may_exec, may_read, dirty, glob, span))
 
-    Tables as the kernel makes them need nothing but their leaf; all others are walked with care."""
+
+def _last_table(phys: PhysMem, geometry: Geometry, root: int, va: int) -> dict[int, int] | None:
+    """The walk without its last step: the words of the table with the last entry for ``va``.
+
+    Tables as the kernel makes them need nothing but their leaf.  None: others are on the way, to be walked with care."""
     if geometry.careful:
-        return _leaf_with_care(phys, geometry, root, va)
-    bits, frame_of, pfn = geometry.bits, phys.frames.get, root >> FRAME_SHIFT
-    plain, pointer, pfn_mask, pfn_shift = geometry.pointer_mask, geometry.pointer, bits.pfn_mask, bits.pfn_shift
-    for shift, mask in geometry.upper_fields:
-        entry = frame_of(pfn, EMPTY).get(va >> shift & mask, 0)
+        return None
+    table = None
+    frames, pfn = phys.frames, root >> FRAME_SHIFT
+    upper, plain, pointer, pfn_shift = geometry.pointers
+    for shift, mask in upper:
+        entry = frames.get(pfn, EMPTY).get(va >> shift & mask, 0)
         if entry & plain != pointer:
-            pfn = -1
             break
-        pfn = (entry & pfn_mask) >> pfn_shift
-    if pfn < 0:
-        return _leaf_with_care(phys, geometry, root, va)
-    leaf = frame_of(pfn, EMPTY).get(va >> FRAME_SHIFT & geometry.last_mask, 0)
-    return leaf, leaf ^ bits.nx, 1, "" if leaf & bits.present else "not present"
+        pfn = entry >> pfn_shift
+    else:
+        table = frames.get(pfn, EMPTY)
+    return table
 
 
 def _leaf_with_care(phys: PhysMem, geometry: Geometry, root: int, va: int) -> tuple[int, int, int, str]:
-    """``_leaf_of`` for tables of any kind."""
+    """The walk through tables of any kind: the leaf; what all entries that count for the rights have set, NX turned round so that
+    it is a right like the others; how many base pages the leaf maps; and why the walk stopped (as in ``Walk``)."""
     found, stopped = _descend(phys, geometry, root, va)
     entries = [entry ^ geometry.bits.nx for _, entry in found]
     together = entries[-1] if geometry.combine == "leaf" else reduce(and_, entries)

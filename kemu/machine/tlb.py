@@ -10,6 +10,8 @@ leaf drops them all, as the hardware does.  A flush is one event.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 from kemu.trace.barrier import Table, struct
@@ -32,6 +34,10 @@ class TlbEntry(NamedTuple):
     dirty: bool
     glob: bool
     pages: int = 1
+
+
+make_entry: Callable[[tuple[int, int, int, bool, bool, bool, bool, bool, bool, int]], TlbEntry] = partial(tuple.__new__, TlbEntry)
+"""A ``TlbEntry`` from all its fields in order: what a namedtuple's own constructor does, without a call in Python."""
 
 
 @struct
@@ -59,9 +65,14 @@ class Tlb:
     def invlpg(self, vpn: int, pcid: int) -> None:
         """Forget page ``vpn`` of ``pcid``, and a global entry for it; of a large leaf, all its pages."""
         if self.large:
-            self._keep({i: e for i, e in self.slots.items() if not _of_leaf(e, vpn, pcid)})
-        elif self.lookup(vpn, pcid) is not None:
+            self._forget_leaf(vpn, pcid)
+            return
+        entry = self.slots.get(vpn % self.size)
+        if entry is not None and entry.vpn == vpn and (entry.pcid == pcid or entry.glob):
             self.slots.put(vpn % self.size, None)
+
+    def _forget_leaf(self, vpn: int, pcid: int) -> None:
+        self._keep({i: e for i, e in self.slots.items() if not _of_leaf(e, vpn, pcid)})
 
     def flush_pcid(self, pcid: int) -> None:
         """Forget all entries of ``pcid`` but the global ones (a CR3 load without the no-flush bit)."""

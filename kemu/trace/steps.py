@@ -42,39 +42,39 @@ class _Attached:
         self.explorer: Explorer | None = None
 
 
-_attached = _Attached()
+attached = _Attached()
 
 
 def step() -> None:
     """One micro-step of the executing CPU lies here."""
-    if _attached.explorer is not None:
-        _attached.explorer.on_step()
+    if attached.explorer is not None:
+        attached.explorer.on_step()
 
 
 def step_until(ready: Ready, obj: Any, lock: str) -> None:
     """One micro-step that the CPU can take only once ``ready(obj, lock)``.  ``KernelBug`` where nobody could make it so."""
-    if _attached.explorer is not None:
-        _attached.explorer.on_wait(ready, obj, lock)
+    if attached.explorer is not None:
+        attached.explorer.on_wait(ready, obj, lock)
     elif not ready(obj, lock):
         raise KernelBug(f"deadlock: {lock} of {obj} is held")
 
 
 def is_explored() -> bool:
     """True while an explorer is attached: other CPUs may be in the middle of something."""
-    return _attached.explorer is not None
+    return attached.explorer is not None
 
 
 def is_removed(lock: str) -> bool:
     """True if an explorer lets the executing CPU run without the lock of this name."""
-    return _attached.explorer is not None and _attached.explorer.is_removed(lock)
+    return attached.explorer is not None and attached.explorer.is_removed(lock)
 
 
 @contextmanager
-def explorer(attached: Explorer) -> Iterator[None]:
-    """Within the block ``attached`` is asked at every micro-step."""
-    kept = _attached.explorer
-    _attached.explorer = attached
+def explorer(asked: Explorer) -> Iterator[None]:
+    """Within the block ``asked`` is called at every micro-step."""
+    kept = attached.explorer
+    attached.explorer = asked
     try:
         yield
     finally:
-        _attached.explorer = kept
+        attached.explorer = kept
