@@ -118,7 +118,7 @@ def copy_row(src_vma: vm_area_struct, dst_pte: int, src_pte: int, nr: int) -> li
         frames.put(dst_pte >> PAGE_SHIFT, row.dst)
     tape.extend((row, "copied", False, True))
     row.apply()
-    return _rss(row.pages)
+    return _rss(row)
 
 
 def _fill(row: Row, vm_flags: int, indices: range) -> None:
@@ -126,11 +126,12 @@ def _fill(row: Row, vm_flags: int, indices: range) -> None:
     bits, src = system.bits, row.src
     protect = U64 & ~bits.write if is_cow_mapping(vm_flags) else U64
     copy = protect & ~(bits.accessed | (bits.dirty if vm_flags & VM_SHARED else 0))
-    keys = sorted(src) if len(indices) == WORDS else sorted(i for i in src if i in indices)
-    entries = list(map(src.__getitem__, keys))
-    present, plain, pfn_mask, pfn_shift = bits.present | bits.protnone, bits.present | bits.special, bits.pfn_mask, bits.pfn_shift
+    keys = sorted(src if len(indices) == WORDS else [i for i in src if i in indices])
+    entries = list(src.values()) if keys == list(src) else list(map(src.__getitem__, keys))
+    plain, usual, pfn_mask, pfn_shift = bits.present | bits.special, bits.present, bits.pfn_mask, bits.pfn_shift
     mapping = entries
-    if [pte for pte in entries if pte & plain != bits.present]:
+    if [pte for pte in entries if pte & plain != usual]:
+        present = bits.present | bits.protnone
         row.markers = {i: src[i] for i in keys if not src[i] & present and is_guard_pte_marker(src[i])}
         keys = [i for i in keys if src[i] & present]
         entries = list(map(src.__getitem__, keys))
@@ -139,14 +140,15 @@ def _fill(row: Row, vm_flags: int, indices: range) -> None:
     row.child = [pte & copy for pte in entries]
     row.after = entries if protect == U64 else [pte & protect for pte in entries]
     row.pages = list(map(system.mem_map.__getitem__, [(pte & pfn_mask) >> pfn_shift for pte in mapping]))
-    row.exclusive = [p for p in row.pages if p.flags & PG_anon_exclusive]
+    exclusive = [p for p in row.pages if p.flags & PG_anon_exclusive]
+    row.exclusive = row.pages if len(exclusive) == len(row.pages) else exclusive
 
 
-def _rss(pages: list[page]) -> list[int]:
-    """How many of ``pages`` count in each MM_* counter."""
+def _rss(row: Row) -> list[int]:
+    """How many of the row's pages count in each MM_* counter.  What is exclusive is anonymous: nobody looks at it again."""
     rss = [0, 0, 0, 0]
-    others = [p for p in pages if not isinstance(p.mapping, anon_vma)]
-    rss[MM_ANONPAGES] = len(pages) - len(others)
+    others = [] if row.exclusive is row.pages else [p for p in row.pages if type(p.mapping) is not anon_vma]
+    rss[MM_ANONPAGES] = len(row.pages) - len(others)
     for p in others:
         rss[mm_counter_file(p)] += 1
     return rss
