@@ -17,6 +17,7 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from kemu.errors import UsageError
+from kemu.kernel.bulk import prepare
 from kemu.kernel.entry import trap
 from kemu.kernel.exit import fatal_signal
 from kemu.kernel.flags import VM_STACK_FLAGS, PG_reserved
@@ -128,10 +129,7 @@ class Kernel:
             raise UsageError(f"{nr_cpus} CPUs: expected 1 to 8")
         switch_recording(None)
         use_bodies({})
-        if not record:
-            from kemu.kernel.bulk import prepare  # reads the kernel's source again: not for those who never need it
-
-            prepare()
+        prepare(recorded=record)
         self.bodies: Mapping[FunctionType, CodeType] = {}
         self.globals: dict[str, Any] = {}
         self.journal = Journal()

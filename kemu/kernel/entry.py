@@ -76,7 +76,9 @@ def trap(cpu: Cpu, fault: PageFault | GeneralProtection, user: bool) -> bool:
         exc_general_protection(regs)
     else:
         exc_page_fault(regs, fault.error_code, fault.address)
-    return exit_to_user_mode() if user else not regs.fixed_up
+    if user:
+        return exit_to_user_mode()
+    return not regs.fixed_up
 
 
 def exit_to_user_mode() -> bool:
@@ -127,7 +129,9 @@ def do_user_addr_fault(regs: fault_regs, error_code: int, address: int) -> None:
         bad_area_nosemaphore(regs, error_code, address)
         return
     flags = FAULT_FLAG_DEFAULT | _fault_flags(regs, error_code)
-    vma = lock_vma_under_rcu(mm, address) if regs.user_mode else None
+    vma = None
+    if regs.user_mode:
+        vma = lock_vma_under_rcu(mm, address)
     if vma is not None:
         if access_error(error_code, vma):
             vma_end_read(vma)

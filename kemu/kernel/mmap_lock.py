@@ -62,7 +62,9 @@ def lock_vma_under_rcu(mm: mm_struct, address: int) -> vm_area_struct | None:
     """The VMA at ``address``, held for one fault; None if there is none or the tree is being changed.  The VMA is found without
     any lock: once it is held, one looks again whether it is still the right one."""
     vma = mm.mm_mt.find(address)
-    if vma is None or vma.vm_start > address or not vma_start_read(mm, vma):
+    if vma is None or vma.vm_start > address:
+        return None
+    if not vma_start_read(mm, vma):
         return None
     if mm.mmap_lock < 0 or not vma.vm_start <= address < vma.vm_end:
         vma_end_read(vma)
@@ -74,7 +76,9 @@ def vma_start_read(mm: mm_struct, vma: vm_area_struct) -> bool:
     """Hold one VMA against changes; False if the tree is locked for changing, or the VMA is not in it any more."""
     if is_removed(VMA_LOCK):
         return True
-    return mm.mmap_lock >= 0 and atomic_inc_not_zero(vma, "vm_refcnt")
+    if mm.mmap_lock < 0:
+        return False
+    return atomic_inc_not_zero(vma, "vm_refcnt")
 
 
 def vma_end_read(vma: vm_area_struct) -> None:

@@ -177,8 +177,10 @@ def prep_new_page(page: page, order: int, gfp: int) -> None:
     """Zero the frames if asked to.  ``struct page`` is clean already: whoever freed the page saw to that."""
     system.vmstat.PGALLOC += 1 << order
     if gfp & GFP_ZERO:
-        for pfn in range(page.pfn, page.pfn + (1 << order)):
-            system.phys.clear_page(pfn)
+        system.phys.clear_page(page.pfn)
+        if order:
+            for pfn in range(page.pfn + 1, page.pfn + (1 << order)):
+                system.phys.clear_page(pfn)
 
 
 def _del_page_from_free_list(page: page, order: int) -> None:

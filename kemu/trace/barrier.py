@@ -118,6 +118,13 @@ _way_round: dict[type, Any] = {}
 def _straight_init(cls: type) -> Any:
     """An ``__init__`` for ``cls`` that assigns its fields: without a barrier there is nothing to go round, and what goes round
     takes three times as long."""
+    parameters, body, space = _assignments(cls)
+    exec(f"def __init__({', '.join(['self', *parameters])}):\n{body}", space)
+    return space["__init__"]
+
+
+def _assignments(cls: type) -> tuple[list[str], str, dict[str, Any]]:
+    """How the fields of ``self``, a ``cls``, get their first values: parameters, statements, and the names that these use."""
     parameters, body, space = [], [], {"_not_given": attrs.NOTHING}
     for field in sorted(attrs.fields(cls), key=lambda field: bool(field.kw_only)):
         default: Any = field.default
@@ -131,22 +138,18 @@ def _straight_init(cls: type) -> Any:
             parameters.append(field.alias + ("" if needed else "=_not_given" if makes else f"={value}"))
             value = f"{value} if {field.alias} is _not_given else {field.alias}" if makes else field.alias
         body.append(f"    self.{field.name} = {value}\n")
-    exec(f"def __init__({', '.join(['self', *parameters])}):\n" + "".join(body), space)
-    return space["__init__"]
+    return parameters, "".join(body), space
 
 
 def maker(cls: type[T]) -> Callable[..., T]:
     """A function that makes structures of ``cls`` as fast as if there were no barrier, for making many: each is begun as one of
     a class of the same shape without barrier, and becomes one of ``cls`` when its fields are in place."""
-    own: Any = {"__slots__": vars(cls)["__slots__"], "__init__": _straight_init(cast(type, cls)), "__setattr__": _store}
-    bare: Any = type(cls.__name__, cls.__bases__, own)
-
-    def make(*args: Any, **fields: Any) -> T:
-        made: T = bare(*args, **fields)
-        made.__class__ = cls
-        return made
-
-    return make
+    parameters, body, space = _assignments(cast(type, cls))
+    bare: Any = type(cls.__name__, cls.__bases__, {"__slots__": vars(cls)["__slots__"], "__setattr__": _store})
+    space |= {"_new": object.__new__, "_bare": bare, "_cls": cls}
+    exec(f"def make({', '.join(parameters)}):\n    self = _new(_bare)\n{body}    self.__class__ = _cls\n    return self\n", space)
+    made: Callable[..., T] = space["make"]
+    return made
 
 
 class Table(dict[K, V]):
@@ -180,6 +183,11 @@ class Table(dict[K, V]):
 
 
 _plain_put = Table.put
+
+
+def methods_of_tables(*, recorded: bool) -> dict[str, Any]:
+    """What ``put`` is while changes are recorded, or not."""
+    return {"put": Table._recorded_put if recorded else _plain_put}
 
 
 def _barrier_in_tables(up: bool) -> None:

@@ -10,7 +10,8 @@ around it; switching recording swaps them, so names that other modules have impo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from types import CodeType, FunctionType
 from typing import Any, TypeVar, cast
 
@@ -42,6 +43,7 @@ FUNCTIONS: list[Function] = []
 """All decorated functions; the index is the ``fid`` that the marks carry."""
 
 _codes: list[tuple[FunctionType, CodeType, CodeType]] = []
+_numbers: dict[FunctionType, int] = {}
 
 
 def linux(path: str) -> Callable[[F], F]:
@@ -65,6 +67,7 @@ def _register(function: FunctionType, path: str) -> FunctionType:
         Function(fid, function.__name__, path, function.__module__, code.co_firstlineno, function.__doc__ or "")
     )
     _codes.append((function, code, _marked(function, fid)))
+    _numbers[function] = fid
     if tape.recording:
         function.__code__ = _codes[-1][2]
     return function
@@ -128,27 +131,25 @@ def _template(positional: int, keywords: tuple[str, ...]) -> CodeType:
 class Bodies:
     """What the functions run when it is not the written code.
 
-    ``in_force`` maps a function to the code of a wrong kernel (races/mutants.py), ``written`` keeps what it ran before;
-    ``expanded`` maps a function to the same with its calls put in (inline.py), which is in force while nothing is recorded and
-    no wrong kernel is planted, ``calls`` keeps what it ran before; ``bulk`` tells whether it is."""
+    ``in_force`` maps a function to the code of a wrong kernel (races/mutants.py), ``written`` keeps what it ran before.
+    ``expanded`` maps a function to the same with calls put in (inline.py), by whether changes are recorded; it is what runs while
+    no wrong kernel is planted, and ``calls`` keeps what ran before, by the function object that runs it."""
 
     def __init__(self) -> None:
         self.in_force: Mapping[FunctionType, CodeType] = {}
         self.written: dict[FunctionType, CodeType] = {}
-        self.expanded: Mapping[FunctionType, CodeType] = {}
+        self.expanded: Mapping[bool, Mapping[FunctionType, CodeType]] = {}
         self.calls: dict[FunctionType, CodeType] = {}
-        self.bulk = False
 
 
 _bodies = Bodies()
 
 
 def _on_record_change(recording: bool) -> None:
-    _leave_bulk()
+    _leave_expanded()
     for function, plain, marked in _codes:
         function.__code__ = marked if recording else plain
-    _enter_bulk()
-
+    _enter_expanded()
 
 
 def use_bodies(bodies: Mapping[FunctionType, CodeType]) -> None:
@@ -156,52 +157,75 @@ def use_bodies(bodies: Mapping[FunctionType, CodeType]) -> None:
     what it does inside is another thing.  Code of the same signature is expected."""
     if bodies == _bodies.in_force:
         return
-    _leave_bulk()
+    _leave_expanded()
     for function, code in _bodies.written.items():
         _set_body(function, code)
     _bodies.written = {function: body_of(function) for function in bodies}
     _bodies.in_force = dict(bodies)
     for function, code in bodies.items():
         _set_body(function, code)
-    _enter_bulk()
+    _enter_expanded()
 
 
-def use_expanded(expanded: Mapping[FunctionType, CodeType]) -> None:
-    """While nothing is recorded and no other body is in force, the functions in ``expanded`` run that code: the same without
-    the calls."""
-    _leave_bulk()
+def use_expanded(expanded: Mapping[bool, Mapping[FunctionType, CodeType]]) -> None:
+    """While no other body is in force, the functions in ``expanded[recorded]`` run that code when changes are recorded (True) or
+    not (False): the same without the calls."""
+    _leave_expanded()
     _bodies.expanded = expanded
-    _enter_bulk()
+    _enter_expanded()
 
 
-def _enter_bulk() -> None:
-    if _bodies.bulk or tape.recording or _bodies.in_force or not _bodies.expanded:
+@contextmanager
+def as_written() -> Iterator[None]:
+    """Within the block every function runs as it is written: for who replaces one that others call."""
+    expanded = _bodies.expanded
+    use_expanded({})
+    try:
+        yield
+    finally:
+        use_expanded(expanded)
+
+
+def functions_with_frames() -> frozenset[FunctionType]:
+    """All decorated functions."""
+    return frozenset(function for function, _, _ in _codes)
+
+
+def _enter_expanded() -> None:
+    if _bodies.in_force:
         return
-    _bodies.calls = {function: function.__code__ for function in _bodies.expanded}
-    for function, code in _bodies.expanded.items():
-        function.__code__ = code
-    _bodies.bulk = True
+    for function, code in _bodies.expanded.get(tape.recording, {}).items():
+        runs = _runs_body(function)
+        _bodies.calls[runs] = runs.__code__
+        runs.__code__ = code
 
 
-def _leave_bulk() -> None:
-    if _bodies.bulk:
-        for function, code in _bodies.calls.items():
-            function.__code__ = code
-        _bodies.bulk = False
+def _leave_expanded() -> None:
+    for runs, code in _bodies.calls.items():
+        runs.__code__ = code
+    _bodies.calls = {}
 
 
 on_record_change(_on_record_change)
 
+
 def body_of(function: FunctionType) -> CodeType:
     """The code that does the work of ``function``, without the marks around it."""
-    found = _entry_of(function)
-    if found is not None:
-        return _codes[found][1]
-    return _bodies.calls[function] if _bodies.bulk and function in _bodies.calls else function.__code__
+    found = _numbers.get(function)
+    return _codes[found][1] if found is not None else _bodies.calls.get(function, function.__code__)
+
+
+def _runs_body(function: FunctionType) -> FunctionType:
+    """The function object whose code does the work of ``function``: another one where marks are put around it."""
+    found = _numbers.get(function) if tape.recording else None
+    if found is None:
+        return function
+    runs: FunctionType = function.__globals__[f"_as_written_{found}"]
+    return runs
 
 
 def _set_body(function: FunctionType, code: CodeType) -> None:
-    found = _entry_of(function)
+    found = _numbers.get(function)
     if found is None:
         function.__code__ = code
         return
@@ -209,11 +233,6 @@ def _set_body(function: FunctionType, code: CodeType) -> None:
     _codes[found] = (function, code, _codes[found][2])
     if not tape.recording:
         function.__code__ = code
-
-
-def _entry_of(function: FunctionType) -> int | None:
-    """The number of a function that leaves frames, None for any other."""
-    return next((fid for fid, (known, _, _) in enumerate(_codes) if known is function), None)
 
 
 @attrs.define

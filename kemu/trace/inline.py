@@ -1,19 +1,19 @@
-"""Small functions put into their callers, for a machine that records nothing.
+"""Small functions put into their callers.
 
     as written      vmf.pte = pte_offset_map(vmf.pmd, vmf.address)
     expanded        entry = system.phys.load(vmf.pmd)
                     vmf.pte = ... & entry ... if entry else 0
 
 Linux's headers are full of ``static inline`` functions, and kemu has the same ones by the same names.  In Python a call costs
-more than what such a function does.  While changes are recorded that is the price of a frame that can be looked at; work in
-bulk would pay it for nothing.  So the modules that bulk work runs through are read again, a call of one of their own functions
-is replaced by the function's body, and the result is compiled: the same statements in the same order, without the calls.
+more than what such a function does.  So the modules that bulk work runs through are read again, a call of one of their own
+functions is replaced by the function's body, and the result is compiled: the same statements in the same order, without the
+calls.  While changes are recorded, functions that leave frames stay functions, so that they can be looked at.
 
 Form alone decides.  A function that only chooses what it returns becomes an expression; one whose returns all stand at the
 ends of branches becomes statements before the one that begins with its call; everything else stays a call.
 
-The rule that keeps this honest: nothing here knows what a function means.  Expanded code is in force only while nothing is
-recorded and no wrong kernel is planted, and the properties that compare recorded with unrecorded runs go through it.
+The rule that keeps this honest: nothing here knows what a function means.  Expanded code is in force only while no wrong kernel
+is planted, and the tests hold it against the written one.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import ast
 import builtins
 import inspect
 from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from functools import cached_property
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
@@ -45,6 +46,7 @@ from kemu.trace.forms import (
     structured,
     without_docstring,
 )
+from kemu.trace.kept import Expanded
 
 LARGEST = 450
 """Nodes of the syntax tree above which a function stays a function."""
@@ -53,13 +55,21 @@ KEPT = (*SCOPES, ast.FunctionDef, ast.ClassDef, ast.Try, ast.With, ast.Yield, as
 """A function with one of these stays a function."""
 
 
-def expand(modules: Iterable[ModuleType], names: Mapping[str, type]) -> dict[FunctionType, CodeType]:
-    """The code of each function of ``modules`` that becomes another one when calls of their functions are put in.
+Names = Mapping[str, Mapping[str, Any]]
+"""Which methods has what hides behind a name."""
 
-    ``names`` says what hides behind a name in all of them: with "phys" a PhysMem, the methods in ``system.phys.load(pa)`` and
-    ``phys.load(pa)`` are known too."""
-    expander = _Expander(modules, names)
-    return {function: code for function in expander.written if (code := expander.code(function)) is not None}
+
+def expand(modules: Iterable[ModuleType], names: Names, kept: AbstractSet[FunctionType] = frozenset()) -> Expanded:
+    """The functions of ``modules`` with calls of their own functions put in.
+
+    ``names`` says which methods has what hides behind a name in all of them: with "phys" those of a PhysMem, the ones in
+    ``system.phys.load(pa)`` and ``phys.load(pa)`` are known too.  Calls of ``kept`` functions stay calls."""
+    expander = _Expander(modules, names, kept)
+    for function in expander.written:
+        code = expander.code(function)
+        if code is not None:
+            expander.codes.append((function.__module__, function.__qualname__, code))
+    return expander.codes, expander.aliases
 
 
 class _Definition:
@@ -85,18 +95,23 @@ class _Definition:
 class _Expander:
     """The functions of some modules, as syntax trees, and how far each has been expanded."""
 
-    def __init__(self, modules: Iterable[ModuleType], names: Mapping[str, type]) -> None:
+    def __init__(self, modules: Iterable[ModuleType], names: Names, kept: AbstractSet[FunctionType]) -> None:
+        self.codes: list[tuple[str, str, CodeType]] = []
+        self.aliases: list[tuple[str, str, str, str]] = []
+        self.kept = kept
         self.written: dict[FunctionType, ast.FunctionDef] = {}
         self.expanded: dict[FunctionType, _Definition | None] = {}
         self.names = names
         self.number = 0
-        known = {cls.__name__: vars(cls) for cls in names.values()}
+        methods = {id(method) for space in names.values() for method in space.values()}
         for module in modules:
             for node in ast.parse(inspect.getsource(module)).body:
                 self._read(node, vars(module))
-                if isinstance(node, ast.ClassDef) and node.name in known:
+                if isinstance(node, ast.ClassDef):
+                    space = vars(vars(module)[node.name])
                     for method in node.body:
-                        self._read(method, known[node.name])
+                        if isinstance(method, ast.FunctionDef) and id(space.get(method.name)) in methods:
+                            self._read(method, space)
 
     def _read(self, node: ast.stmt, space: Mapping[str, Any]) -> None:
         function = space.get(node.name) if isinstance(node, ast.FunctionDef) else None
@@ -201,12 +216,14 @@ class _Caller:
         called = node.func
         if isinstance(called, ast.Attribute):
             owner = called.value.attr if isinstance(called.value, ast.Attribute) else getattr(called.value, "id", "")
-            function = getattr(self.expander.names.get(owner.split("__", maxsplit=1)[0], object), called.attr, None)
+            function = self.expander.names.get(owner.split("__", maxsplit=1)[0], {}).get(called.attr)
         elif isinstance(called, ast.Name) and called.id not in self.locals:
             function = self.globals.get(called.id)
         else:
             return None
-        return function if isinstance(function, FunctionType) and function in self.expander.written else None
+        if not isinstance(function, FunctionType) or function in self.expander.kept:
+            return None
+        return function if function in self.expander.written else None
 
     def definition(self, call: ast.Call) -> tuple[FunctionType, _Definition, dict[str, ast.expr]] | None:
         """The function of ours that is called, and what its parameters get."""
@@ -262,7 +279,10 @@ class _Caller:
         if name not in self.locals and mine is value:
             return name
         theirs_too = f"{name}__in_{theirs['__name__'].replace('.', '_')}"
-        self.globals[theirs_too] = value
+        if theirs_too not in self.globals:
+            self.globals[theirs_too] = value
+            where = theirs["__name__"] if name in theirs else "builtins"
+            self.expander.aliases.append((self.globals["__name__"], theirs_too, where, name))
         return theirs_too
 
     # ---------------------------------------------------------------- expressions

@@ -49,6 +49,7 @@ from kemu.kernel.signal import SIGCHLD
 from kemu.kernel.system import pfn_to_page, system
 from kemu.kernel.vma import vma_lookup
 from kemu.testing.stage import program
+from kemu.trace.frames import as_written
 from tests.kernel.scenes import PRIVATE, Scene, signal
 
 FADV_DONTNEED = 4
@@ -245,7 +246,8 @@ def test_who_finds_untouched_memory_mapped_meanwhile_leaves_it(scene, monkeypatc
         return alloc(gfp)
 
     monkeypatch.setattr(fault_missing, "alloc_page", slow)
-    assert fault(scene, scene.p, addr, FAULT_FLAG_WRITE) == 0
+    with as_written():
+        assert fault(scene, scene.p, addr, FAULT_FLAG_WRITE) == 0
     assert (len(others), scene.anon(scene.p)) == (1, 1)
     assert check(scene.kernel) == []
 

@@ -6,9 +6,15 @@ import sys
 import pytest
 
 from kemu.kernel.boot import Kernel
+from kemu.kernel.bulk import prepare
 from kemu.kernel.fault_missing import do_anonymous_page
+from kemu.kernel.mman import MAP_ANONYMOUS, MAP_PRIVATE, PROT_READ, PROT_WRITE
+from kemu.kernel.system import system
+from kemu.trace import kept
+from kemu.trace.frames import FUNCTIONS, as_written
 from kemu.trace.inline import expand
-from kemu.trace.journal import Journal
+from kemu.trace.kept import in_place
+from kemu.userland.script import Script
 
 HELPERS = """
 log = []
@@ -159,7 +165,7 @@ def modules(tmp_path_factory):
 @pytest.fixture(scope="module")
 def expanded(modules):
     helpers, _ = modules
-    return expand(modules, {"box": helpers.Box})
+    return in_place(expand(modules, {"box": vars(helpers.Box)}))
 
 
 def seen(modules, name, x):
@@ -194,9 +200,16 @@ def test_what_returns_from_a_loop_or_calls_itself_stays_a_call(modules, expanded
     assert "one" not in expanded[callers.expressions].co_names
 
 
-def test_the_kernel_runs_expanded_only_while_nothing_is_recorded_and_no_body_is_replaced():
-    recorded = Kernel(mem=16 << 20)
-    marked = do_anonymous_page.__code__
+def test_a_kept_function_stays_a_call(modules):
+    helpers, callers = modules
+    found = in_place(expand(modules, {"box": vars(helpers.Box)}, frozenset([helpers.one])))
+    assert "one" in found.get(callers.expressions, callers.expressions.__code__).co_names
+
+
+# -------------------------------------------------------------------- the kernel
+
+
+def test_the_kernel_runs_expanded_while_no_body_is_replaced():
     bulk = Kernel(mem=16 << 20, record=False)
     without_calls = do_anonymous_page.__code__
     assert "alloc_anon_folio" not in without_calls.co_names
@@ -206,6 +219,104 @@ def test_the_kernel_runs_expanded_only_while_nothing_is_recorded_and_no_body_is_
     bulk.bodies = {}
     bulk.activate()
     assert do_anonymous_page.__code__ is without_calls
-    recorded.activate()
-    assert do_anonymous_page.__code__ is marked
-    assert isinstance(recorded.journal, Journal)
+    with as_written():
+        assert "alloc_anon_folio" in do_anonymous_page.__code__.co_names
+    assert do_anonymous_page.__code__ is without_calls
+
+
+def test_a_recorded_kernel_keeps_the_calls_that_leave_frames():
+    prepare(recorded=False)
+    Kernel(mem=16 << 20)
+    number = next(function.fid for function in FUNCTIONS if function.name == "do_anonymous_page")
+    names = do_anonymous_page.__globals__[f"_as_written_{number}"].__code__.co_names
+    assert "pte_offset_map_lock" not in names
+    assert {"alloc_anon_folio", "folio_add_new_anon_rmap"} <= set(names)
+
+
+def life():
+    """A small life of a process, recorded: the log with objects by their kind, the marks, and the fingerprint of the end."""
+    kernel = Kernel(mem=32 << 20)
+    script = Script(kernel)
+    task = script.spawn("p")
+    anonymous = MAP_PRIVATE | MAP_ANONYMOUS
+    area = script.syscall(task, "mmap", 0, 200 * 4096, PROT_READ | PROT_WRITE, anonymous, -1, 0).value
+    script.load(task, area, 8)
+    for i in range(130):
+        script.store(task, area + i * 4096, b"once")
+    child = system.tasks[script.syscall(task, "fork").value]
+    for i in range(0, 200, 3):
+        script.store(child, area + i * 4096, b"twice")
+        script.load(task, area + i * 4096, 4)
+    script.syscall(task, "mprotect", area, 50 * 4096, PROT_READ)
+    script.store(task, area, b"refused")
+    script.syscall(child, "munmap", area + 40 * 4096, 60 * 4096)
+    script.syscall(child, "exit_group", 3)
+    journal = kernel.journal
+    log = journal.log
+    said = [(type(obj).__name__, field) for obj, field in zip(log[::4], log[1::4], strict=True)]
+    end = kernel.state_hash()
+    journal.seek(0)
+    start = kernel.state_hash()
+    journal.seek(len(journal))
+    return said, list(journal.marks), end, start, kernel.state_hash()
+
+
+def test_recorded_the_same_events_in_the_same_order_under_the_same_frames():
+    prepare(recorded=False)
+    expanded = life()
+    with as_written():
+        written = life()
+    assert len(written[0]) > 5000
+    assert expanded == written
+    assert expanded[2] == expanded[4] != expanded[3]
+
+
+# -------------------------------------------------------------------- what is kept
+
+
+@pytest.fixture
+def source(tmp_path, monkeypatch):
+    """A source file in a folder of its own, in a process that may write compiled files."""
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    monkeypatch.setattr(sys, "pycache_prefix", None)
+    path = tmp_path / "module.py"
+    path.write_text("x = 1\n")
+    return path
+
+
+SOMETHING = (([("m", "f", (lambda x: x + 1).__code__)], [("m", "a", "n", "b")]), ([], []))
+
+
+def test_what_was_saved_is_loaded_until_a_source_file_changes(source):
+    folders = [str(source.parent)]
+    assert kept.load(str(source), folders) is None
+    kept.save(str(source), folders, SOMETHING)
+    assert kept.load(str(source), folders) == SOMETHING
+    source.write_text("x = 22\n")
+    assert kept.load(str(source), folders) is None
+    kept.save(str(source), folders, SOMETHING)
+    source.with_name("other.py").write_text("y = 1\n")
+    assert kept.load(str(source), folders) is None
+
+
+@pytest.mark.parametrize(("first", "then"), [(0, b""), (20, b""), (-7, b""), (8, b"?" * 50)])
+def test_a_damaged_file_is_as_good_as_none(source, first, then):
+    folders = [str(source.parent)]
+    kept.save(str(source), folders, SOMETHING)
+    (path,) = source.parent.glob("__pycache__/*.expanded")
+    path.write_bytes(path.read_bytes()[:first] + then)
+    assert kept.load(str(source), folders) is None
+
+
+def test_where_nothing_may_be_written_nothing_is(source, monkeypatch):
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    assert not kept.possible(str(source))
+    kept.save(str(source), [str(source.parent)], SOMETHING)
+    assert not list(source.parent.glob("**/*.expanded"))
+
+
+def test_a_folder_that_cannot_be_made_is_no_error(source):
+    source.with_name("__pycache__").write_text("a file is in the way")
+    assert not kept.possible(str(source))
+    kept.save(str(source), [str(source.parent)], SOMETHING)
+    assert kept.load(str(source), [str(source.parent)]) is None
