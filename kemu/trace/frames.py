@@ -133,13 +133,15 @@ class Bodies:
 
     ``in_force`` maps a function to the code of a wrong kernel (races/mutants.py), ``written`` keeps what it ran before.
     ``expanded`` maps a function to the same with calls put in (inline.py), by whether changes are recorded; it is what runs while
-    no wrong kernel is planted, and ``calls`` keeps what ran before, by the function object that runs it."""
+    no wrong kernel is planted, and ``calls`` keeps what ran before, by the function object that runs it; ``as_written`` counts
+    those who asked for the written code."""
 
     def __init__(self) -> None:
         self.in_force: Mapping[FunctionType, CodeType] = {}
         self.written: dict[FunctionType, CodeType] = {}
         self.expanded: Mapping[bool, Mapping[FunctionType, CodeType]] = {}
         self.calls: dict[FunctionType, CodeType] = {}
+        self.as_written = 0
 
 
 _bodies = Bodies()
@@ -178,12 +180,13 @@ def use_expanded(expanded: Mapping[bool, Mapping[FunctionType, CodeType]]) -> No
 @contextmanager
 def as_written() -> Iterator[None]:
     """Within the block every function runs as it is written: for who replaces one that others call."""
-    expanded = _bodies.expanded
-    use_expanded({})
+    _leave_expanded()
+    _bodies.as_written += 1
     try:
         yield
     finally:
-        use_expanded(expanded)
+        _bodies.as_written -= 1
+        _enter_expanded()
 
 
 def functions_with_frames() -> frozenset[FunctionType]:
@@ -192,7 +195,7 @@ def functions_with_frames() -> frozenset[FunctionType]:
 
 
 def _enter_expanded() -> None:
-    if _bodies.in_force:
+    if _bodies.in_force or _bodies.as_written:
         return
     for function, code in _bodies.expanded.get(tape.recording, {}).items():
         runs = _runs_body(function)

@@ -6,7 +6,6 @@ changed, nobody needs it, and it may be deleted at any time.
 
 from __future__ import annotations
 
-import contextlib
 import marshal
 import os
 import sys
@@ -68,9 +67,11 @@ def save(module: str, folders: Iterable[str], stored: tuple[Expanded, ...]) -> N
         return
     path = _path(module)
     part = path.with_suffix(f".{os.getpid()}")
-    with contextlib.suppress(OSError):
+    try:
         part.write_bytes(_key(folders) + marshal.dumps(stored))
         part.replace(path)
+    except OSError:  # a full disk: the next process tries again
+        part.unlink(missing_ok=True)
 
 
 def in_place(expanded: Expanded) -> dict[FunctionType, CodeType]:

@@ -2,6 +2,7 @@
 
 import importlib.util
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -220,6 +221,7 @@ def test_the_kernel_runs_expanded_while_no_body_is_replaced():
     bulk.activate()
     assert do_anonymous_page.__code__ is without_calls
     with as_written():
+        Kernel(mem=16 << 20, record=False)
         assert "alloc_anon_folio" in do_anonymous_page.__code__.co_names
     assert do_anonymous_page.__code__ is without_calls
 
@@ -306,6 +308,16 @@ def test_a_damaged_file_is_as_good_as_none(source, first, then):
     (path,) = source.parent.glob("__pycache__/*.expanded")
     path.write_bytes(path.read_bytes()[:first] + then)
     assert kept.load(str(source), folders) is None
+
+
+def test_a_disk_that_is_full_leaves_nothing_behind(source, monkeypatch):
+    monkeypatch.setattr(Path, "replace", full)
+    kept.save(str(source), [str(source.parent)], SOMETHING)
+    assert [path.name for path in source.parent.rglob("*") if path.is_file()] == ["module.py"]
+
+
+def full(_path, _target):
+    raise OSError(28, "No space left on device")
 
 
 def test_where_nothing_may_be_written_nothing_is(source, monkeypatch):
