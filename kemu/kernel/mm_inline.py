@@ -27,11 +27,17 @@ def folio_lru_list(folio: folio) -> int:
     return LRU_ACTIVE_FILE if folio.flags & PG_active else LRU_INACTIVE_FILE
 
 
+_shared: dict[int, int] = {}
+"""One number for all pages with the same flags: who reads those of one page after the other, as fork does, finds them in the
+host's cache."""
+
+
 def lruvec_add_folio(folio: folio) -> None:
     """Put the page at the head of its list."""
     lruvec = system.lruvec
     lru = folio_lru_list(folio)
-    folio.flags |= PG_lru
+    flags = folio.flags | PG_lru
+    folio.flags = _shared.setdefault(flags, flags)
     lruvec.nr.put(lru, lruvec.nr[lru] + 1)
     list_add(folio, lruvec.lists[lru])
 
