@@ -215,7 +215,7 @@ def parse(made: Command, line: Line, session: Session) -> dict[str, Any]:
         failed = _Match(made, line, session, known=False)
         matched = failed.run()
         if matched is None:
-            raise failed.error()
+            raise failed.unknown_first() or failed.error()
     values: dict[str, Any] = {argument.name: argument.default for argument in made.arguments}
     values |= {option.name: () if option.kind is None else None for option in made.options}
     for part, tokens in matched:
@@ -337,6 +337,21 @@ class _Match:
         if at > self.furthest or (at == self.furthest and (word or _is_needed(wanted))):
             self.furthest, self.expected = at, wanted
         return []
+
+    def unknown_first(self) -> UsageError | None:
+        """The complaint about a first word that has the form of the argument that may be left out (the task) and is none of this
+        moment: all that comes behind it was measured against the wrong arguments.  None if there is no such word."""
+        first = self.made.arguments[0] if self.made.arguments else None
+        token = self.line.tokens[min(1, len(self.line.tokens) - 1)]
+        if first is None or first.count != "maybe" or self.furthest < 2 or not self.fits(first, token):
+            return None
+        try:
+            first.kind.convert(token, self.line, self.session)
+        except UsageError as error:
+            wanted = self.expected.kind if self.expected and self.furthest == len(self.line.tokens) == 2 else None
+            other = f", and it is not {wanted.what}" if wanted else ""
+            return self.at(f"{first.name}: {error.what}{other}", token.column, len(token.text), error.hint)
+        return None
 
     def error(self) -> UsageError:
         usage = f"usage: {self.made.synopsis}"
