@@ -51,10 +51,13 @@ def tree(session: Session) -> readings.TaskTree:
     linux="ptrace(2)",
 )
 def regs(session: Session, task: Task) -> readings.RegsReading:
-    """User registers, and CR3 of the CPU."""
+    """User registers, and CR3 of the CPU. The one for results holds what the last system call gave."""
+    from kemu.commands.uapi import MOST_ERRNO, errno_name
     from kemu.observe.tasks import registers
 
-    return registers(session.kernel, task, session.name_of)
+    found = registers(session.kernel, task, session.name_of)
+    failed = (1 << 64) - found.ax
+    return found.replace(error=errno_name(failed)) if failed <= MOST_ERRNO else found
 
 
 @command(

@@ -110,6 +110,10 @@ ERRNO_TEXT = {
 }  # fmt: skip
 
 
+MOST_ERRNO = 4095
+"""A result from -4095 to -1 is an errno (MAX_ERRNO)."""
+
+
 def errno_name(number: int) -> str:
     """`ENOMEM` for 12."""
     return ERRNO.get(number, f"errno {number}")

@@ -1,10 +1,12 @@
-"""Where the CPU enters the kernel when an access fails, and leaves it again (arch/x86/mm/fault.c).
+"""Where the CPU enters the kernel, and leaves it again (arch/x86/mm/fault.c, arch/x86/entry/syscall_64.c).
 
     exc_page_fault -> handle_page_fault -> do_user_addr_fault
                                                |- no VMA                    bad_area_nosemaphore    SIGSEGV, SEGV_MAPERR
                                                |- the VMA forbids it        bad_area_access_error   SIGSEGV, SEGV_ACCERR
                                                |- handle_mm_fault fails     do_sigbus | SEGV_MAPERR | out of memory
                                                `- done: the instruction runs again
+
+    do_syscall_64: the system call, then syscall_return         its result goes to regs->ax
 
 A fault in kernel mode (copy_to_user) is served in the same way; where a user would get a signal, the kernel goes on at its
 fix-up address and the copy comes up short.
@@ -29,7 +31,7 @@ from kemu.kernel.flags import (
     VM_GROWSDOWN,
     VM_WRITE,
 )
-from kemu.kernel.mm_types import mm_struct, vm_area_struct
+from kemu.kernel.mm_types import U64, mm_struct, vm_area_struct
 from kemu.kernel.mmap_lock import (
     lock_vma_under_rcu,
     mmap_read_lock,
@@ -39,6 +41,7 @@ from kemu.kernel.mmap_lock import (
     vma_end_read,
 )
 from kemu.kernel.oom import pagefault_out_of_memory
+from kemu.kernel.sched_types import TASK_RUNNING
 from kemu.kernel.signal import (
     BUS_ADRERR,
     SEGV_ACCERR,
@@ -89,6 +92,15 @@ def exit_to_user_mode() -> bool:
     taken = get_signal()
     system.delivered.extend(taken)
     return not taken
+
+
+def syscall_return(ret: int) -> None:
+    """The end of do_syscall_64, ``regs->ax = ret``: the current task's call gives ``ret``, 0 or more or a negative errno, which
+    the register holds as u64.  A call that waits, or whose task has ended, gives nothing yet; a register that holds the value
+    already is left alone, which is no event."""
+    task = current()
+    if task.state == TASK_RUNNING and task.regs.ax != ret & U64:
+        task.regs.ax = ret & U64
 
 
 @linux("arch/x86/mm/fault.c")

@@ -78,7 +78,8 @@ class TaskReading(Reading):
 
 class RegsReading(Reading):
     """The registers of a task and of the CPU it is on.  ``running``: they are loaded now; ``root`` and ``pcid``: CR3;
-    ``fault_address``: CR2 of the last fault that was sent as a signal, with ``trap`` and ``error_code``."""
+    ``ax``: the result of the last system call, with ``error`` the errno's name if it failed; ``fault_address``: CR2 of the last
+    fault that was sent as a signal, with ``trap`` and ``error_code``."""
 
     pid: int
     name: str
@@ -93,6 +94,7 @@ class RegsReading(Reading):
     fault_address: Address
     trap: int
     error_code: int
+    error: str = ""
 
 
 class Outcome(Reading):

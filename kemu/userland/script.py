@@ -13,7 +13,7 @@ import attrs
 
 from kemu.errors import UsageError
 from kemu.kernel.boot import Kernel
-from kemu.kernel.entry import exit_to_user_mode
+from kemu.kernel.entry import exit_to_user_mode, syscall_return
 from kemu.kernel.mm_types import PAGE_SIZE
 from kemu.kernel.mman import EINTR, ERESTARTSYS
 from kemu.kernel.sched import schedule_to
@@ -82,7 +82,7 @@ class Script:
         init = system.tasks[1]
         self._run_on(init, None)
         asked = system.sysctl.fail_alloc or system.sysctl.fail_slab
-        pid = sys_fork()
+        pid = _returned(sys_fork())
         if pid < 0 and asked and not (system.sysctl.fail_alloc or system.sysctl.fail_slab):
             raise UsageError(f"spawn {name}: an allocation failed because set fail asked for it", hint="set fail off, then spawn")
         if pid < 0:
@@ -97,7 +97,7 @@ class Script:
     def syscall(self, task: task_struct, name: str, *args: object, cpu: int | None = None) -> Outcome:
         """Let ``task`` make the system call ``name``."""
         function = SYSCALLS[name]
-        return self._perform(task, cpu, lambda: function(*args))
+        return self._perform(task, cpu, lambda: _returned(function(*args)))
 
     def load(self, task: task_struct, addr: int, nbytes: int, cpu: int | None = None) -> Outcome:
         """Let ``task`` read ``nbytes`` bytes at ``addr``."""
@@ -186,16 +186,23 @@ class Script:
             exit_to_user_mode()
             if task.exit_state:
                 return None
-            ret = SYSCALLS[call](*args)
+            ret = _returned(SYSCALLS[call](*args))
             if ret == -ERESTARTSYS and not interrupted:
                 return None
             if ret == -ERESTARTSYS:
-                task.state, task.blocked_in, ret = TASK_RUNNING, "", -EINTR
+                task.state, task.blocked_in = TASK_RUNNING, ""
+                ret = _returned(-EINTR)
         else:
-            ret = args[0]
+            ret = _returned(args[0])
             exit_to_user_mode()
         task.restart_block = ()
         return Completed(task.pid, call, ret)
+
+
+def _returned(ret: int) -> int:
+    """The result of the current task's call, which now stands in its register too."""
+    syscall_return(ret)
+    return ret
 
 
 def _sig_info(task: task_struct, delivered: list[siginfo]) -> SigInfo | None:

@@ -112,7 +112,7 @@ def registers(reading: RegsReading, style: Style) -> str:
     pairs = [
         (ip, f"{r.ip:#018x}"),
         (sp, f"{r.sp:#018x}"),
-        (ax, f"{r.ax:#018x}"),
+        (ax, f"{r.ax:#018x}" + (f"  -{r.error} ({(1 << 64) - r.ax})" if r.error else "")),
         (root, f"{r.root:#018x}  tag {r.pcid}"),
         (fault, f"{r.fault_address:#018x}  trap {r.trap}, error code {r.error_code:#x}" if r.trap else ""),
     ]

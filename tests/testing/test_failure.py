@@ -205,8 +205,8 @@ def test_exec_says_so_or_kills_and_leaves_nothing_behind(what):
 COUNTERS = {"next_mm", "next_ctx", "next_anon_vma", "PGALLOC", "PGFREE", "fail_alloc", "fail_slab", "failed_slab"}
 """Where numbers come from, statistics, and the failing itself."""
 
-MAY_STAY = {("mm", "tlb_gen"), ("mm", "write_protect_seq"), ("frame", "flags"), ("pte", "")}
-"""What a failed fork may change in the parent: its CPUs were flushed, and entries were write-protected, as for a fork that
+MAY_STAY = {("mm", "tlb_gen"), ("mm", "write_protect_seq"), ("frame", "flags"), ("pte", ""), ("task", "ax")}
+"""What a failed fork may change in the parent: its result is there, its CPUs were flushed, and entries were write-protected, as for a fork that
 went well; the next write finds the page unshared and puts W back."""
 
 
@@ -250,7 +250,11 @@ def test_the_net_effect_of_a_failed_fork_is_nothing(what):
 
 
 def test_the_whole_state_after_a_refused_call_is_the_state_before_it():
-    """mprotect, munmap, madvise, mlock that find no memory for the first thing they need change nothing at all."""
+    """mprotect, munmap, madvise, mlock that find no memory for the first thing they need change nothing but their result."""
     for name in ("munmap of the middle", "mprotect of the middle", "madvise of the middle", "mlock of the middle", "mmap", "brk"):
         run = next(fail_every_alloc(prepare, ACTS[name], OBJECTS, record=True))
-        assert {change.field for change in run.changes()} <= {"fail_slab", "failed_slab"}, name
+        result = [change for change in run.changes() if change.field == "ax"]
+        outcome = run.outcome
+        given = (1 << 64) - outcome.errno if outcome.errno else outcome.value
+        assert [change.new for change in result] in ([hex(given)], []), name
+        assert {change.field for change in run.changes()} <= {"fail_slab", "failed_slab", "ax"}, name

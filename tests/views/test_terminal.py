@@ -37,6 +37,14 @@ def test_tree_draws_the_family_in_the_glyphs_of_the_terminal():
     assert render(family, WIDE) == "1 init\n├─ 4 child  ([parent])\n└─ 5 late  (killed by signal 11)"
 
 
+def test_regs_show_a_failed_call_as_the_kernel_returns_it():
+    regs = r.RegsReading(3, "app", "x86-64", 0, True, 0x401000, 0x7FFFFFFFE000, 4, 0x10E000, 3, 0, 0, 0)
+    failed = regs.replace(ax=(1 << 64) - 12, error="ENOMEM")
+    assert "  rax  0x0000000000000004\n" in render(regs)
+    assert "  rax  0xfffffffffffffff4  -ENOMEM (12)\n" in render(failed)
+    assert "  a0    0xfffffffffffffff4  -ENOMEM (12)\n" in render(failed.replace(geometry="sv39"))
+
+
 def test_walk_shows_every_level_the_rights_and_the_end():
     assert render(s.WALK) == lines("""
         walk parent 0x10004  (pid 3, x86-64, root 0xa000)
