@@ -23,6 +23,7 @@ from kemu.commands.lexer import Source, number
 from kemu.commands.result import FAILED, INTERRUPTED, OK, UNSATISFIED, Complaint, Result, Shown
 from kemu.commands.stops import stop_after
 from kemu.commands.tokens import Line, Token, split
+from kemu.commands.typed import as_typed
 from kemu.errors import HostUnavailable, KernelBug, UsageError
 from kemu.readings import Outcome, Text, Value
 
@@ -63,6 +64,7 @@ def each(session: Session, text: str, *, keep_going: bool = False) -> Iterator[R
 
 def run_line(session: Session, line: Line) -> Iterable[Result]:
     """Run one command; several results where it stands for several (a file of commands), each as soon as it is there."""
+    typed = line
     try:
         line = expanded(session, line)
         guide = session.guide
@@ -70,17 +72,35 @@ def run_line(session: Session, line: Line) -> Iterable[Result]:
             line = guide.expand(line)
         if line.tokens[-1].text == PY and len(line.tokens) > 1:
             return [Result(line.source, python_call(line), first=session.now, last=session.now, now=session.now)]
-        results = execute(session, line, line.source)
+        results = _placed_results(execute(session, line, line.source), line, typed, session)
         return guide.saw(list(results)) if guide is not None else results
     except UsageError as error:
-        return [_failed(session, line.source, _placed(error, line, session), line.tokens[0].column)]
+        mistake = error
     except KernelBug as error:
         if not session.planted:
             raise
-        stopped = UsageError(f"the kernel stopped itself: {error}", hint="it is a wrong one (mutant); the command is taken back")
-        return [_failed(session, line.source, _placed(stopped, line, session), line.tokens[0].column)]
+        mistake = UsageError(f"the kernel stopped itself: {error}", hint="it is a wrong one (mutant); the command is taken back")
     except HostUnavailable as error:
-        return [_failed(session, line.source, _placed(UsageError(str(error)), line, session), line.tokens[0].column)]
+        mistake = UsageError(str(error))
+    placed = as_typed(_placed(mistake, line, session), line, typed)
+    return [_failed(session, typed.source, placed, typed.tokens[0].column)]
+
+
+def _placed_results(results: Iterable[Result], line: Line, typed: Line, session: Session) -> Iterable[Result]:
+    """The results of one command; an error that one of several brings, and that names no place, gets one."""
+    if not isinstance(results, list):
+        return results
+    return [
+        attrs.evolve(result, error=_complaint_at(result.error, line, typed, session))
+        if result.error is not None and not result.error.text
+        else result
+        for result in results
+    ]
+
+
+def _complaint_at(complaint: Complaint, line: Line, typed: Line, session: Session) -> Complaint:
+    error = _placed(UsageError(complaint.what, hint=complaint.hint), line, session)
+    return Complaint.of(as_typed(error, line, typed), typed.tokens[0].column)
 
 
 PY = "--py"
@@ -219,7 +239,8 @@ def _notes(session: Session) -> tuple[str, ...]:
 
 def _placed(error: UsageError, line: Line, session: Session) -> UsageError:
     """The error with a place and with what to do next. Without a place it is about the argument that it names, the word that
-    it quotes, the argument with whose name it opens, or the number that it tells; else about the command as a whole."""
+    it quotes, the argument or the word with whose name it opens, or the number that it tells; else about the command as a
+    whole."""
     made = table.find(line.tokens[0].text)
     hint = error.hint or (f"help {made.name} says what it takes" if made is not None else "")
     if error.text:
@@ -231,10 +252,12 @@ def _placed(error: UsageError, line: Line, session: Session) -> UsageError:
 def _blamed(error: UsageError, line: Line, places: dict[str, list[Token]]) -> Token:
     """The word that is wrong."""
     named = places.get(error.about, [])
-    if error.index < len(named):
-        return named[error.index]
     quoted = next((token for token in line.tokens[1:] if _quotes(error.what, token.value)), None)
-    opening = places.get(error.what.partition(":")[0], [])
+    if error.index < len(named):
+        argument = named[error.index]
+        return quoted if quoted is not None and argument.column <= quoted.column < argument.end else argument
+    subject = error.what.partition(":")[0]
+    opening = places.get(subject, []) or [token for token in line.tokens[1:] if token.text == subject]
     told = re.search(r"\b(0x[0-9a-f]+|0|[1-9][0-9]*)\b", error.what)
     meant = next((token for token in line.tokens[1:] if told and _is_number(token, int(told[0], 0))), None)
     return quoted or next(iter(opening), None) or meant or line.tokens[0]

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 from kemu.commands.result import Result
-from kemu.errors import UsageError
+from kemu.errors import UsageError, blaming
 from kemu.tutor import bugs, driver, feedback
 from kemu.tutor.answers import SURE, normal, with_confidence
 from kemu.tutor.feedback import Texts, text
@@ -43,7 +43,8 @@ class Answering(Stay):
             return self._named(rest)
         made, sure = with_confidence(rest)
         visit.confidence = sure or visit.confidence
-        said = visit.read(made)
+        with blaming("words"):
+            said = visit.read(made)
         if self.exam:
             visit.said = visit.in_words(said)
             visit.state = RECORDED
@@ -114,15 +115,17 @@ class Answering(Stay):
 
     def _named(self, rest: str) -> Texts:
         visit = self.here
+        if not self.blind:
+            visit.settle()
+        with blaming("words"):
+            named = bugs.name(visit, rest)
         if self.blind:
-            bugs.name(visit, rest)
             visit.said, visit.state = f"{visit.said}, {rest}".strip(", "), RECORDED
             self.result()
             visit.state = OPEN
             return [text("note", say(self.language, "noted", said=normal(rest)), visit.step.id)]
-        visit.settle()
         found: Texts = []
-        for key, said, right in bugs.name(visit, rest):
+        for key, said, right in named:
             words = say(self.language, "found" if right else "not_found", finding=key, said=said)
             found.append(text("right" if right else "wrong", words, visit.step.id, 0 if right else 3))
         driver.give(visit, rest)

@@ -12,6 +12,7 @@ only put into words.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -49,6 +50,12 @@ def as_usage() -> Iterator[None]:
         raise UsageError(f"lesson: line {error.line}: {error.text}", hint=error.hint or "problem writes a report") from error
 
 
+def _quoted(error: UsageError, typed: str) -> str:
+    """The part of what was typed that the message quotes, or nothing."""
+    found = re.search("'(.+)'", error.what)
+    return found[1] if found and found[1] in typed else ""
+
+
 class Guide(Answering):
     """A stay with all its words.  `looking`: the command that runs is none of them."""
 
@@ -58,10 +65,8 @@ class Guide(Answering):
 
     def line(self, text: str) -> list[Result] | None:
         """Free words are not cut at `;` and quotes."""
-        bare = self._bare_answer(text)
-        if bare:
-            text = f"answer {bare}"
-        word, _, rest = text.strip().partition(" ")
+        bare, typed = self._bare_answer(text), text.strip()
+        word, _, rest = ("answer", "", bare) if bare else typed.partition(" ")
         if word == LESSON_WORD:
             word, _, rest = rest.strip().partition(" ")
         if not rest.strip() or not (bare or self._is_free(word, rest)):
@@ -70,7 +75,9 @@ class Guide(Answering):
             with as_usage():
                 return self.word(word, rest.strip())
         except UsageError as error:
-            return [Result(text.strip(), status=FAILED, error=Complaint.of(error))]
+            wrong = _quoted(error, typed) or (typed if bare else rest.strip() if error.about else word)
+            place = UsageError(error.what, text=text, column=text.index(wrong), length=len(wrong), hint=error.hint)
+            return [Result(typed, status=FAILED, error=Complaint.of(place, text.index(typed)))]
 
     def _bare_answer(self, text: str) -> str:
         """The line if it can be meant as nothing but the answer: letters of a choice, a number, one of the step's words."""
