@@ -206,8 +206,8 @@ COUNTERS = {"next_mm", "next_ctx", "next_anon_vma", "PGALLOC", "PGFREE", "fail_a
 """Where numbers come from, statistics, and the failing itself."""
 
 MAY_STAY = {("mm", "tlb_gen"), ("mm", "write_protect_seq"), ("frame", "flags"), ("pte", ""), ("task", "ax")}
-"""What a failed fork may change in the parent: its result is there, its CPUs were flushed, and entries were write-protected, as for a fork that
-went well; the next write finds the page unshared and puts W back."""
+"""What a failed fork may change in the parent: its result is there, its CPUs were flushed, and entries were write-protected, as
+for a fork that went well; the next write finds the page unshared and puts W back."""
 
 
 def left_behind(world, changes):
