@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TextIO
 
 from kemu.commands.result import Quit, Result
 from kemu.commands.settings import preference
+from kemu.readings import Picture
 from kemu.shell.complaint import render as render_complaint
 
 if TYPE_CHECKING:
@@ -62,7 +63,8 @@ def style_of(stream: TextIO, color: str, *, ascii_only: bool) -> Style:
     """Width, glyphs and colour for the stream."""
     from kemu.views.style import style_for
 
-    return style_for(stream.encoding, width=_width(stream), colour=wants_color(stream, color), ascii_only=ascii_only)
+    colour = wants_color(stream, color)
+    return style_for(stream.encoding, width=_width(stream), colour=colour, ascii_only=ascii_only, fold=stream.isatty())
 
 
 def wants_color(stream: TextIO, color: str) -> bool:
@@ -123,7 +125,7 @@ class TextOutput:
         if role == "title" or (role in APART and self.cut is None):
             self.cut = len(self.held)
         notes = (wrapped(note, style.width if self.out.isatty() else 0) for note in result.notes)
-        parts = (to_text(result, style), *notes, *self._context(result, session, style))
+        parts = (to_text(result, style), *notes, *(fitted(text, style) for text in self._context(result, session, style)))
         self._write("\n".join(text for text in parts if text), session)
         if result.error is not None:
             self.flush()
@@ -236,7 +238,17 @@ def to_text(result: Result, style: Style) -> str:
         return render_proc(result.reading)
     from kemu.views.terminal import render
 
-    return render(result.reading, style)
+    text = render(result.reading, style)
+    return text if isinstance(result.reading, Picture) else fitted(text, style)
+
+
+def fitted(text: str, style: Style) -> str:
+    """The text with lines that fit into the terminal, if it is one."""
+    if not style.fold or all(len(line) <= style.width for line in text.split("\n")):
+        return text
+    from kemu.views.folding import folded
+
+    return folded(text, style.width)
 
 
 def to_json(result: Result, state: str, where: str = "") -> dict[str, Any]:

@@ -8,6 +8,8 @@ from kemu.views.style import Style, facts, numbered, plural, printable, table
 
 MAP_COLUMNS = 64
 """Frames on a line of the memory map."""
+MAP_MARGIN = 10
+"""Columns before them: the number of the first."""
 
 
 def frame_line(frame: FrameReading) -> str:
@@ -77,13 +79,14 @@ def rmap(reading: RmapReading, style: Style) -> str:
 
 
 def memory_map(reading: MemoryMap, style: Style) -> str:
-    """mem: one letter a frame, 64 to a line; lines that repeat the one above are folded."""
+    """mem: one letter a frame, 64 to a line, or 32 on a narrow terminal; lines that repeat the one above are folded."""
     letters = "".join(run.letter * run.count for run in reading.runs)
+    columns = MAP_COLUMNS // 2 if style.fold and style.width < MAP_COLUMNS + MAP_MARGIN else MAP_COLUMNS
     lines: list[str] = []
     previous, skipped = "", 0
-    for at in range(0, len(letters), MAP_COLUMNS):
-        row = letters[at : at + MAP_COLUMNS]
-        if row == previous and at + MAP_COLUMNS < len(letters):
+    for at in range(0, len(letters), columns):
+        row = letters[at : at + columns]
+        if row == previous and at + columns < len(letters):
             skipped += 1
             continue
         if skipped:

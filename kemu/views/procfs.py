@@ -30,16 +30,24 @@ NAME_COLUMN = 73
 """Column at which a mapping's name begins (seq_pad, then one blank)."""
 
 
-def map_line(vma: VmaReading) -> str:
-    """A line of maps, without the newline (show_vma_header_prefix); a mapping without a name ends in a blank."""
-    head = f"{vma.start:08x}-{vma.end:08x} {vma.perm} {vma.offset:08x} {vma.device} {vma.inode} "
-    return f"{head:<{NAME_COLUMN}}{vma.name}" if vma.name else head
+def map_head(vma: VmaReading) -> str:
+    """A line of maps up to the name (show_vma_header_prefix)."""
+    return f"{vma.start:08x}-{vma.end:08x} {vma.perm} {vma.offset:08x} {vma.device} {vma.inode} "
 
 
-def maps(reading: AddressSpace) -> str:
+def map_line(vma: VmaReading, column: int = NAME_COLUMN) -> str:
+    """A line of maps, without the newline; a mapping without a name ends in a blank.  ``column``: where the kernel puts names."""
+    return f"{map_head(vma):<{column}}{vma.name}" if vma.name else map_head(vma)
+
+
+def maps_vmas(reading: AddressSpace) -> tuple[VmaReading, ...]:
+    """The mappings that maps lists."""
+    return (*reading.vmas, reading.gate) if reading.gate is not None else reading.vmas
+
+
+def maps(reading: AddressSpace, column: int = NAME_COLUMN) -> str:
     """/proc/PID/maps; empty for a task without an address space."""
-    gate = (reading.gate,) if reading.gate is not None else ()
-    return "\n".join(map(map_line, (*reading.vmas, *gate)))
+    return "\n".join(map_line(vma, column) for vma in maps_vmas(reading))
 
 
 SMAPS_KEYS = (
@@ -82,10 +90,10 @@ def smaps_counts(counts: SmapsCounts, *, rollup: bool) -> list[str]:
     return [kb_line(label, getattr(counts, name)) for label, name in SMAPS_KEYS if rollup or label not in ROLLUP_ONLY]
 
 
-def smaps_entry(entry: SmapsEntry) -> list[str]:
+def smaps_entry(entry: SmapsEntry, column: int = NAME_COLUMN) -> list[str]:
     """One mapping of smaps (show_smap)."""
     return [
-        map_line(entry.vma),
+        map_line(entry.vma, column),
         kb_line("Size", entry.vma.end - entry.vma.start),
         kb_line("KernelPageSize", 4096),
         kb_line("MMUPageSize", 4096),
@@ -95,9 +103,9 @@ def smaps_entry(entry: SmapsEntry) -> list[str]:
     ]
 
 
-def smaps(reading: Smaps) -> str:
+def smaps(reading: Smaps, column: int = NAME_COLUMN) -> str:
     """/proc/PID/smaps."""
-    return "\n".join(line for entry in reading.entries for line in smaps_entry(entry))
+    return "\n".join(line for entry in reading.entries for line in smaps_entry(entry, column))
 
 
 def smaps_rollup(reading: SmapsRollup) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from kemu.readings import (
     AddressSpace,
     AnonLink,
@@ -23,16 +25,32 @@ from kemu.views import procfs
 from kemu.views.style import Style, facts, numbered, plural, table
 
 
-def address_space(reading: AddressSpace, _style: Style) -> str:
-    """maps, as /proc shows it."""
+def address_space(reading: AddressSpace, style: Style) -> str:
+    """maps, as /proc shows it; on a narrow terminal with fewer blanks."""
     if not reading.mm:
         return f"{reading.name} (pid {reading.pid}) has no address space"
-    return procfs.maps(reading) or f"{reading.name} (pid {reading.pid}) has no mapping"
+    column = _name_column(procfs.maps_vmas(reading), style)
+    return procfs.maps(reading, column) or f"{reading.name} (pid {reading.pid}) has no mapping"
 
 
-def smaps(reading: Smaps, _style: Style) -> str:
-    """smaps, as /proc shows it."""
-    return procfs.smaps(reading) or f"{reading.name} (pid {reading.pid}) has no mapping"
+def smaps(reading: Smaps, style: Style) -> str:
+    """smaps, as /proc shows it; on a narrow terminal with fewer blanks."""
+    column = _name_column([entry.vma for entry in reading.entries], style)
+    return procfs.smaps(reading, column) or f"{reading.name} (pid {reading.pid}) has no mapping"
+
+
+def _name_column(vmas: Sequence[VmaReading], style: Style) -> int:
+    """Where the names of mappings begin: where the kernel puts them; where a terminal would tear one there, so far left that
+    most lines fit."""
+    named = [vma for vma in vmas if vma.name]
+
+    def fitting(column: int) -> int:
+        return sum(len(procfs.map_line(vma, column)) <= style.width for vma in named)
+
+    if not style.fold or fitting(procfs.NAME_COLUMN) == len(named):
+        return procfs.NAME_COLUMN
+    columns = {len(procfs.map_head(vma)) for vma in named}
+    return max(columns, key=lambda column: (fitting(column), column))
 
 
 def smaps_rollup(reading: SmapsRollup, _style: Style) -> str:

@@ -36,11 +36,13 @@ ASCII = Glyphs("|- ", "`- ", "|  ", "-", "...", "|", ">", "<", "v", "++++", "+++
 
 
 class Style(NamedTuple):
-    """``width`` in columns; ``colour``: ANSI sequences may be written."""
+    """``width`` in columns; ``colour``: ANSI sequences may be written; ``fold``: it is a terminal, which would break longer lines
+    anywhere."""
 
     width: int = 80
     glyphs: Glyphs = ASCII
     colour: bool = False
+    fold: bool = False
 
     def paint(self, text: str, role: str) -> str:
         """``text`` in the colour of ``role`` (changed, error, kernel, name); pad before painting."""
@@ -53,9 +55,11 @@ ROLES = {"changed": "1;33", "error": "1;31", "kernel": "36", "name": "1"}
 PLAIN = Style()
 
 
-def style_for(encoding: str | None, *, width: int = 80, colour: bool = False, ascii_only: bool = False) -> Style:
+def style_for(
+    encoding: str | None, *, width: int = 80, colour: bool = False, ascii_only: bool = False, fold: bool = False
+) -> Style:
     """The style for an output that encodes text as ``encoding``."""
-    return Style(width, ASCII if ascii_only or not can_encode(encoding) else UNICODE, colour)
+    return Style(width, ASCII if ascii_only or not can_encode(encoding) else UNICODE, colour, fold)
 
 
 def can_encode(encoding: str | None) -> bool:
