@@ -42,6 +42,9 @@ if TYPE_CHECKING:
 ASKED = 4
 """How often the host must give the same difference."""
 
+STOPPED = 130
+"""The exit status after Ctrl-C, as everywhere in kemu."""
+
 CHUNK = 250
 """Programs in one run of Hypothesis."""
 
@@ -58,13 +61,14 @@ class Finding:
 @attrs.define
 class Tally:
     """``tried`` programs, of them ``unsteady`` ones on which the host did not answer twice alike, ``known`` ones that show a
-    difference of a kind already found; ``findings``."""
+    difference of a kind already found; ``findings``; ``stopped``: by Ctrl-C, before it was done."""
 
     tried: int = 0
     operations: int = 0
     unsteady: int = 0
     known: int = 0
     findings: list[Finding] = attrs.Factory(list)
+    stopped: bool = False
 
     def add(self, other: Tally) -> None:
         """Count ``other`` in."""
@@ -198,9 +202,14 @@ def fuzz(seed: int, count: int, jobs: int = 1, progress: Callable[[Tally], None]
             share = min(CHUNK, (count - total.tried + jobs - 1) // jobs)
             with interrupts.deaf():
                 runs = [pool.submit(hunt, next(chunks), share, slot, kinds) for slot in range(jobs)]
-            for run in runs:
-                _merge(total, _result(run, stopping))
-            progress(total)
+            try:
+                for run in runs:
+                    _merge(total, _result(run, stopping))
+                progress(total)
+            except BaseException:
+                stopping.set()
+                raise
+            total.stopped = stopping.is_set()
     return total
 
 
@@ -250,7 +259,7 @@ def _arguments(words: list[str]) -> argparse.Namespace:
 
 
 def main(words: list[str], out: TextIO = sys.stdout, err: TextIO = sys.stderr) -> int:
-    """``conform fuzz``: the exit status, 0 no difference, 2 cannot be done here, 3 a difference."""
+    """``conform fuzz``: the exit status, 0 no difference, 2 cannot be done here, 3 a difference, 130 stopped by Ctrl-C."""
     asked = _arguments(words)
     start = time.monotonic()
     written: dict[str, str] = {}
@@ -268,6 +277,10 @@ def main(words: list[str], out: TextIO = sys.stdout, err: TextIO = sys.stderr) -
         return 2
     out.writelines(f"{written[finding.signature]}: {finding.difference}\n" for finding in total.findings)
     out.write(f"{_counts(total, start)}\n")
+    if total.stopped:
+        out.flush()
+        err.write(f"stopped: {total.tried} of {asked.count} programs are tried\n")
+        return STOPPED
     return 3 if total.findings else 0
 
 

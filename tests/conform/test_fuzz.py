@@ -171,5 +171,21 @@ def test_ctrl_c_ends_the_hunt_with_what_was_found_so_far_and_no_traceback(tmp_pa
         os.killpg(hunting.pid, signal.SIGINT)
         out, errors = hunting.communicate(timeout=60)
     assert "Traceback" not in errors
-    early = hunting.returncode == INTERRUPTED and "stopped" in errors
-    assert early or (hunting.returncode in (0, 3) and " programs, " in out), errors
+    assert hunting.returncode == INTERRUPTED, errors
+    assert "stopped" in errors
+    assert " programs, " in out or errors.endswith("stopped\n")
+
+
+@pytest.mark.parametrize("findings", [[], [Finding(program(MMAP), "they differ", "mmap")]])
+def test_a_hunt_that_was_stopped_is_told_as_such_whatever_it_has_found(monkeypatch, tmp_path, findings):
+    out, err = io.StringIO(), io.StringIO()
+
+    def stopped(_seed, _count, _jobs, progress):
+        tally = Tally(tried=7, findings=findings, stopped=True)
+        progress(tally)
+        return tally
+
+    monkeypatch.setattr(fuzz, "fuzz", stopped)
+    assert fuzz.main(["--count", "9", "--out", str(tmp_path)], out, err) == INTERRUPTED
+    assert err.getvalue().endswith("stopped: 7 of 9 programs are tried\n")
+    assert out.getvalue().count("they differ") == len(findings)

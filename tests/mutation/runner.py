@@ -37,6 +37,8 @@ FILES = ("fork", "fork_mm", "fault", "fault_missing", "fault_wp", "rmap", "page_
 TESTS = ("tests/kernel", "tests/golden", "tests/properties", "tests/testing", "tests/invariants", "tests/races/test_mutants.py")
 OUT = Path(os.environ.get("KEMU_MUTATION", ROOT / ".mutation"))
 SURVIVED, KILLED = "survived", "killed"
+STOPPED = 130
+"""The exit status after Ctrl-C, as everywhere in kemu."""
 QUICK = 10
 """Seconds of tests (as long as they took while they were watched) that ``run`` gives to a change."""
 
@@ -87,13 +89,19 @@ class Cover:
 
 def cover():
     """Run the tests once and write down what they reach."""
-    import pytest
-
     plugin = Cover()
-    pytest.main([*options(), *TESTS, "--maxfail=1000000"], plugins=[plugin])
+    run_tests("--maxfail=1000000", plugin=plugin)
     OUT.mkdir(exist_ok=True)
     (OUT / "cover.json").write_text(json.dumps({"took": plugin.took, "reached": plugin.reached}), encoding="utf-8")
     say(f"{len(plugin.took)} tests, {sum(plugin.took.values()):.0f} s; left out, since they fail: {sorted(plugin.failed)}")
+
+
+def run_tests(*more, plugin):
+    """Run pytest on the tests; Ctrl-C, of which pytest only speaks, ends everything: half a result is none."""
+    import pytest
+
+    if pytest.main([*options(), *TESTS, *more], plugins=[plugin]) == pytest.ExitCode.INTERRUPTED:
+        raise SystemExit(STOPPED)
 
 
 def say(text):
@@ -161,6 +169,8 @@ def try_change(change, items, seconds):
     with os.fdopen(receive) as pipe:
         said = pipe.read()
     _, status = os.waitpid(pid, 0)
+    if os.waitstatus_to_exitcode(status) == STOPPED:
+        raise KeyboardInterrupt
     return f"{KILLED}: {signal.Signals(os.WTERMSIG(status)).name}" if os.WIFSIGNALED(status) else said
 
 
@@ -181,6 +191,8 @@ def _child(change, items, seconds, send):
             if failures.first:
                 said = f"{KILLED} by {failures.first}"
                 break
+    except KeyboardInterrupt:
+        os._exit(STOPPED)
     except BaseException as error:  # noqa: BLE001  # whatever ends the tests has noticed
         said = f"{KILLED}: {type(error).__name__}"
     os.write(send, said.encode())
@@ -218,9 +230,7 @@ def again():
 
 def _try_all(sample, budget):
     """Results go to results.jsonl as they come."""
-    import pytest
-
-    pytest.main([*options(), *TESTS], plugins=[Trials(sample, budget)])
+    run_tests(plugin=Trials(sample, budget))
 
 
 class Trials:

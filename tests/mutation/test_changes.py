@@ -2,6 +2,9 @@
 
 import ast
 
+import pytest
+
+from tests.mutation import runner
 from tests.mutation.changes import changed, changes
 from tests.mutation.runner import all_changes
 
@@ -48,3 +51,25 @@ def test_the_kernel_has_enough_places():
     found = all_changes()
     assert len(found) > 800
     assert len({change.path for change in found}) == 7
+
+
+@pytest.mark.parametrize("what", ["cover", "run"])
+def test_ctrl_c_ends_a_run_with_130_and_without_half_a_result(monkeypatch, tmp_path, what):
+    monkeypatch.setattr(runner, "OUT", tmp_path)
+    monkeypatch.setattr(runner, "by_line", lambda: ({}, {}))
+    monkeypatch.setattr(pytest, "main", lambda *_, **__: pytest.ExitCode.INTERRUPTED)
+    monkeypatch.chdir(runner.ROOT)
+    monkeypatch.setenv("CI", "1")
+    with pytest.raises(SystemExit) as ended:
+        runner.main([what, "--number", "3"])
+    assert ended.value.code == 130
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_change_that_ctrl_c_broke_off_counts_as_nothing(monkeypatch):
+    def pressed(_change):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(runner, "plant", pressed)
+    with pytest.raises(KeyboardInterrupt):
+        runner.try_change(all_changes()[0], [], 10)
