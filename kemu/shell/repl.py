@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from prompt_toolkit import PromptSession
 from prompt_toolkit.auto_suggest import AutoSuggestFromHistory, ConditionalAutoSuggest
 from prompt_toolkit.filters import Condition
+from prompt_toolkit.history import History
 from prompt_toolkit.output import ColorDepth
 from prompt_toolkit.styles import Style
 
@@ -57,12 +58,14 @@ FIRST_STEPS = "help lists commands, Tab completes, lesson teaches, quit leaves. 
 
 
 class Repl:
-    """One conversation. `read` gives the next line; it raises EOFError at the end and KeyboardInterrupt on Ctrl-C."""
+    """One conversation. `read` gives the next line; it raises EOFError at the end and KeyboardInterrupt on Ctrl-C. Lines that
+    it gives are in the `history` already; those that are typed elsewhere are put there."""
 
-    def __init__(self, runner: Runner, read: Any, config: Config | None = None) -> None:
+    def __init__(self, runner: Runner, read: Any, config: Config | None = None, history: History | None = None) -> None:
         self.runner = runner
         self.read = read
         self.config = config
+        self.history = history
         self.repeat = ""
         self.warned_about_exit = False
 
@@ -104,6 +107,8 @@ class Repl:
         text, output.typed = output.typed, ""
         if text and not self.runner.done:
             output.say(f"{prompt(self.runner.session)}{text}")
+            if self.history is not None and self.history.get_strings()[-1:] != [text]:
+                self.history.append_string(text)
             self.line(text)
 
     def _run(self, text: str) -> None:
@@ -151,7 +156,7 @@ def repl(runner: Runner) -> None:
         runner.output.say(line)
     Thread(target=warm_up, name="warm-up").start()
     reader = make_reader(session, history)
-    Repl(runner, lambda: read_line(reader, session), config).loop()
+    Repl(runner, lambda: read_line(reader, session), config, history).loop()
 
 
 def warm_up() -> None:

@@ -5,6 +5,7 @@ import io
 import pytest
 
 from kemu.api import Session
+from kemu.shell.history import StateHistory
 from kemu.shell.options import Options
 from kemu.shell.output import TextOutput
 from kemu.shell.plain import Runner
@@ -90,6 +91,21 @@ def test_what_is_typed_between_two_pages_is_the_next_command(keys, typed):
     Repl(runner, None).lines("task")
     assert ran == ["task", typed]
     assert out.getvalue().index("Line 39") < out.getvalue().index("How many?") < out.getvalue().index(f"> {typed}\n")
+
+
+def test_what_is_typed_between_two_pages_is_in_the_history_once(keys, tmp_path):
+    runner = Runner(Options(), Session(), TextOutput(io.StringIO(), io.StringIO()))
+    runner.stay = runner.output.paged = True
+    runner.session = Student(lesson_of(LONG + STEP.format(reveal='["ps"]'))).session
+    history = StateHistory(tmp_path)
+    history.append_string("task")
+    repl = Repl(runner, None, history=history)
+    keys += ["task", "ps", "ps"]
+    repl.lines("task")
+    assert not keys[1:]
+    repl.lines("task")
+    assert history.get_strings() == ["task", "ps"]
+    assert (tmp_path / "history").read_text() == "task\nps\n"
 
 
 @pytest.mark.parametrize("leaves", [EOFError, KeyboardInterrupt])
