@@ -297,7 +297,7 @@ generic_file_vm_ops = vm_operations_struct(
 """What a mapping of a disk file does (mm/filemap.c)."""
 
 
-# ---------------------------------------------------------------- read(2) and write(2)
+# ---------------------------------------------------------------- read and write
 
 
 def cached_page(node: inode, index: int) -> folio | None:

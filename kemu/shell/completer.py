@@ -6,11 +6,12 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
-from prompt_toolkit.document import Document
 
 from kemu.commands.expect import candidates
 
 if TYPE_CHECKING:
+    from prompt_toolkit.document import Document
+
     from kemu.session import Session
 
 

@@ -354,11 +354,11 @@ def test_leaving_brings_back_what_was_there_before():
 
 
 def test_a_word_that_a_command_has_stays_the_command(ada):
-    assert "no lesson is being taken" in texts(Session_run("hint"))
+    assert "no lesson is being taken" in texts(without_a_lesson("hint"))
     assert ada.types("help")[-1].ok
 
 
-def Session_run(line):
+def without_a_lesson(line):
     from kemu.commands.run import run
 
     return run(Session(), line)
