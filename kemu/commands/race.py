@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from kemu.commands import kinds
+from kemu.commands import kinds, raceknobs
+from kemu.commands.raceknobs import Options
 from kemu.commands.result import OK, UNSATISFIED, Result, Shown
-from kemu.commands.spec import FREE, Option, command, flags, keyword, many
+from kemu.commands.spec import FREE, Option, command, many
 from kemu.errors import UsageError
 from kemu.readings import RaceCase, RaceCases
 
 if TYPE_CHECKING:
-    from kemu.commands.spec import Candidate
+    from kemu.commands.spec import Candidate, Kind
     from kemu.session import Session
 
-ATOMIC, PLAIN, REFCOUNT = "atomic", "non-atomic", "refcount"
 _COW = "spawn parent; mmap parent 0x10000 1p rw; write parent 0x10000 1; fork parent as child; "
 
 
@@ -80,23 +80,20 @@ class ScheduleOption(Option):
 
 
 RACED = RacedKind("CASE|CMD", "a case, or a command in quotes")
-LOCK = LockKind("LOCK", "a lock: ptl, mmap_lock, vma_lock or lock; ptl@1 for CPU 1 alone")
-MUTANT = MutantKind("MUTANT", "the name of a mutant")
+KINDS: dict[str, Kind] = {
+    raceknobs.COUNT: kinds.COUNT,
+    raceknobs.NUMBER: kinds.NUMBER,
+    raceknobs.LOCK: LockKind("LOCK", "a lock: ptl, mmap_lock, vma_lock or lock; ptl@1 for CPU 1 alone"),
+    raceknobs.MUTANT: MutantKind("MUTANT", "the name of a mutant"),
+}
+"""The types of what stands behind a knob."""
 
 
 @command(
     "race",
     arguments=(many("what", RACED),),
     options=(
-        flags("counts", {"--atomic": ATOMIC, "--non-atomic": PLAIN, "--refcount": REFCOUNT}),
-        flags("repair", {"--unless-zero": True}),
-        keyword("cpus", kinds.COUNT, "--cpus"),
-        keyword("uses", kinds.COUNT, "--uses"),
-        keyword("count", kinds.NUMBER, "--count"),
-        keyword("bound", kinds.COUNT, "--bound"),
-        keyword("lock", LOCK, "--without-lock"),
-        keyword("mutant", MUTANT, "--mutant"),
-        flags("end", {"--end": True}),
+        *(Option(knob.name, knob.words, KINDS.get(knob.kind)) for knob in raceknobs.KNOBS),
         ScheduleOption("schedule", Schedules()),
     ),
     group="trust",
@@ -117,28 +114,12 @@ MUTANT = MutantKind("MUTANT", "the name of a mutant")
         _COW + 'race "write parent 0x10000 2" "write child 0x10000 3" --bound 1 --non-atomic',
     ),
 )
-def race(
-    session: Session,
-    *,
-    what: tuple[str, ...],
-    counts: tuple[str, ...],
-    repair: tuple[bool, ...],
-    cpus: int | None,
-    uses: int | None,
-    count: int | None,
-    bound: int | None,
-    lock: str | None,
-    mutant: str | None,
-    end: tuple[bool, ...],
-    schedule: tuple[str, ...],
-) -> Shown | list[Result]:
+def race(session: Session, *, what: tuple[str, ...], schedule: tuple[str, ...], **knobs: Any) -> Shown | list[Result]:
     """List, explore, or play a schedule."""
     from kemu.commands import racing
-    from kemu.commands.raceargs import Options, options_of, read
+    from kemu.commands.raceargs import read
 
-    options = options_of(
-        counts=counts, repair=repair, cpus=cpus, uses=uses, count=count, bound=bound, lock=lock, mutant=mutant, end=end
-    )
+    options = Options.of(knobs)
     if schedule and what[:1] != ("replay",):
         raise UsageError(f"race: {schedule[0][:40]} is a schedule, which only race replay plays")
     what += schedule

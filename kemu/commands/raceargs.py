@@ -7,40 +7,16 @@ from __future__ import annotations
 
 import attrs
 
+from kemu.commands.raceknobs import KERNEL, Options
 from kemu.commands.suggest import did_you_mean
 from kemu.errors import UsageError
 from kemu.races import litmus, schedule
 from kemu.races.cases import KERNEL_CASES
-from kemu.races.programs import ATOMIC, LITMUS, Knobs, build
+from kemu.races.programs import LITMUS, Knobs, build
 
 KERNEL_LOCKS = ("ptl", "mmap_lock", "vma_lock")
 LITMUS_LOCK = "lock"
 MOST_RACERS = 3
-
-
-@attrs.frozen
-class Options:
-    """The knobs, as given; `end`: a replay leaves the machine behind its last step, not before its first."""
-
-    kind: str = ATOMIC
-    unless_zero: bool = False
-    cpus: int | None = None
-    uses: int | None = None
-    count: int | None = None
-    bound: int | None = None
-    lock: str = ""
-    mutant: str = ""
-    end: bool = False
-
-    def words(self) -> list[str]:
-        """The options as they are written."""
-        numbers = (("--cpus", self.cpus), ("--uses", self.uses), ("--count", self.count), ("--bound", self.bound))
-        found = [] if self.kind == ATOMIC else [f"--{self.kind}"]
-        found += ["--unless-zero"] if self.unless_zero else []
-        found += [f"{word} {value}" for word, value in numbers if value is not None]
-        found += [f"--without-lock {self.lock}"] if self.lock else []
-        found += [f"--mutant {self.mutant}"] if self.mutant else []
-        return found + (["--end"] if self.end else [])
 
 
 @attrs.frozen
@@ -116,8 +92,9 @@ def known_case(name: str) -> str:
 def program_of(wanted: Wanted) -> litmus.Program:
     """The litmus program that is meant."""
     o = wanted.options
-    if o.bound is not None or o.mutant:
-        raise UsageError(f"race {wanted.case}: --bound and --mutant are for kernel races", hint="here all schedules are counted")
+    if o.only_for(KERNEL):
+        what = f"race {wanted.case}: {o.only_for(KERNEL)[0]} is for kernel races"
+        raise UsageError(what, hint="here all schedules are counted")
     cpus = 2 if o.cpus is None else o.cpus
     unlocked = frozenset(cpu for _, cpu in removed_locks(o.lock, (LITMUS_LOCK,), cpus))
     return build(LITMUS[wanted.case], Knobs(o.kind, cpus, o.uses, o.count, o.unless_zero, unlocked))
@@ -134,21 +111,3 @@ def removed_locks(text: str, known: tuple[str, ...], cpus: int) -> frozenset[tup
             raise UsageError(f"--without-lock: '{cpu[:40]}' is no CPU of this race", hint=f"{name}@0 to {name}@{cpus - 1}")
         found |= {(name, int(cpu))} if at else {(name, number) for number in range(cpus)}
     return frozenset(found)
-
-
-def options_of(
-    *,
-    counts: tuple[str, ...],
-    repair: tuple[bool, ...],
-    cpus: int | None,
-    uses: int | None,
-    count: int | None,
-    bound: int | None,
-    lock: str | None,
-    mutant: str | None,
-    end: tuple[bool, ...],
-) -> Options:
-    """The knobs, from what stands on the line."""
-    if len(set(counts)) > 1:
-        raise UsageError("race: --atomic, --non-atomic and --refcount exclude each other")
-    return Options(counts[0] if counts else ATOMIC, bool(repair), cpus, uses, count, bound, lock or "", mutant or "", bool(end))

@@ -95,11 +95,11 @@ def _explored(session: Session, text: Value) -> RaceReading:
 
 def _wanted(session: Session, text: Value) -> Wanted:
     """The race that the text means."""
-    from kemu.commands.raceargs import options_of, read
+    from kemu.commands.raceargs import read
+    from kemu.commands.raceknobs import Options
 
     _, values = _parsed(session, text)
-    what = values.pop("what") + values.pop("schedule")
-    return read(what, options_of(**values))
+    return read(values["what"] + values["schedule"], Options.of(values))
 
 
 def _parsed(session: Session, text: Value) -> tuple[Command, dict[str, Any]]:

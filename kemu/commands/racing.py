@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from kemu.commands.raceargs import KERNEL_LOCKS, Options, Wanted, program_of, removed_locks
+from kemu.commands.raceargs import KERNEL_LOCKS, Wanted, program_of, removed_locks
+from kemu.commands.raceknobs import KNOBS, LITMUS, Options
 from kemu.commands.tokens import split
 from kemu.commands.uapi import errno_name, signal_name
 from kemu.errors import UsageError
@@ -103,12 +104,10 @@ class SessionWords:
 
 def check_options(options: Options) -> None:
     """Refuse what only litmus programs have."""
-    litmus_only = {
-        "--cpus": options.cpus, "--uses": options.uses, "--count": options.count, "--unless-zero": options.unless_zero or None,
-    }  # fmt: skip
-    given = [word for word, value in litmus_only.items() if value is not None]
+    given = options.only_for(LITMUS)
     if given:
-        hint = "kernel races have --bound, --non-atomic, --without-lock, --mutant"
+        others = [knob.word for knob in KNOBS if knob.kind and knob.only != LITMUS]
+        hint = f"kernel races have --non-atomic, {', '.join(others)}"
         raise UsageError(f"race: {given[0]} is for litmus programs", hint=hint)
     if options.kind == REFCOUNT:
         raise UsageError("race: --refcount is for litmus programs", hint="the kernel's page and mm counts are atomic_t")

@@ -1,6 +1,7 @@
 """Races for tests: a built-in case or commands, explored with knobs; and bodies of so many steps without any kernel."""
 
-from kemu.commands.raceargs import Options, read
+from kemu.commands.raceargs import read
+from kemu.commands.raceknobs import Options
 from kemu.commands.racing import explored as explore
 from kemu.commands.run import run
 from kemu.races.baton import Crew, Run
