@@ -104,8 +104,14 @@ class Fingerprint:
         return name
 
     def _contents(self, obj: Any) -> Hashable:
-        """The plain values in a new object."""
+        """The plain values in a new object, and its lists of such: what fork writes as one event holds lists."""
         if isinstance(obj, dict):
             return tuple((key, value) for key, value in sorted(obj.items()) if isinstance(value, _PLAIN))
         pairs = ((name, getattr(obj, name, None)) for name in _fields(obj))
-        return tuple((name, value) for name, value in pairs if isinstance(value, _PLAIN))
+        return tuple((name, self.value(value)) for name, value in pairs if _is_content(value))
+
+
+def _is_content(value: Any) -> bool:
+    if isinstance(value, list):
+        return all(isinstance(part, (page, *_PLAIN)) for part in value)
+    return isinstance(value, _PLAIN)

@@ -3,7 +3,10 @@
 import pytest
 
 from kemu.kernel import boot
+from kemu.kernel.fork_row import Row
+from kemu.kernel.mm_types import vm_area_struct
 from kemu.kernel.system import system
+from kemu.machine.physmem import Frame
 from kemu.races.checking import Checker
 from kemu.races.fingerprint import Fingerprint, reachable
 from kemu.trace.digest import digest
@@ -45,6 +48,86 @@ def test_what_is_made_as_it_was_is_no_change():
     made = session(FORKED)
     mm = made.find("parent").mm
     assert number_of(made, [(mm, "total_vm", 7), (mm, "total_vm", mm.total_vm)]) == 0
+
+
+# ---------------------------------------------------------------- what a run makes itself
+
+
+class Bare:
+    """Nothing in it tells one from another."""
+
+    __slots__ = ()
+
+
+class Other:
+    """As bare."""
+
+    __slots__ = ()
+
+
+def of_run(*links):
+    """The number behind these links of (cell, object) from a place that every run knows."""
+    place = "the place"
+    mark = Fingerprint({id(place): place})
+    for cell, obj in links:
+        mark.follow([place, cell, None, obj], 0)
+    return mark.number
+
+
+def row(*pages):
+    """What fork writes as one event, for these pages."""
+    made = Row(Frame(5), Frame(6))
+    made.keys, made.child = list(range(len(pages))), [page.pfn << 12 for page in pages]
+    made.pages = list(pages)
+    return made
+
+
+def vma(start):
+    """A VMA of one page."""
+    return vm_area_struct(vm_mm=None, vm_start=start, vm_end=start + 4096)
+
+
+def test_a_new_object_is_called_the_same_in_every_run():
+    assert of_run(("first", vma(4096)), ("second", Bare())) == of_run(("first", vma(4096)), ("second", Bare()))
+
+
+def test_new_objects_of_one_kind_are_told_apart_by_what_they_hold():
+    """Which of two CPUs came first must not decide what a VMA is called."""
+    assert of_run(("first", vma(4096))) != of_run(("first", vma(8192)))
+
+
+def test_new_objects_that_hold_the_same_are_told_apart_by_their_order():
+    one, two = Bare(), Bare()
+    assert of_run(("first", one), ("second", two)) != of_run(("first", one), ("second", one))
+
+
+def test_new_objects_of_two_kinds_are_told_apart():
+    assert of_run(("first", Bare())) != of_run(("first", Other()))
+
+
+def test_new_frames_and_rows_are_told_apart_by_what_they_hold():
+    session()
+    one, two = system.mem_map[8], system.mem_map[9]
+    assert of_run(("table", Frame(5, {0: 7}))) != of_run(("table", Frame(5, {0: 8})))
+    assert of_run(("row", row(one))) == of_run(("row", row(one)))
+    assert of_run(("row", row(one))) != of_run(("row", row(two)))
+
+
+def test_a_name_stays_when_the_object_changes():
+    mark, made = Fingerprint({}), vma(4096)
+    name = mark.name(made)
+    made.vm_start = 8192
+    assert mark.name(made) == name
+
+
+def test_an_object_that_is_gone_leaves_its_name_to_no_other():
+    mark = Fingerprint({})
+    assert len({mark.name(Bare()) for _ in range(20)}) == 20
+
+
+def test_sets_and_rows_of_values_are_told_apart():
+    values = (frozenset(), frozenset({1}), frozenset({2}), (), (1,), (2,), (1, 2), (2, 1))
+    assert len({Fingerprint({}).value(value) for value in values}) == len(values)
 
 
 def state():
