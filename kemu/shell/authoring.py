@@ -54,7 +54,10 @@ def submit(_options: Options, words: list[str]) -> int:
     if not student:
         hint = "kemu lesson student ID, then take the lesson as that student"
         raise UsageError("lesson submit: you have not said who you are", hint=hint)
-    records = shelf.log().records(lesson.id)
+    log = shelf.log()
+    records = log.records(lesson.id)
+    if log.warning:
+        raise UsageError(f"lesson submit: {log.warning}", hint="what was done stands in that file")
     lines = lines_of(lesson, student, seed_for(_salt(lesson), lesson.id, student), records)
     if len(lines) < 3:
         raise UsageError(f"lesson submit: {student} has not begun {lesson.id}", hint=f"kemu lesson start {lesson.id}")

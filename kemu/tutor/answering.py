@@ -22,11 +22,10 @@ from kemu.tutor.visit import OPEN
 
 
 class Answering(Stay):
-    """A stay to which one can say something.  `asked_confidence` is an answer that waits for a word such as `sure`; `waiting` is
-    what it came to when something else was typed instead."""
+    """A stay to which one can say something.  `asked_confidence` is an answer that waits for a word such as `sure`; when
+    something else is typed instead, what it came to is `waiting`."""
 
     asked_confidence = ""
-    waiting: Texts = []  # noqa: RUF012 - replaced, never changed
 
     def answer(self, rest: str) -> Texts:
         """Say something to the step."""
@@ -86,7 +85,8 @@ class Answering(Stay):
         if self.asked_confidence and self.visit is not None:
             made, self.asked_confidence = self.asked_confidence, ""
             self.record("check", text="check")
-            self.waiting = self._judged(self.here.read(made))
+            judged = self._judged(self.here.read(made))
+            self.waiting = [*self.waiting, *judged]
 
     def _judged(self, said: Any) -> Texts:
         visit = self.here

@@ -31,14 +31,14 @@ Record = Mapping[str, Any]
 
 
 class Log:
-    """The file in a folder.  What cannot be written is a warning, once, and never a failure."""
+    """The file in a folder.  What cannot be read or written is a warning, once, and never a failure."""
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / FILE
         self.warning = ""
 
-    def append(self, record: Record) -> None:
-        """Add one record."""
+    def append(self, record: Record) -> str:
+        """Add one record; the warning, where this is the first that cannot be kept."""
         line = json.dumps(record, ensure_ascii=True, separators=(",", ":")).encode() + b"\n"
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -48,11 +48,18 @@ class Log:
             finally:
                 os.close(handle)
         except OSError as error:
-            self.warning = self.warning or f"progress is not kept: {self.path}: {error.strerror}"
+            known, self.warning = self.warning, self.warning or f"progress is not kept: {self.path}: {error.strerror}"
+            return "" if known else self.warning
+        return ""
 
     def records(self, lesson: str = "") -> list[Record]:
-        """The records of a lesson (of all without one), oldest first."""
-        return [record for record in read_records(self.path) if not lesson or record["lesson"] == lesson]
+        """The records of a lesson (of all without one), oldest first; none, and a warning, where the file cannot be read."""
+        try:
+            found = read_records(self.path)
+        except OSError as error:
+            self.warning = self.warning or f"progress cannot be read: {self.path}: {error.strerror}"
+            return []
+        return [record for record in found if not lesson or record["lesson"] == lesson]
 
 
 def _torn(handle: int) -> bool:
@@ -64,13 +71,14 @@ def _torn(handle: int) -> bool:
 
 
 def read_records(path: Path) -> list[Record]:
-    """The records of a file; lines that are none (a torn one, another version's) are left out."""
+    """The records of a file, none if there is no file; lines that are no records (a torn one, another version's) are left out.
+    Raises OSError for a file that cannot be read."""
     try:
         with path.open("rb") as file:
             size = file.seek(0, os.SEEK_END)
             file.seek(max(0, size - LARGEST))
             lines = file.read().split(b"\n")
-    except OSError:
+    except (FileNotFoundError, NotADirectoryError):
         return []
     found = (parsed(line) for line in lines)
     return [record for record in found if record is not None]

@@ -37,14 +37,18 @@ class Shelf:
     folder: Path | None = None
 
     def student(self) -> str:
-        """Who it is: KEMU_STUDENT, else what was said once, else nobody."""
+        """Who it is: KEMU_STUDENT, else what was said once, else nobody.  Raises UsageError where that cannot be read."""
         named = os.environ.get("KEMU_STUDENT", "").strip()
         if named:
             return checked_student(named)
+        path = self.state / STUDENT_FILE
         try:
-            return (self.state / STUDENT_FILE).read_text(encoding="utf-8").strip()[:LONGEST_ID]
-        except (OSError, UnicodeDecodeError):
+            return path.read_text(encoding="utf-8").strip()[:LONGEST_ID]
+        except (FileNotFoundError, NotADirectoryError):
             return ""
+        except (OSError, UnicodeDecodeError) as error:
+            reason = getattr(error, "strerror", None) or "not UTF-8"
+            raise UsageError(f"student: cannot read '{path}': {reason}", hint="remove it, then kemu lesson student ID") from error
 
     def be(self, name: str) -> None:
         """Remember who it is.  Raises UsageError for what is no id, or cannot be kept."""
@@ -75,8 +79,10 @@ class Shelf:
             keep=log.append,
             records=log.records(lesson.id),
         )
-        found = [*self._advice(lesson, log.records()), *guide.resume()]
-        return [*found, *([text("note", log.warning)] if log.warning else [])]
+        unread = [text("note", log.warning)] if log.warning else []
+        found = [*self._advice(lesson, log.records()), *guide.resume(), *unread, *guide.waiting]
+        guide.waiting = []
+        return found
 
     def _advice(self, lesson: Lesson, records: list[Record]) -> Texts:
         """A word about lessons that come before, where they are not done."""
@@ -86,9 +92,10 @@ class Shelf:
 
     def listing(self, current: str = "") -> LessonList:
         """All lessons, with what is done of each."""
-        records = self.log().records()
+        log = self.log()
+        records = log.records()
         rows: list[LessonRow] = []
-        problems: list[str] = []
+        problems = [log.warning] if log.warning else []
         for path in lesson_files([self.folder or lessons_folder()]):
             try:
                 rows.append(_row(len(rows) + 1, parse_file(path), records))

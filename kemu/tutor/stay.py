@@ -40,7 +40,8 @@ WORDS = frozenset({
 
 
 class Stay(Watch):
-    """See the module.  `keep` gets each record; `records` are those from before, for this lesson."""
+    """See the module.  `keep` gets each record, and gives a warning where it cannot keep it; `records` are those from before,
+    for this lesson; `waiting` is what is to be said with what is shown next."""
 
     def __init__(
         self,
@@ -50,7 +51,7 @@ class Stay(Watch):
         student: str = "",
         salt: str = "",
         run: str = "",
-        keep: Callable[[Record], None] | None = None,
+        keep: Callable[[Record], str] | None = None,
         records: Sequence[Record] = (),
     ) -> None:
         self.session = session
@@ -60,6 +61,7 @@ class Stay(Watch):
         self.world = World(lesson, self.seed)
         self.run = run
         self.keep = keep
+        self.waiting: Texts = []
         self.records: list[Record] = list(records)
         self.index = -1
         self.visit: Visit | None = None
@@ -160,8 +162,9 @@ class Stay(Watch):
             return
         record = {"v": 1, "run": self.run, "lesson": self.lesson.id, "step": self.visit.step.id, "do": deed} | more
         self.records.append(record)
-        if self.keep is not None:
-            self.keep(record)
+        trouble = self.keep(record) if self.keep is not None else ""
+        if trouble:
+            self.waiting = [*self.waiting, text("note", trouble)]
 
     def result(self) -> None:
         """Keep what the visit has come to."""

@@ -174,7 +174,8 @@ def _read_blocks(path: Path, lines: list[str], first: int, found: dict[str, Text
 
 
 def in_language(lesson: Lesson, language: str = "") -> Lesson:
-    """The lesson in the language (asked for, else that of the locale), as far as it is translated and fresh."""
+    """The lesson in the language (asked for, else that of the locale), as far as it is translated and fresh.  Raises UsageError
+    for a language that is asked for and not there, LessonError for one that cannot be read."""
     wanted = language or locale_language()
     if language and not LANGUAGE.match(language):
         raise UsageError(f"language: '{language[:20]}' is none", hint="for example zh-CN")
@@ -187,7 +188,9 @@ def in_language(lesson: Lesson, language: str = "") -> Lesson:
     try:
         texts, _ = read_translation(path)
     except LessonError:
-        return lesson
+        if language:
+            raise
+        return lesson  # nobody asked for the translation, and `lesson check` says what is wrong with it
 
     def fresh(key: str, text: str) -> str:
         made = texts.get(key)

@@ -11,7 +11,7 @@ from kemu.tutor import pack as packing
 from kemu.tutor.checking import check_files
 from kemu.tutor.course import every_lesson
 from kemu.tutor.export import html, page
-from kemu.tutor.lesson import KINDS
+from kemu.tutor.lesson import KINDS, LessonError
 from kemu.tutor.notebook import notebook
 from kemu.tutor.parse import parse_file
 from kemu.tutor.roll import grade_one
@@ -271,6 +271,15 @@ def test_an_unknown_language_is_said(tmp_path):
     for language in ("fr", "../x", "zh-CN/x"):
         with pytest.raises(Exception, match="language: "):
             in_language(translated(tmp_path), language)
+
+
+def test_a_translation_that_cannot_be_read_is_said_to_whoever_asks_for_it(tmp_path, monkeypatch):
+    lesson = translated(tmp_path)
+    (tmp_path / "lesson.zh-CN.md").write_bytes(b"\xff\xfe")
+    with pytest.raises(LessonError, match=r"zh-CN.md:1: L01 not UTF-8"):
+        in_language(lesson, "zh-CN")
+    monkeypatch.setenv("KEMU_LANG", "zh_CN.UTF-8")
+    assert in_language(lesson) == lesson
 
 
 def test_the_locale_chooses_the_language(tmp_path, monkeypatch):

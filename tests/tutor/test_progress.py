@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 
 from kemu.api import Session
+from kemu.errors import UsageError
+from kemu.shell import authoring
+from kemu.shell.options import Options
 from kemu.tutor.guide import Guide
 from kemu.tutor.parse import parse
 from kemu.tutor.progress import FILE, Log, fold, parsed, read_records
@@ -201,3 +204,36 @@ def test_records_are_plain_json(tmp_path):
         log.append(record)
     lines = (tmp_path / FILE).read_text().splitlines()
     assert [json.loads(line) for line in lines] == ada.records
+
+
+def test_progress_that_cannot_be_read_is_said_and_not_taken_for_none(tmp_path, monkeypatch):
+    (tmp_path / FILE).mkdir()
+    shelf = Shelf(tmp_path)
+    assert f"progress cannot be read: {tmp_path / FILE}: Is a directory" in shelf.listing().problems
+    monkeypatch.setenv("KEMU_HOME", str(tmp_path))
+    monkeypatch.setenv("KEMU_STUDENT", "ada")
+    with pytest.raises(UsageError, match="lesson submit: progress cannot be read"):
+        authoring.submit(Options(), [str(LESSONS / "nine-kinds.md")])
+
+
+def test_progress_that_can_be_kept_no_longer_is_said_once(tmp_path):
+    session = Session()
+    results = Shelf(tmp_path).begin(session, str(LESSONS / "nine-kinds.md"))
+    assert not [result for result in results if "not kept" in result.reading.text]
+    (tmp_path / FILE).unlink()
+    (tmp_path / FILE).mkdir()
+    said = [result.reading.text for line in ("hint", "hint", "hint") for result in session.run(line)]
+    assert [text for text in said if "not kept" in text] == [f"progress is not kept: {tmp_path / FILE}: Is a directory"]
+
+
+def not_text(path):
+    """A file that is no text."""
+    path.write_bytes(b"\xff")
+
+
+@pytest.mark.parametrize(("make", "reason"), [(Path.mkdir, "Is a directory"), (not_text, "not UTF-8")])
+def test_a_student_who_cannot_be_read_is_not_nobody(tmp_path, make, reason):
+    make(tmp_path / "student")
+    with pytest.raises(UsageError, match=reason):
+        Shelf(tmp_path).student()
+    assert Shelf(tmp_path / "nothing").student() == ""
