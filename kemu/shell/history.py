@@ -19,7 +19,7 @@ LONGEST = 5000
 
 
 class StateHistory(History):
-    """History in the state folder; `warning` says why it is not kept, or is empty."""
+    """History in the state folder; `warning` says why it is not kept or not read, or is empty."""
 
     def __init__(self, folder: Path | None = None) -> None:
         super().__init__()
@@ -27,12 +27,21 @@ class StateHistory(History):
         self.path = self.folder / "history"
         trouble = writable(self.folder)
         self.warning = f"warning: history is not kept: {self.folder}: {trouble}" if trouble else ""
+        self.said = ""
+
+    def news(self) -> str:
+        """The warning, the first time that it is asked for."""
+        known, self.said = self.said, self.warning
+        return self.warning if self.warning != known else ""
 
     def load_history_strings(self) -> Iterable[str]:
         """The kept lines, newest first."""
         try:
             lines = self.path.read_text(encoding="utf-8", errors="replace").split("\n")
-        except OSError:
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        except OSError as error:
+            self.warning = self.warning or f"warning: history is not read: {self.path}: {error.strerror}"
             return []
         kept = [line for line in lines if line.strip()]
         if len(kept) > LONGEST:

@@ -7,13 +7,13 @@ prompt drops the line; in a command see `kemu.interrupts`; Ctrl-D leaves.
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Iterable
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 from prompt_toolkit import PromptSession
 from prompt_toolkit.auto_suggest import AutoSuggestFromHistory, ConditionalAutoSuggest
 from prompt_toolkit.filters import Condition
-from prompt_toolkit.history import History
 from prompt_toolkit.output import ColorDepth
 from prompt_toolkit.styles import Style
 
@@ -28,6 +28,8 @@ from kemu.shell.prompt import prompt, toolbar
 from kemu.shell.waiting import Wait, is_held
 
 if TYPE_CHECKING:
+    from prompt_toolkit.history import History
+
     from kemu.session import Session
     from kemu.shell.plain import Runner
 
@@ -59,12 +61,15 @@ FIRST_STEPS = "help lists commands, Tab completes, lesson teaches, quit leaves. 
 
 class Repl:
     """One conversation. `read` gives the next line; it raises EOFError at the end and KeyboardInterrupt on Ctrl-C. Lines that
-    it gives are in the `history` already; those that are typed elsewhere are put there."""
+    it gives are in the `history` already; those that are typed elsewhere are put there. `news` are asked behind each line for
+    what else is to be said, if anything."""
 
-    def __init__(self, runner: Runner, read: Any, config: Config | None = None, history: History | None = None) -> None:
+    def __init__(
+        self, runner: Runner, read: Any, news: Iterable[Callable[[], str]] = (), history: History | None = None
+    ) -> None:
         self.runner = runner
         self.read = read
-        self.config = config
+        self.news = tuple(news)
         self.history = history
         self.repeat = ""
         self.warned_about_exit = False
@@ -97,8 +102,7 @@ class Repl:
             return
         self._run(text)
         self._typed_on()
-        warning = self.config.keep(session) if self.config is not None else ""
-        if warning:
+        for warning in filter(None, (ask() for ask in self.news)):
             self.runner.output.say(warning)
 
     def _typed_on(self) -> None:
@@ -146,7 +150,7 @@ def repl(runner: Runner) -> None:
     session.context = "short"
     config.load(session)
     session.preferences.update(asked)
-    for warning in (history.warning, *config.warnings):
+    for warning in (history.news(), *config.warnings):
         if warning:
             sys.stderr.write(warning + "\n")
     runner.stay = True
@@ -156,7 +160,8 @@ def repl(runner: Runner) -> None:
         runner.output.say(line)
     Thread(target=warm_up, name="warm-up").start()
     reader = make_reader(session, history)
-    Repl(runner, lambda: read_line(reader, session), config, history).loop()
+    news = (lambda: config.keep(session), history.news)
+    Repl(runner, lambda: read_line(reader, session), news, history).loop()
 
 
 def warm_up() -> None:

@@ -73,3 +73,12 @@ def test_a_folder_that_cannot_be_written_is_a_warning(tmp_path, make):
     history.store_string("ps")
     assert history.warning.startswith("warning:")
     assert list(history.load_history_strings()) == []
+
+
+def test_a_history_that_cannot_be_read_is_said_once(tmp_path):
+    (tmp_path / "history").mkdir()
+    history = StateHistory(tmp_path)
+    assert history.news() == ""
+    assert list(history.load_history_strings()) == []
+    assert history.news() == f"warning: history is not read: {tmp_path / 'history'}: Is a directory"
+    assert history.news() == ""

@@ -48,6 +48,16 @@ def talk(runner, *typed):
     Repl(runner, read).loop()
 
 
+def test_what_happens_to_history_and_aliases_is_said_behind_the_line(runner):
+    said, news = [], ["", "warning: no room"]
+    runner.output.say = said.append
+    lines = iter(["ps", "ps"])
+    Repl(runner, lambda: next(lines), [lambda: news.pop(0)]).line(next(lines))
+    assert said == []
+    Repl(runner, lambda: next(lines), [lambda: news.pop(0)]).line(next(lines))
+    assert said == ["warning: no room"]
+
+
 def test_an_empty_line_repeats_a_step(runner):
     talk(runner, "spawn app", "goto 0", "step 3", "", "")
     assert runner.session.now == 9
