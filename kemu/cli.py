@@ -117,7 +117,7 @@ _CANNOT_WRITE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 def _no_room(error: OSError) -> int:
     """The output cannot be written: no bug of kemu."""
     _silence_stdout()
-    with suppress(OSError):
+    with suppress(OSError):  # where this stream takes nothing either, the exit code says it alone
         sys.stderr.write(f"kemu: cannot write the output: {error.strerror}\n  free some room, or send it elsewhere\n")
         sys.stderr.flush()
     return 1

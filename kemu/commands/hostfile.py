@@ -31,6 +31,6 @@ def replace_file(path: str, data: bytes, command: str) -> None:
         part.write_bytes(data)
         part.replace(target)
     except (OSError, ValueError) as error:
-        with suppress(OSError, ValueError):
+        with suppress(OSError, ValueError):  # what the user is told is why it could not be written
             part.unlink(missing_ok=True)
         raise UsageError(f"{command}: cannot write '{path}': {getattr(error, 'strerror', None) or error}") from error

@@ -278,14 +278,14 @@ class Crew:
     def close(self) -> None:
         """Kill and reap all, and give this process back its CPUs."""
         for member in self._every:
-            with contextlib.suppress(ProcessLookupError):
+            with contextlib.suppress(ProcessLookupError):  # it has ended by itself
                 signal.pidfd_send_signal(member.pidfd, signal.SIGKILL)
         for sock in self._ours:
             sock.close()
         for member in self._every:
             _readable(member.pidfd, 10.0)
             os.close(member.pidfd)
-            with contextlib.suppress(ChildProcessError):
+            with contextlib.suppress(ChildProcessError):  # another process of the worker has waited for it
                 os.waitpid(member.pid, 0)
         self._every = []
         self.members = {}
@@ -310,7 +310,7 @@ def _readable(fd: int, seconds: float) -> bool:
 
 def _check_size(member: Member) -> None:
     """Raise ``Ended`` if the process has touched more than its share."""
-    with contextlib.suppress(OSError, IndexError):
+    with contextlib.suppress(OSError):  # it has just died, which the next question to it says
         resident = int(Path(f"/proc/{member.pid}/statm").read_text().split()[1]) * mmap.PAGESIZE
         if resident > MEMORY_LIMIT:
             raise Ended(f"process {member.name} uses more than {MEMORY_LIMIT >> 20} MiB")

@@ -53,7 +53,7 @@ def noting() -> Iterator[Reads]:
 
     try:
         for cls in STRUCTS:
-            cls.__getattribute__ = attribute  # type: ignore[method-assign,assignment]
+            cls.__getattribute__ = attribute  # type: ignore[method-assign,assignment]  # as barrier.py does
         for name in KEYED:
             setattr(Table, name, _keyed(name, cells))
         for name in WHOLE:

@@ -40,7 +40,7 @@ def workers():
     """How many workers there are of this process and those that it started."""
     found = 0
     for entry in Path("/proc").iterdir():
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError):  # a process that has ended while we looked
             ours = entry.name.isdecimal() and os.getpgid(int(entry.name)) == os.getpgrp()
             found += ours and (entry / "cmdline").read_bytes() == b"kemu-worker\0"
     return found

@@ -157,7 +157,7 @@ def test_bytes_that_are_no_text_are_an_error_and_no_traceback():
 
 def test_a_reader_that_goes_away_is_no_error():
     command = f"{sys.executable} -m kemu -c 'layout; layout; ps; mem; mem' | head -1"
-    done = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=120, check=False)  # noqa: S602
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=120, check=False)  # noqa: S602 - a pipe of the shell is what is tested
     assert done.stdout.count("\n") == 1
     assert done.stderr == ""
 
@@ -236,7 +236,7 @@ def test_an_output_without_room_is_no_bug_of_kemu(words):
 @pytest.mark.parametrize(("closed", "status"), [(">&-", 0), ("2>&-", 0), ("<&-", 0), ("<&- >&- 2>&-", 0)])
 def test_a_closed_stream_is_as_one_to_nowhere(closed, status):
     command = f"{sys.executable} -m kemu -c ps {closed}"
-    done = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=120, check=False)  # noqa: S602
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=120, check=False)  # noqa: S602 - a pipe of the shell is what is tested
     assert (done.returncode, done.stderr) == (status, "")
 
 
