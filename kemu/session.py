@@ -406,10 +406,6 @@ class Session(TaskNames):
         files = system_of(self.kernel).files
         return [(path, node.kind, node.i_size, node.i_mapping.nrpages) for path, node in sorted(files.items())]
 
-    def file_paths(self) -> list[str]:
-        """The paths of the files inside kemu, sorted."""
-        return sorted(system_of(self.kernel).files)
-
 
 def system_of(kernel: Kernel) -> System:
     """The globals of the kernel."""

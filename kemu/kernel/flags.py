@@ -23,7 +23,6 @@ PG_mlocked = 1 << 20
 
 # ---------------------------------------------------------------- vm_area_struct: vm_flags
 
-VM_NONE = 0x0
 VM_READ = 0x1
 VM_WRITE = 0x2
 VM_EXEC = 0x4
@@ -93,7 +92,6 @@ FAULT_FLAG_ALLOW_RETRY = 0x4
 FAULT_FLAG_KILLABLE = 0x10
 FAULT_FLAG_TRIED = 0x20
 FAULT_FLAG_USER = 0x40
-FAULT_FLAG_REMOTE = 0x80
 FAULT_FLAG_INSTRUCTION = 0x100
 FAULT_FLAG_INTERRUPTIBLE = 0x200
 FAULT_FLAG_UNSHARE = 0x400

@@ -68,7 +68,7 @@ from kemu.kernel.vma import find_vma_intersection, vma_lookup
 from kemu.kernel.zap import pmds_in, vm_normal_page
 from kemu.trace.frames import linux
 
-FOLL_WRITE, FOLL_GET, FOLL_DUMP, FOLL_FORCE, FOLL_NOFAULT = 0x1, 0x2, 0x4, 0x8, 0x20
+FOLL_WRITE, FOLL_GET, FOLL_FORCE = 0x1, 0x2, 0x8
 FOLL_LONGTERM = 0x100
 FOLL_TOUCH = 1 << 16
 FOLL_TRIED = 1 << 17

@@ -89,11 +89,6 @@ def schedule_idle() -> None:
         context_switch(system.cpu.curr, system.cpu.idle)
 
 
-def set_current_state(task: task_struct, state: int) -> None:
-    """What the scheduler is told about a task that is about to wait."""
-    task.state = state
-
-
 @linux("kernel/sched/core.c")
 def wake_up_process(task: task_struct) -> bool:
     """Make a sleeping task runnable; True if it slept."""

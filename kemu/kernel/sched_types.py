@@ -64,7 +64,6 @@ class signal_struct:
     min_flt: int = 0
     maj_flt: int = 0
     oom_score_adj: int = 0
-    oom_mm: mm_struct | None = None
     rlim: Table[int, tuple[int, int]] = attrs.Factory(lambda: Table("rlim"))
     thread_head: tuple[Any, ...] = ()
     shared_pending: tuple[siginfo, ...] = ()

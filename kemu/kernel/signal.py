@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from kemu.kernel.sched import wake_up_process
 from kemu.kernel.sched_types import (
-    EXIT_ZOMBIE,
     PF_EXITING,
     PF_SIGNALED,
     SIGNAL_UNKILLABLE,
@@ -37,7 +36,6 @@ SI_KERNEL, SI_USER, SI_TKILL = 0x80, 0, -6
 CLD_EXITED, CLD_KILLED, CLD_DUMPED = 1, 2, 3
 
 IGNORED_BY_DEFAULT = frozenset({SIGCHLD, SIGCONT, SIGURG, SIGWINCH})
-CORE_DUMPING = frozenset({SIGQUIT, SIGILL, SIGTRAP, SIGABRT, SIGBUS, SIGFPE, SIGSEGV, SIGXCPU, SIGXFSZ, SIGSYS})
 SYNCHRONOUS = frozenset({SIGSEGV, SIGBUS, SIGILL, SIGTRAP, SIGFPE, SIGSYS})
 
 SIGNAL_NAMES = {
@@ -175,8 +173,3 @@ def _fatal(task: task_struct, sig: int) -> None:
     task.flags |= PF_SIGNALED
     task.exit_code = sig
     system.fatal_signal(task)
-
-
-def is_zombie(task: task_struct) -> bool:
-    """True if the task has ended and waits to be reaped."""
-    return task.exit_state == EXIT_ZOMBIE

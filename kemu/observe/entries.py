@@ -29,12 +29,11 @@ class Leaf(NamedTuple):
 
 
 class TableAt(NamedTuple):
-    """A page table: its level in the geometry, frame, first virtual address, and the entry that leads to it (0: the root)."""
+    """A page table: its level in the geometry, frame and first virtual address."""
 
     level: int
     pfn: int
     va: int
-    parent_pa: int
 
 
 def words(pfn: int) -> list[tuple[int, int]]:
@@ -78,7 +77,7 @@ def _leaves(pfn: int, level: int, base: int, start: int, end: int) -> Iterator[L
 
 def tables(root: int, end: int = 1 << 64) -> Iterator[TableAt]:
     """The tables from the root at physical address ``root`` on, parents first, those that begin below ``end``."""
-    yield TableAt(0, root >> 12, 0, 0)
+    yield TableAt(0, root >> 12, 0)
     yield from _tables(root >> 12, 0, 0, end)
 
 
@@ -90,7 +89,7 @@ def _tables(pfn: int, level: int, base: int, end: int) -> Iterator[TableAt]:
         va = sign_extend(base | index << shift)
         if va < end and is_table(level, entry):
             below = system.geometry.entry_pfn(entry)
-            yield TableAt(level + 1, below, va, (pfn << 12) + index * 8)
+            yield TableAt(level + 1, below, va)
             yield from _tables(below, level + 1, va, end)
 
 

@@ -40,8 +40,6 @@ class FakeSession:
         if name in self.names():
             raise UsageError(f"name: '{name}' is taken")
 
-    def file_paths(self):
-        return ["/bin/tiny"]
 
 
 def arguments(text):
