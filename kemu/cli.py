@@ -61,6 +61,12 @@ SUBCOMMANDS = {
 OWN_WORDS = frozenset({"conform", "lesson", "grade", "report"})
 """Those of them that read the words behind them by themselves."""
 
+NOT_BESIDE = {"commands": "-c", "running": "run", "interactive": "-i"}
+"""What says itself what is to run, and has no meaning beside such a word."""
+
+NO_JSON = frozenset({"doctor", "report", "grade"})
+"""Those that give no commands' results."""
+
 _FLAGS = {
     "-i": ("interactive", True),
     "--keep-going": ("keep_going", True),
@@ -181,7 +187,18 @@ def parse(words: list[str]) -> Options:
             raise _unknown(word)
     if options.running and not (options.scripts or options.help):
         raise UsageError("run: a file is missing behind it", hint="kemu run FILE, or kemu run - for standard input")
+    if options.subcommand:
+        _check_beside(options)
     return options
+
+
+def _check_beside(options: Options) -> None:
+    """Refuse what would be read and then do nothing."""
+    word = options.subcommand
+    idle = [option for name, option in NOT_BESIDE.items() if getattr(options, name)]
+    idle += ["--json"] if options.json and word in NO_JSON else []
+    if idle:
+        raise UsageError(f"{word}: {idle[0]} does nothing beside it", hint=f"kemu {word} alone, or kemu --help")
 
 
 def _value(options: Options, word: str, left: list[str]) -> None:

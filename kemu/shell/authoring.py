@@ -77,6 +77,8 @@ def student(_options: Options, words: list[str]) -> int:
     from kemu.tutor.shelf import Shelf
 
     shelf = Shelf(state_folder())
+    if len(words) > 1:
+        raise UsageError(f"lesson student: unexpected '{words[1][:40]}'", hint="an id with blanks stands in quotes")
     if words:
         shelf.be(words[0])
     name = shelf.student()

@@ -103,8 +103,10 @@ def show_problems(problems: list[Problem], *, as_json: bool) -> None:
             sys.stderr.write(f"{problem}\n")
 
 
-def listing(options: Options, _words: list[str]) -> int:
+def listing(options: Options, words: list[str]) -> int:
     """`kemu lesson list`."""
+    if words:
+        raise UsageError(f"lesson list: unexpected '{words[0][:40]}'", hint="kemu lesson list, or kemu --json lesson list")
     return _in_shell(options, "lesson")
 
 
@@ -112,7 +114,7 @@ def start(options: Options, words: list[str]) -> int:
     """`kemu lesson start ID`: the shell, in the lesson."""
     read = Words(words, {"--student": "", "--lang": ""}, frozenset())
     if len(read.places) != 1:
-        raise UsageError("lesson start: which one?", hint="kemu lesson lists them")
+        raise UsageError("lesson start: name one lesson", hint="kemu lesson lists them")
     if read.values["--student"]:
         from kemu.shell.folders import state_folder
         from kemu.tutor.shelf import Shelf

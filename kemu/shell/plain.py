@@ -81,4 +81,5 @@ def read_script(path: str) -> Iterator[str]:
         with Path(path).open(encoding="utf-8", errors="surrogateescape") as file:
             yield from file
     except (OSError, ValueError) as error:
-        raise UsageError(f"run: cannot read '{path}': {getattr(error, 'strerror', None) or error}") from error
+        what = f"script: cannot read '{path}': {getattr(error, 'strerror', None) or error}"
+        raise UsageError(what, hint="name a file of commands, or - for standard input") from error

@@ -35,6 +35,10 @@ def test_a_value_may_be_joined_by_an_equals_sign():
         (["--color", "red"], "--color: expected auto"),
         (["--jsn"], "'--jsn' is neither"),
         (["fork"], "'fork' is neither"),
+        (["-c", "ps", "doctor"], "doctor: -c does nothing beside it"),
+        (["demo", "run", "a.kemu"], "demo: run does nothing beside it"),
+        (["-i", "lesson", "list"], "lesson: -i does nothing beside it"),
+        (["--json", "doctor"], "doctor: --json does nothing beside it"),
     ],
 )
 def test_a_wrong_word_is_a_usage_error(words, what, capsys):
@@ -44,6 +48,24 @@ def test_a_wrong_word_is_a_usage_error(words, what, capsys):
     assert main(words) == 2
     shown = capsys.readouterr()
     assert not shown.out
+    assert shown.err.count("\n") == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "what"),
+    [
+        (["lesson", "list", "--json"], "lesson list: unexpected '--json'"),
+        (["lesson", "student", "ada", "lovelace"], "lesson student: unexpected 'lovelace'"),
+        (["lesson", "start", "1", "2"], "lesson start: name one lesson"),
+        (["report", "none.kemu", "-o", "x.html"], "script: cannot read 'none.kemu'"),
+    ],
+)
+def test_a_word_too_many_or_a_file_that_is_not_there_is_a_usage_error(words, what, capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    assert main(words) == 2
+    shown = capsys.readouterr()
+    assert not shown.out
+    assert shown.err.startswith(f"kemu: {what}")
     assert shown.err.count("\n") == 2
 
 

@@ -80,7 +80,7 @@ def said_by(*said):
         (("check", "--seeds"), "a value is missing"),
         (("check", "--seeds", "0", "x"), "expected a number"),
         (("check", "--what", "x"), "unknown option"),
-        (("start",), "which one"),
+        (("start",), "name one lesson"),
         (("new", "no id"), "expected an id"),
         (("export", SAMPLE), "as what"),
         (("pack", SAMPLE), "where to"),
