@@ -67,7 +67,7 @@ def why(session: Session, what: str, task: Task, at: int | None, field: str | No
         from kemu.commands.failures import why_failed
 
         return why_failed(session, what)
-    thing = _thing(session, what, task, at, field or "")
+    thing = _thing(session, what, task, at, field or "", command="why")
     return why_thing(session, what, thing)
 
 
@@ -175,8 +175,8 @@ def _rule(event: readings.EventReading, old: Any, new: Any) -> str:
     return f"{event.function}: {first_words(event.function)}"
 
 
-def _thing(session: Session, what: str, task: Task, at: int | None, field: str) -> Thing:
-    """What the words mean. Raises UsageError for a thing that is not there."""
+def _thing(session: Session, what: str, task: Task, at: int | None, field: str, *, command: str) -> Thing:
+    """What the words behind the command (why, history) mean. Raises UsageError for a thing that is not there."""
     from kemu.observe import why as things
 
     session.kernel.activate()
@@ -188,12 +188,13 @@ def _thing(session: Session, what: str, task: Task, at: int | None, field: str) 
             return things.counter(task, field or "total_vm", name)
         return things.of_task(task, field or "state", name)
     if what == "counter":
-        _check_counter(field)
+        _check_counter(command, field)
         return things.of_kernel(field)
     if at is None:
         word = "PFN" if what == "frame" else "ADDRESS"
         wrong = f"expected {word}, got '{field[:40]}'" if field else f"{word} is missing"
-        raise UsageError(f"why {what}: {wrong}", hint=f"for example: why {what} 0x10000", about="field" if field else "what")
+        hint = f"for example: {command} {what} 0x10000"
+        raise UsageError(f"{command} {what}: {wrong}", hint=hint, about="field" if field else "what")
     with blaming("at"):
         if what == "frame":
             return things.frame(at, field or "_refcount")
@@ -211,12 +212,12 @@ def _check_field(what: str, field: str) -> None:
         raise UsageError(f"field: {CLASSES[what].__name__} has no '{field[:40]}'", hint=guess)
 
 
-def _check_counter(field: str) -> None:
+def _check_counter(command: str, field: str) -> None:
     from kemu.observe.why import kernel_fields
 
     known = kernel_fields()
     if not field:
-        raise UsageError("why counter: NAME is missing", hint="for example: why counter PGFAULT")
+        raise UsageError(f"{command} counter: NAME is missing", hint=f"for example: {command} counter PGFAULT")
     if field not in known:
         guess = did_you_mean(field, known) or f"known are {some_of(sorted(known), 8)}"
         raise UsageError(f"counter: the kernel counts no '{field[:40]}'", hint=guess)
@@ -244,7 +245,7 @@ def history(session: Session, what: str, task: Task, at: int | None, field: str 
     """All changes of a thing up to this moment."""
     from kemu.observe.why import writers
 
-    thing = _thing(session, what, task, at, field or "")
+    thing = _thing(session, what, task, at, field or "", command="history")
     found = list(writers(session.journal, thing, session.now))
     values = []
     with session.traveling():

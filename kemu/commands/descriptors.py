@@ -46,7 +46,7 @@ def open_(session: Session, task: Task, path: str, flags: tuple[int, ...]) -> Ou
 @command(
     "memfd_create",
     "memfd",
-    arguments=(TASK, one("name", kinds.ANY)),
+    arguments=(TASK, one("name", kinds.TITLE)),
     group="files",
     effect=CHANGE,
     summary="make a nameless file of memory",

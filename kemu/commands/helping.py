@@ -75,7 +75,7 @@ def explained(word: str) -> list[str]:
 )
 def apropos(_session: Session, word: str) -> Text:
     """What a search finds."""
-    return Text(tuple(search(word)))
+    return Text(tuple(search(word, "apropos")))
 
 
 def overview() -> list[str]:
@@ -122,15 +122,16 @@ def _lesson(made: Command) -> list[str]:
     return [f"lesson: {found.id} ({found.title})"] if found else []
 
 
-def search(word: str) -> list[str]:
-    """Commands whose name, then whose page holds the word; then topics. Raises UsageError if there is none."""
+def search(word: str, asked: str = "help") -> list[str]:
+    """Commands whose name, then whose page holds the word; then topics. Raises UsageError, that opens with the command by which
+    it was `asked`, if there is none."""
     lowered = word.lower()
     found = [(_rank(made, lowered), made) for made in table.load_all()]
     hits = [made for rank, made in sorted((pair for pair in found if pair[0] < MISS), key=lambda pair: pair[0])]
     topics = [topic for topic, text in TOPICS.items() if lowered in topic or lowered in text.lower()]
     if not hits and not topics:
         guess = did_you_mean(word, [*table.TABLE, *table.ALIASES, *TOPICS])
-        raise UsageError(f"help: nothing is known about '{word[:40]}'", hint=guess or "help lists the commands")
+        raise UsageError(f"{asked}: nothing is known about '{word[:40]}'", hint=guess or "help lists the commands")
     margin = max(len(name) for name in [*(made.name for made in hits), *topics]) + 2
     rows = [(made.name, made.summary) for made in hits] + [(topic, f"topic: help {topic}") for topic in topics]
     return [f"{name:<{margin}}{about}" for name, about in rows]

@@ -140,7 +140,7 @@ def remap_file_pages(session: Session, task: Task, addr: int, length: int, pgoff
 
 @command(
     "pkey_mprotect",
-    arguments=(*RANGE, one("prot", kinds.PROT), maybe("pkey", kinds.FD, -1)),
+    arguments=(*RANGE, one("prot", kinds.PROT), maybe("pkey", kinds.KEY, -1)),
     group="memory",
     effect=CHANGE,
     summary="mprotect with a protection key",

@@ -20,6 +20,7 @@ need no keyword, and an error can name the argument that stopped the match.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -238,6 +239,10 @@ def _convert(part: Argument | Option, tokens: list[Token], line: Line, session: 
     return tuple(values) if several else values[0]
 
 
+_OPENED = re.compile(r"[\w-]+: ")
+"""How a message begins that says itself what it is about."""
+
+
 def convert_token(name: str, kind: Kind, token: Token, line: Line, session: Session) -> Any:
     """The value of one token, or a UsageError that points at it and opens with the argument's name."""
     try:
@@ -245,7 +250,7 @@ def convert_token(name: str, kind: Kind, token: Token, line: Line, session: Sess
     except UsageError as error:
         if error.text:
             raise
-        what = error.what if ":" in error.what else f"{name}: {error.what}"
+        what = error.what if _OPENED.match(error.what) else f"{name}: {error.what}"
         raise UsageError(
             what, text=line.text, column=token.column, length=len(token.text), hint=error.hint
         ) from error

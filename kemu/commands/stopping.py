@@ -61,6 +61,9 @@ def tbreak(session: Session, where: str, if_: str | None, condition: Expression 
 def _break(
     session: Session, where: str, if_: str | None, condition: Expression | None, *, temporary: bool = False
 ) -> Text:
+    if where == "if":
+        hint = "for example: break do_wp_page if kid.minor > 0"
+        raise UsageError("break: a function, a kind of event or a field is missing before 'if'", hint=hint, about="where")
     if condition is not None and if_ is None:
         hint = f"break {where} if {text_of(condition)}"
         raise UsageError("break: 'if' is missing before the condition", hint=hint, about="condition")

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 _NAME = re.compile(r"[A-Za-z_]\w*(\.\d+)*\Z", re.ASCII)
 _OPERATORS = frozenset(".+-*/%&|^<>~()=!")
+SEE_EXPRESSIONS = "see: help expressions"
 
 
 def is_name(token: Token) -> bool:
@@ -57,7 +58,7 @@ class Offered:
 class NumberKind(Offered):
     """A number or an expression, within bounds."""
 
-    def __init__(self, name: str, what: str, low: int, high: int, hint: str = "see: help expressions") -> None:
+    def __init__(self, name: str, what: str, low: int, high: int, hint: str = SEE_EXPRESSIONS) -> None:
         self.name = name
         self.what = what
         self.low = low
@@ -84,15 +85,16 @@ class NumberKind(Offered):
             hint = "nothing is mapped there: walk shows how far the tables lead" if value is None else self.hint
             raise UsageError(f"{self.name}: expected {self.what}, got {describe(value)}", hint=hint)
         if value < self.low:
-            raise UsageError(f"{self.name}: {shorten(str(value))} is below {self.low}", hint=self._negative_hint(value))
+            raise UsageError(f"{self.name}: {shorten(str(value))} is below {self.low}", hint=self._hint_for(value))
         if value > self.high:
-            raise UsageError(f"{self.name}: {value:#x} passes {self.high:#x}", hint=self.hint)
+            raise UsageError(f"{self.name}: {value:#x} passes {self.high:#x}", hint=self._hint_for(value))
         return value
 
-    def _negative_hint(self, value: int) -> str:
-        if self.high == 2**64 - 1 and value >= -(2**63):
+    def _hint_for(self, value: int) -> str:
+        """What may stand here instead of a number that is out of bounds."""
+        if self.high == 2**64 - 1 and -(2**63) <= value < 0:
             return f"as an unsigned 64-bit number it is {value + 2**64:#x}; write that if you mean it"
-        return self.hint
+        return f"from {self.low} to {self.high:#x}" if self.hint == SEE_EXPRESSIONS else self.hint
 
 
 class WordKind:

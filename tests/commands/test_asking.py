@@ -111,7 +111,13 @@ def test_why_of_a_number_of_the_whole_machine(session):
     assert "fault" in reading.rule
     history = session.run("history counter nr_free_pages")[-1].reading
     assert all(abs(int(one.new) - int(one.old)) >= 1 for one in history.changes)
-    for text, what in (("why counter", "NAME is missing"), ("why counter PGFALT", "counts no")):
+    for text, what in (
+        ("why counter", "why counter: NAME is missing"),
+        ("history counter", "history counter: NAME is missing"),
+        ("history frame", "history frame: PFN is missing"),
+        ("why pte app", "why pte: ADDRESS is missing"),
+        ("why counter PGFALT", "counts no"),
+    ):
         with pytest.raises(UsageError, match=what):
             session.run(text)
 

@@ -132,6 +132,8 @@ def test_arguments_are_found_by_their_shape(text, expected):
         ("mmap app 1p r file /a@zz+", "expression: a value is missing", 25, 1),
         ("ps app", "ps: unexpected 'app'", 3, 3),
         ("exit app 256", "CODE: 0x100 passes 0xff", 9, 3),
+        ("set zzz on", "setting: expected a setting (see: show), got 'zzz'", 4, 3),
+        ("pkey_mprotect app 0x10000 1p r app", "pkey: expected a protection key, or -1 for none, got 'app'", 31, 3),
         ("print", "expression: missing", 5, 1),
     ],
 )
@@ -151,6 +153,9 @@ def test_a_mistake_names_the_argument_and_its_place(text, what, column, length):
         ("read app -4096", "0xfffffffffffff000"),
         ("mmap app 4p", "usage: mmap [TASK]"),
         ("goto befor", "did you mean 'before'?"),
+        ("exit app 256", "from 0 to 0xff"),
+        ("kill app -1", "from 0 to 0x40"),
+        ("close app 0x80000000", "from -2147483648 to 0x7fffffff"),
     ],
 )
 def test_an_error_says_what_to_do_next(text, hint):
@@ -191,6 +196,8 @@ def test_a_name_with_a_number_behind_a_dot_is_a_task_and_no_expression():
         ("on 9 ps", "9"),
         ("step x", "x"),
         ("break vma app.rss", "app.rss"),
+        ("break if app.rss > 0", "if"),
+        ("apropos zzqq", "zzqq"),
         ("trace -o x", "x"),
         ("set verify on on", "on"),
         ("set fail alloc off", "off"),
@@ -209,6 +216,7 @@ def test_an_error_of_a_command_points_at_the_word_that_it_quotes(text, marked):
     [
         ("set verify maybe", "for example: set verify on"),
         ("set verfy on", "did you mean 'verify'?"),
+        ("break if app.rss > 0", "for example: break do_wp_page if kid.minor > 0"),
         ("set nosuch 1", "known are aslr, lru_batch,"),
         ("show nosuch", "known are aslr, lru_batch,"),
         ("trace --format foo", "help trace says what it takes"),
