@@ -17,10 +17,11 @@ from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
 
-import kemu
-from kemu.trace.frames import FUNCTIONS, HARDWARE, Function
-
 DOCS = Path(__file__).resolve().parent
+sys.path.insert(0, str(DOCS.parent))  # the kemu that these pages lie beside, whichever is installed
+
+import kemu  # noqa: E402 - it must be found first
+from kemu.trace.frames import FUNCTIONS, HARDWARE, Function  # noqa: E402 - the same
 
 BY_LINUX_PATH = """\
 # From Linux's files to kemu's
