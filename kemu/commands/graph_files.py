@@ -20,7 +20,7 @@ def ending(path: str) -> str:
     """The ending of the file without its dot. Raises UsageError for one that is no picture."""
     found = Path(path).suffix.lower()
     if found not in ENDINGS:
-        what = f"'{path[:60]}' has no ending" if not found else f"no picture is written as '{found}'"
+        what = f"'{path[:60]}' has no ending" if not found else f"'{path[:60]}' is no picture"
         raise UsageError(f"-o: {what}", hint=f"the ending says what is written: {' '.join(ENDINGS)}")
     return found[1:]
 

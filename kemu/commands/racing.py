@@ -136,7 +136,7 @@ def _racer(session: Session, script: Capture, text: str) -> Racer:
     if made is None:
         raise table.unknown(lines[0].tokens[0].text)
     if made.effect != spec.CHANGE or made.host:
-        raise UsageError(f"race: {made.name} is nothing that a program does", hint="such as write, read, munmap, fork, exit")
+        raise UsageError(f"race: '{text[:60]}' is nothing that a program does", hint="such as write, read, munmap, fork, exit")
     script.touch = None
     return capture(text, lambda: made.function(session, **arguments(session, made, lines[0])))
 

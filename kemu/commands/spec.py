@@ -366,7 +366,10 @@ class _Match:
         if self.furthest >= len(tokens):
             return self.at(f"{name}: missing; expected {what}", tokens[-1].end, 1, usage)
         token = tokens[self.furthest]
-        guess = did_you_mean(token.text, self.made.option_words())
+        words = self.made.option_words()
+        if wanted is not None and token.text in words:
+            return self.at(f"{name}: missing; expected {what}", token.column, len(token.text), usage)
+        guess = "" if token.text in words else did_you_mean(token.text, words)
         if wanted is None or guess:
             return self.at(f"{self.made.name}: unexpected '{token.text}'", token.column, len(token.text), guess or usage)
         return self.at(f"{name}: expected {what}, got '{token.text}'", token.column, len(token.text), usage)

@@ -101,7 +101,7 @@ def test_an_engine_that_fails_leaves_the_dot(kemu, tmp_path, monkeypatch):
     ("path", "says"),
     [
         ("picture", "has no ending"),
-        ("a.pdf", "no picture is written as '.pdf'"),
+        ("a.pdf", "'a.pdf' is no picture"),
         ("", "has no ending"),
         (".svg", "has no ending"),
     ],
