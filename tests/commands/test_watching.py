@@ -123,7 +123,7 @@ def test_a_watch_over_a_large_command_looks_at_few_moments(monkeypatch):
     seen = Changes.look
     monkeypatch.setattr(Changes, "look", lambda self, moment: (looks.append(moment), seen(self, moment)))
     reading = session.run("continue")[-1].reading
-    assert "not there ->" in reading.stops[0] or "none ->" in reading.stops[0]
+    assert reading.stops[0].endswith("not there -> 1, by do_anonymous_page")
     session.run("continue")
     assert session.now == session.end > 10_000
     assert len(looks) < session.end / 20

@@ -97,7 +97,9 @@ def test_a_pager_that_cannot_be_used_is_a_warning_and_the_text_is_shown(monkeypa
 
 def test_a_pager_that_reads_nothing_is_no_trouble(monkeypatch):
     monkeypatch.setenv("PAGER", f"{sys.executable} -c pass")
-    paging.show_paged("x" * 500_000, Screen())
+    screen = Screen()
+    paging.show_paged("x" * 500_000, screen)
+    assert screen.getvalue() == ""
 
 
 def test_without_any_pager_it_is_a_page_at_a_time(monkeypatch):

@@ -199,11 +199,15 @@ def test_an_expression_has_a_python_value(session):
     assert session.value("refcount(pfn(app, 0x10000))") == 1
 
 
-def test_the_module_s_own_example_runs():
+def test_the_module_s_own_example_runs_and_says_what_it_says(capsys):
     import kemu.api
 
     lines = [line[4:] for line in kemu.api.__doc__.splitlines() if line.startswith("    ")]
-    exec("\n".join(lines), {})  # noqa: S102 - the documentation's example
+    told = [line.partition("# ")[0] for line in lines if "# True" in line]
+    names = {}
+    exec("\n".join(lines), names)  # noqa: S102 - the documentation's example
+    assert [eval(text, names) for text in told] == [True]  # noqa: S307 - the same
+    assert "pte" in capsys.readouterr().out
 
 
 def test_text_is_what_the_shell_prints(session):
