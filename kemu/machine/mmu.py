@@ -97,7 +97,8 @@ def _descend(phys: PhysMem, geometry: Geometry, root: int, va: int) -> tuple[Fou
     """The walk itself: the entries that it used, and why it stopped (as in ``Walk``)."""
     bits, size, page_shift = geometry.bits, geometry.entry_bytes, geometry.page_shift
     present, ends, pfn_mask, pfn_shift = bits.present, bits.ends, bits.pfn_mask, bits.pfn_shift
-    load = phys.load if size == 8 else partial(_load_small, phys, size)
+    words = size == 8 and page_shift >= 3  # smaller pages: a table may begin in the middle of a word
+    load = phys.load if words else partial(_load_bytes, phys, size)
     found: Found = []
     table = root
     for level in geometry.levels:
@@ -112,8 +113,8 @@ def _descend(phys: PhysMem, geometry: Geometry, root: int, va: int) -> tuple[Fou
     return found, _leaf_fault(geometry, level.shift, entry)
 
 
-def _load_small(phys: PhysMem, size: int, pa: int) -> int:
-    """An entry of less than 8 bytes."""
+def _load_bytes(phys: PhysMem, size: int, pa: int) -> int:
+    """An entry that need not be a word of RAM."""
     return int.from_bytes(phys.read(pa, size), "little")
 
 
