@@ -24,6 +24,7 @@ from typing import TextIO
 
 import attrs
 
+from kemu.conform.cast import RAM
 from kemu.conform.hostexec import STAT_FIELDS, Outcome, Started, execute_on_host
 from kemu.conform.hostworker import check_host
 from kemu.errors import HostUnavailable, UsageError
@@ -43,7 +44,6 @@ OF_THIS_USER = frozenset({11, 12, 13, 14})
 """AT_UID, AT_EUID, AT_GID, AT_EGID: in kemu everybody is root."""
 
 AT_RANDOM = 25
-RAM = 1 << 30
 MOST_BYTES = 256 << 20
 _MOST_INTERPRETERS = 6
 

@@ -28,6 +28,15 @@ def test_every_recorded_program_is_started_alike(name, tmp_path):
     assert out.getvalue().endswith("no difference\n")
 
 
+def test_both_machines_have_the_same_memory(tmp_path):
+    """4 GiB of zeros behind the first segment are a promise that the machine of the recordings can give."""
+    file = tmp_path / "large"
+    data = bytearray((FILES / "tiny-static").read_bytes())
+    data[64 + 40 : 64 + 48] = (1 << 32).to_bytes(8, "little")
+    file.write_bytes(data)
+    assert execute_in_kemu(str(file), [str(file)]).started is not None
+
+
 @needs_host
 @pytest.mark.parametrize("path", ["/bin/sh", sys.executable])
 def test_programs_of_the_host_too(path):
