@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from kemu.api import Session
@@ -12,6 +14,7 @@ from kemu.errors import UsageError
 from kemu.observe.moves import functions
 from kemu.observe.rules import SIGNALS
 
+PROGRAMS = Path(__file__).parent.parent / "data" / "exec" / "files"
 START = (
     "spawn app; mmap app 0x10000 4p rw; spawn other; mkfile /data 2p; open app /data rdonly; signal app SEGV handle; "
     "signal app BUS handle; use app; "
@@ -121,6 +124,13 @@ def test_the_killer_of_last_resort_says_so():
     reading = session.run("why signal")[-1].reading
     assert reading.thing.startswith("SIGKILL")
     assert "memory had run out" in reading.rule
+
+
+def test_a_program_that_cannot_be_mapped_dies_of_what_exec_has_thrown_away():
+    reading = why(f"load {PROGRAMS / 'entry-kernel'} as /x; exec other /x", what="signal")
+    assert reading.thing == "SIGSEGV (SI_KERNEL)"
+    assert reading.rule.startswith("exec had thrown the old program away")
+    assert why("read app 0x8000000000000000", what="signal").rule.startswith("the address is not canonical")
 
 
 def test_before_the_failure_nothing_has_failed():
