@@ -225,9 +225,19 @@ def _no_reclaim(nr: int) -> int:
     return 0
 
 
+def _image(mem: int) -> int:
+    """The physical address of the kernel image: 16 MiB (CONFIG_PHYSICAL_START), or lower in a machine that has not as much."""
+    return 16 * MiB if mem >= 32 * MiB else 2 * MiB
+
+
+def _text(image: int) -> int:
+    """Where the kernel image is mapped."""
+    return KERNEL_TEXT + image % (1 << 30)
+
+
 def _free_memory(mem: int) -> int:
     """Give the allocator all RAM but the first MiB and the kernel image; the image's physical address."""
-    image = 16 * MiB if mem >= 32 * MiB else 2 * MiB
+    image = _image(mem)
     for first, last in ((0, MiB), (image, image + KERNEL_IMAGE)):
         for pfn in range(first >> PAGE_SHIFT, last >> PAGE_SHIFT):
             reserved = pfn_to_page(pfn)
@@ -263,7 +273,7 @@ def _init_mm(mem: int, image: int) -> None:
     system.zero_pfn = zero.pfn
     name = system.geometry.name
     _map_large(PAGE_OFFSET[name], 0, mem, executable=False)
-    _map_large(KERNEL_TEXT + image % (1 << 30), image, KERNEL_IMAGE, executable=True)
+    _map_large(_text(image), image, KERNEL_IMAGE, executable=True)
     _map_vmalloc(VMALLOC_START[name])
 
 
@@ -396,9 +406,10 @@ def regions(geometry: Geometry) -> list[Region]:
     """The parts of the kernel's half that are mapped here, in address order."""
     name = geometry.name
     size = system.phys.size
+    text = _text(_image(size))
     found = [
         Region("direct map", PAGE_OFFSET[name], PAGE_OFFSET[name] + size),
         Region("vmalloc", VMALLOC_START[name], VMALLOC_START[name] + 4 * PAGE_SIZE),
-        Region("kernel text", KERNEL_TEXT, KERNEL_TEXT + KERNEL_IMAGE),
+        Region("kernel text", text, text + KERNEL_IMAGE),
     ]
     return sorted(found, key=lambda region: region.start)

@@ -10,6 +10,7 @@ from kemu.errors import KernelBug, UsageError
 from kemu.kernel.boot import regions
 from kemu.kernel.files import create_file
 from kemu.kernel.system import system
+from kemu.machine import mmu
 from kemu.machine.geometry import RISCV_SV39, X86_64_4LEVEL, X86_64_5LEVEL
 from kemu.observe import calls, difference, events, frames, procfs, space, tasks, translation
 from kemu.observe.look import looking
@@ -369,6 +370,18 @@ def test_the_regions_cover_all_addresses_and_hold_what_boot_maps(geometry):
         home = next(region for region in table if region.start <= mapped.start < region.end)
         assert words[mapped.name] in home.what
         assert mapped.end <= home.end
+
+
+@pytest.mark.parametrize("geometry", [X86_64_4LEVEL, X86_64_5LEVEL, RISCV_SV39], ids=lambda g: g.name)
+@pytest.mark.parametrize("mem", [8 << 20, 64 << 20, 3 << 30])
+def test_what_is_said_to_be_mapped_of_the_kernel_is_and_ends_there(mem, geometry):
+    Story(mem=mem, geometry=geometry)
+    for mapped in regions(geometry):
+        stopped = [
+            mmu.walk(system.phys, geometry, system.init_mm.pgd, address).stopped
+            for address in (mapped.start - 1, mapped.start, mapped.end - 1, mapped.end)
+        ]
+        assert stopped == ["not present", "", "", "not present"], mapped
 
 
 def test_a_frame_that_does_not_exist_is_refused(forked):
