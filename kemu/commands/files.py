@@ -31,10 +31,17 @@ LARGEST = 256 << 20
 )
 def load(session: Session, host: str, path: str | None) -> Text:
     """Read the file and put it into the file system."""
+    target = _of_a_file(path or "/" + Path(host).name)
     data = _content(host)
-    target = path or "/" + Path(host).name
     session.load(target, data)
     return Text((f"{target}: {len(data)} bytes",))
+
+
+def _of_a_file(path: str) -> str:
+    """The path, which must end in a name. Raises UsageError."""
+    if path.rsplit("/", 1)[-1] in ("", ".", ".."):
+        raise UsageError(f"path: '{path}' names a folder, not a file", hint="end it in the name of the file, such as /bin/a.out")
+    return path
 
 
 def _content(host: str) -> bytes:
@@ -69,6 +76,7 @@ def mkfile(
     """Make a file with bytes that are easily told apart."""
     if size > LARGEST:
         raise UsageError(f"size: {size:#x} bytes are too many for a file", hint=f"at most {LARGEST:#x}")
+    _of_a_file(path)
     number = session.files_made() if seed is None else seed
     data = b"" if form else b"".join(bytes([0x10 * (number + 1) + page & 0xFF]) * 4096 for page in range((size + 4095) // 4096))
     session.make_file(path, kind[-1] if kind else "disk", data[:size], size)

@@ -72,3 +72,12 @@ def test_a_file_that_restores_itself_ends(tmp_path):
         session.run(f"restore '{path}'")
     assert session.depth == 0
     assert session.run("spawn b")
+
+
+@pytest.mark.parametrize("path", ["/", "/d/", "/d/.", "/d/.."])
+@pytest.mark.parametrize("command", ["load '{}' as {}", "mkfile {1} 1p"])
+def test_a_file_inside_kemu_has_a_name(command, path):
+    session = Session()
+    with pytest.raises(UsageError, match="names a folder, not a file"):
+        session.run(command.format(__file__, path))
+    assert not session.reading("ls").files
