@@ -1,7 +1,7 @@
 """What differs between two moments: net changes, whatever happened in between.
 
 The journal says which fields were touched; their values are read at both moments.  A field that is back at its old value is
-no difference.  What did not exist at one of the moments has the value "none" there.
+no difference.  What did not exist at one of the moments has the value "none" there; what existed at neither is none.
 """
 
 from __future__ import annotations
@@ -14,11 +14,13 @@ from kemu.kernel import sched_types
 from kemu.kernel.fork_row import Row
 from kemu.kernel.system import system
 from kemu.machine.physmem import Frame
+from kemu.machine.tlb import Tlb, TlbEntry
 from kemu.observe.describe import LOW, Raw, Words, describe, vma_name, word_words
 from kemu.observe.events import check_range, directory_at
 from kemu.observe.frames import address_spaces
 from kemu.observe.look import travelling
 from kemu.observe.names import Names
+from kemu.observe.reached import reached
 from kemu.observe.who import Directory
 from kemu.readings import Difference, FieldChange
 from kemu.trace.barrier import Table
@@ -39,11 +41,13 @@ BIRTH = {
 """What is shown of a structure that did not exist at one of the moments; the rest is counted."""
 
 MORTAL = (sched_types.task_struct, mt.mm_struct, mt.vm_area_struct)
-"""Structures that come and go: a field has a value only while the structure is in use."""
+"""Structures that come and go: a field has a value only while the structure is in use.  Of others it has one while they can be
+reached."""
 
 
 class Touched(NamedTuple):
-    """What a range of events touched: fields of structures, keys of tables, frames of RAM, trees of VMAs."""
+    """What a range of events touched: fields of structures, keys of tables, frames of RAM, trees of VMAs.  TLBs are small and
+    get a new table with every flush, so they are compared as wholes."""
 
     fields: dict[tuple[int, Any], tuple[Any, Any]]
     frames: set[int]
@@ -57,6 +61,8 @@ class Moment(NamedTuple):
     frames: dict[int, dict[int, int]]
     trees: dict[int, dict[int, mt.vm_area_struct]]
     living: frozenset[int]
+    reached: frozenset[int]
+    tlbs: list[dict[int, TlbEntry]]
     spans: dict[int, str]
     who: Directory
 
@@ -74,7 +80,7 @@ def diff(kernel: Kernel, first: int, last: int, names: Names = None, *, low: boo
         later.learn_present()
         later.learn_events(journal.log, first, last)
         after = _moment(touched, later)
-        words = [*_fields(touched, before, after), *_words(before, after), *_vmas(touched, before, after)]
+        words = [*_fields(touched, before, after), *_words(before, after), *_vmas(touched, before, after), *_tlbs(before, after)]
     shown = [w for w in words if low or w.kind not in LOW]
     changes = tuple(FieldChange(*w) for w in sorted(shown, key=_rank))
     return Difference(first, last, changes, len(words) - len(shown))
@@ -105,9 +111,13 @@ def _touched(log: list[Any], first: int, last: int) -> Touched:
             _touch_row(touched, obj)
         elif type(obj) is mt.maple_tree:
             touched.trees[id(obj)] = obj
-        else:
+        elif not _of_tlb(obj):
             touched.fields[id(obj), field] = (obj, field)
     return touched
+
+
+def _of_tlb(obj: Any) -> bool:
+    return type(obj) is Tlb or (type(obj) is Table and obj.name == "tlb")
 
 
 def _touch_row(touched: Touched, row: Row) -> None:
@@ -128,6 +138,8 @@ def _moment(touched: Touched, who: Directory) -> Moment:
         frames={pfn: dict(system.phys.frames.get(pfn) or {}) for pfn in touched.frames},
         trees={key: {id(vma): vma for vma in tree} for key, tree in touched.trees.items()},
         living=frozenset([*tasks, *map(id, spaces), *vmas]),
+        reached=reached(),
+        tlbs=[dict(cpu.hw.tlb.slots) for cpu in system.cpus],
         spans=vmas,
         who=who,
     )
@@ -145,15 +157,20 @@ def _fields(touched: Touched, before: Moment, after: Moment) -> list[Words]:
     found = []
     for key, (obj, field) in touched.fields.items():
         old, new = before.values[key], after.values[key]
-        if isinstance(obj, MORTAL):
-            old = old if id(obj) in before.living else None
-            new = new if id(obj) in after.living else None
+        old, new = (v if _exists(obj, m) else None for v, m in ((old, before), (new, after)))
         if isinstance(obj, mt.vm_area_struct) and (id(obj) in before.living) is not (id(obj) in after.living):
             continue  # the tree says so already
         if old is not new and old != new:
             words = _field_words(before, after, Raw(obj, field, old, new))
             found.append(words if _telling(obj, field, before, after) else words._replace(kind="count"))
     return found
+
+
+def _exists(obj: Any, moment: Moment) -> bool:
+    """True if a field of ``obj`` had a value then."""
+    if isinstance(obj, MORTAL):
+        return id(obj) in moment.living
+    return isinstance(obj, mt.page) or id(obj) in moment.reached
 
 
 def _telling(obj: Any, field: Any, before: Moment, after: Moment) -> bool:
@@ -190,4 +207,13 @@ def _vmas(touched: Touched, before: Moment, after: Moment) -> list[Words]:
             if (vma in was) is not (vma in now):
                 span = (before.spans if vma in was else after.spans).get(vma, "a vma").split(" ")[1]
                 found.append(Words("vma", name, "", *((span, "none", "removed") if vma in was else ("none", span, "inserted"))))
+    return found
+
+
+def _tlbs(before: Moment, after: Moment) -> list[Words]:
+    """Entries that a TLB has learnt or forgotten; the machine stands at the later moment."""
+    found = []
+    for cpu, was, now in zip(system.cpus, before.tlbs, after.tlbs, strict=True):
+        changed = [slot for slot in sorted(was.keys() | now.keys()) if was.get(slot) != now.get(slot)]
+        found += [describe(after.who, Raw(cpu.hw.tlb.slots, slot, was.get(slot), now.get(slot))) for slot in changed]
     return found

@@ -2,9 +2,11 @@
 
 import random
 import re
+from itertools import pairwise
 
 import pytest
 
+from kemu.api import Session
 from kemu.errors import UsageError
 from kemu.kernel.fork_row import row_copy
 from kemu.kernel.mman import MAP_ANONYMOUS, MAP_FIXED, MAP_PRIVATE, PROT_READ, PROT_WRITE
@@ -291,6 +293,47 @@ def values(story, first, last):
 
 
 FIELDS = {"_refcount", "_mapcount", "flags", "index"}
+
+
+def test_what_existed_at_neither_moment_is_no_difference():
+    session = Session()
+    session.run("spawn p; mmap p 0x10000 4p rw; write p 0x10000 7; mark before; fork p as c; write c 0x10000 8")
+    session.run("open c /f rdwr creat; pipe c; exit c; wait p")
+    kinds = ("task", "mm", "vma", "anon", "other")
+    named = {change.what for change in session.reading("diff before").changes if change.kind in kinds}
+    assert named == {"mm of p", "signal of p"}
+
+
+def test_what_came_or_went_had_no_value_before_or_has_none_behind_it():
+    session = Session()
+    session.run("spawn p; mark born; fork p as c; mark forked; exit c; wait p; mark gone")
+    for span, place in (("born forked", "old"), ("forked gone", "new")):
+        parts = [c for c in session.reading(f"diff {span}").changes if c.what in ("signal of c", "rlim of c", "files of c")]
+        assert parts
+        assert {getattr(change, place) for change in parts} == {"none"}
+
+
+def test_a_difference_of_a_tlb_is_one_of_what_it_remembers():
+    session = Session()
+    session.run("spawn p; mmap p 0x10000 8p rw populate; read p 0x10000 8p; mark first; read p 0x11000; fork p as c")
+    session.run("write c 0x11000 1; read p 0x13000; mprotect p 0x10000 2p r; on 1 write c 0x12000 1; mark last")
+    marks = [session.marks[name] for name in ("first", "last")]
+    moments = [*marks, *random.Random(3).sample(range(*marks), 10)]
+    kept, seen = {}, set()
+    for moment in moments:
+        session.goto(moment)
+        kept[moment] = [dict(cpu.hw.tlb.slots) for cpu in system.cpus]
+    for first, last in pairwise(sorted(moments)):
+        changed = {
+            (f"CPU {number} TLB slot", str(slot))
+            for number, (was, now) in enumerate(zip(kept[first], kept[last], strict=True))
+            for slot in was.keys() | now.keys()
+            if was.get(slot) != now.get(slot)
+        }
+        shown = [(c.what, c.field) for c in session.reading(f"diff {first} {last}").changes if c.what.endswith("TLB slot")]
+        assert sorted(shown) == sorted(changed)
+        seen |= changed
+    assert len(seen) > 4
 
 
 def test_a_moment_in_the_past_is_read_without_moving_the_present(story):
