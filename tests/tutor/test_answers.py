@@ -102,7 +102,7 @@ def test_a_word_behind_the_answer_says_how_sure_one_is():
 
 @pytest.mark.parametrize(
     ("command", "name", "word"),
-    [("race", "counts", "--atomic/--non-atomic/--refcount"), ("race", "count", "--count"), ("race", "schedule", "schedule"),
+    [("race", "kind", "--atomic/--non-atomic/--refcount"), ("race", "count", "--count"), ("race", "schedule", "schedule"),
      ("race", "what", "case or cmd"), ("mmap", "addr", "addr")],
 )  # fmt: skip
 def test_what_differs_from_a_wanted_command_is_called_as_it_is_typed(command, name, word):

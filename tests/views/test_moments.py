@@ -301,7 +301,7 @@ def test_what_existed_at_neither_moment_is_no_difference():
     session.run("open c /f rdwr creat; pipe c; exit c; wait p")
     kinds = ("task", "mm", "vma", "anon", "other")
     named = {change.what for change in session.reading("diff before").changes if change.kind in kinds}
-    assert named == {"mm of p", "signal of p"}
+    assert named == {"mm of p", "regs of p", "signal of p"}
 
 
 def test_what_came_or_went_had_no_value_before_or_has_none_behind_it():
