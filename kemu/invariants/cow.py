@@ -47,7 +47,7 @@ def exclusive_pages_are_mapped_once(scan: Scan) -> Iterator[Finding]:
 def pinned_pages_stay_exclusive(scan: Scan) -> Iterator[Finding]:
     """An anonymous page that is pinned for a registered buffer and still mapped is exclusive: fork copies it for the child.
 
-    mm/gup.c: gup_must_unshare; mm/rmap.c: folio_try_dup_anon_rmap_pte."""
+    mm/internal.h: gup_must_unshare; include/linux/rmap.h: folio_try_dup_anon_rmap_pte."""
     for task in scan.tasks:
         for address, p in task.io_buffers:
             if isinstance(p.mapping, anon_vma) and p._mapcount >= 0 and not p.flags & PG_anon_exclusive:

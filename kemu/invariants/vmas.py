@@ -31,7 +31,7 @@ def where(scan: Scan, vma: vm_area_struct) -> str:
 def vmas_are_ordered(scan: Scan) -> Iterator[Finding]:
     """VMAs are sorted, disjoint, page aligned, not empty, below the end of user space, counted, attached, and know their mm.
 
-    Quiescent: a split has two VMAs overlap for a moment.  mm/mmap.c: validate_mm."""
+    Quiescent: a split has two VMAs overlap for a moment.  mm/vma.c: validate_mm."""
     for mm in scan.spaces:
         vmas = list(mm.mm_mt)
         for before, after in pairwise(vmas):

@@ -5,6 +5,7 @@ surroundings, as they are in 6.12 and in 7.2: what stands in either may be named
 """
 
 import ast
+import re
 from difflib import get_close_matches
 
 from tests.structure.sources import PACKAGE, ROOT, FunctionNode, modules
@@ -70,6 +71,36 @@ def twice(package=PACKAGE):
     return wrong
 
 
+MENTION = re.compile(r"((?:mm|kernel|fs|arch|include|lib|ipc)/[\w./-]+\.[ch]): ((?:\w+(?:, | and )?)+)")
+
+
+def mentioned(package=PACKAGE):
+    """(where, function name, path) of every function that a text names behind its file: ``mm/vma.c: validate_mm``."""
+    return [
+        (f"{module.name}:{number}", name, found[1])
+        for module in modules(package).values()
+        for number, line in enumerate(module.text.splitlines(), 1)
+        for found in MENTION.finditer(line)
+        for name in re.findall(r"\w+_\w+", found[2])
+    ]
+
+
+def misplaced(package=PACKAGE, table=TABLE):
+    """One line for each mention of a function that the table has in other files only, or not at all though it has its file."""
+    known = linux_functions(table)
+    files = {file for places in known.values() for file in places}
+    return [
+        f"{where}: {name} in {path}: Linux has it in {', '.join(sorted(known.get(name, ()))) or 'no file'}"
+        for where, name, path in mentioned(package)
+        if path not in known.get(name, ()) and (name in known or path in files)
+    ]
+
+
+def test_every_function_that_a_text_places_is_there():
+    assert len(mentioned()) > 40
+    assert not misplaced(), "\n" + "\n".join(misplaced())
+
+
 def test_every_declared_function_is_linux_s():
     assert declared(), "no @linux function found: there is nothing to check"
     assert not unknown(), "\n" + "\n".join(unknown())
@@ -110,6 +141,15 @@ def test_a_wrong_file_a_wrong_name_and_a_computed_path_are_found(tmp_path):
     assert lines[0] == "kemu.x:4: do_wp_page in mm/mmap.c: Linux has it in mm/memory.c"
     assert lines[1].startswith("kemu.x:6: do_wp_pge in mm/memory.c: no such name in Linux; near: do_wp_page")
     assert lines[2] == "kemu.x:8: folio_get in None: Linux has it in include/linux/mm.h"
+
+
+def test_a_misplaced_mention_is_found(tmp_path):
+    text = '"""mm/vma.c: validate_mm, vma_link_file; mm/mmap.c: validate_mm; mm/memory.c: do_wp_pge; fs/none.c: no_such."""\n'
+    package = package_with(tmp_path, text)
+    assert misplaced(package) == [
+        "kemu.x:1: validate_mm in mm/mmap.c: Linux has it in mm/vma.c, mm/vma.h",
+        "kemu.x:1: do_wp_pge in mm/memory.c: Linux has it in no file",
+    ]
 
 
 def test_a_second_declaration_is_found(tmp_path):
