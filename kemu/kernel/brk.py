@@ -102,7 +102,7 @@ def do_brk_flags(addr: int, length: int, flags: int) -> int:
 
 @linux("mm/mmap.c")
 def vm_brk_flags(addr: int, length: int, flags: int) -> int:
-    """Anonymous memory at a fixed place on behalf of the kernel (the bss of a program); 0, -ENOMEM, -EINVAL."""
+    """Anonymous memory, ``length`` bytes at a fixed place on behalf of the kernel (the bss of a program); 0, -ENOMEM, -EINVAL."""
     mm = current_mm()
     size = PAGE_ALIGN(length)
     if size < length:

@@ -170,7 +170,7 @@ def can_madv_lru_vma(vma: vm_area_struct) -> bool:
 
 @linux("mm/madvise.c")
 def madvise_dontneed_free(vma: vm_area_struct, start: int, end: int, behavior: int) -> int:
-    """DONTNEED, DONTNEED_LOCKED, FREE: 0, -EINVAL."""
+    """DONTNEED, DONTNEED_LOCKED, FREE of the bytes from ``start`` to ``end``: 0, -EINVAL."""
     if not can_madv_lru_vma(vma) and not (behavior == MADV_DONTNEED_LOCKED and not vma.vm_flags & VM_PFNMAP):
         return -EINVAL
     if behavior == MADV_FREE:
@@ -266,7 +266,7 @@ def madvise_cold_or_pageout_pte_range(
 
 @linux("mm/madvise.c")
 def madvise_remove(vma: vm_area_struct, start: int, end: int) -> int:
-    """REMOVE: punch a hole into the file behind a shared writable mapping; 0, -EINVAL, -EACCES."""
+    """REMOVE: punch a hole into the file behind a shared writable mapping, of addresses; 0, -EINVAL, -EACCES."""
     if vma.vm_flags & VM_LOCKED or vma.vm_file is None:
         return -EINVAL
     if vma.vm_flags & (VM_SHARED | VM_MAYWRITE) != VM_SHARED | VM_MAYWRITE:
@@ -320,7 +320,7 @@ PAGE_ADVICE = {
 
 @linux("mm/madvise.c")
 def madvise_walk_vmas(mm: mm_struct, start: int, end: int, behavior: int) -> int:
-    """Apply to each VMA in turn; 0, -ENOMEM if there was a hole, or the error at which it stopped."""
+    """Apply to each VMA between two addresses in turn; 0, -ENOMEM if there was a hole, or the error at which it stopped."""
     unmapped = 0
     at = start
     while at < end:
@@ -357,7 +357,7 @@ def madvise_populate(mm: mm_struct, start: int, end: int, behavior: int) -> int:
 
 @linux("mm/madvise.c")
 def do_madvise(start: int, len_in: int, behavior: int) -> int:
-    """madvise(2): 0, -EINVAL, -ENOMEM, -EACCES, -EAGAIN, -EPERM, -EFAULT."""
+    """madvise(2) of bytes: 0, -EINVAL, -ENOMEM, -EACCES, -EAGAIN, -EPERM, -EFAULT."""
     mm = current_mm()
     if behavior not in ADVICE.values() or start % PAGE_SIZE:
         return -EINVAL

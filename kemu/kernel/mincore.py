@@ -53,7 +53,7 @@ def _resident(vma: vm_area_struct, address: int) -> bool:
 
 
 def do_msync(start: int, length: int, flags: int) -> int:
-    """msync(2): 0, -EINVAL, -ENOMEM (hole), -EBUSY."""
+    """msync(2) of ``length`` bytes: 0, -EINVAL, -ENOMEM (hole), -EBUSY."""
     mm = current_mm()
     if flags & ~(MS_ASYNC | MS_INVALIDATE | MS_SYNC) or start % PAGE_SIZE:
         return -EINVAL
@@ -87,7 +87,7 @@ def do_msync(start: int, length: int, flags: int) -> int:
 
 @linux("mm/mseal.c")
 def do_mseal(start: int, length: int, flags: int) -> int:
-    """mseal(2): 0, -EINVAL, -ENOMEM (hole: then nothing is sealed)."""
+    """mseal(2) of ``length`` bytes: 0, -EINVAL, -ENOMEM (hole: then nothing is sealed)."""
     mm = current_mm()
     if flags or start % PAGE_SIZE:
         return -EINVAL

@@ -81,7 +81,7 @@ def mlock_fixup(vma: vm_area_struct, start: int, end: int, newflags: int) -> int
 
 @linux("mm/mlock.c")
 def apply_vma_lock_flags(start: int, length: int, flags: int) -> int:
-    """Lock flags for a range of VMAs; 0, -EINVAL, -ENOMEM (hole)."""
+    """Lock flags for the VMAs of ``length`` bytes; 0, -EINVAL, -ENOMEM (hole)."""
     mm = current_mm()
     end = start + length
     if end > U64:
@@ -115,7 +115,7 @@ def do_mlock(start: int, length: int, flags: int) -> int:
 
 
 def do_munlock(start: int, length: int) -> int:
-    """munlock(2): 0, -ENOMEM (hole), -EINVAL."""
+    """munlock(2) of ``length`` bytes: 0, -ENOMEM (hole), -EINVAL."""
     mm = current_mm()
     length = PAGE_ALIGN(length + start % PAGE_SIZE)
     mmap_write_lock(mm)

@@ -113,7 +113,7 @@ def ksys_mmap_pgoff(addr: int, length: int, prot: int, flags: int, fd: int, pgof
 
 @linux("mm/util.c")
 def vm_mmap_pgoff(file: file | None, addr: int, length: int, prot: int, flags: int, pgoff: int) -> int:
-    """do_mmap under the lock, then populate if that was asked for."""
+    """do_mmap of ``length`` bytes from page ``pgoff`` of the file on, under the lock, then populate if that was asked for."""
     mm = current_mm()
     mmap_write_lock(mm)
     ret, populate = do_mmap(file, addr, length, prot, flags, 0, pgoff)

@@ -167,7 +167,7 @@ def _first_vma(mm: mm_struct, start: int, end: int, grows: int) -> tuple[vm_area
 
 @linux("mm/mprotect.c")
 def do_mprotect_pkey(start: int, length: int, prot: int, pkey: int = -1) -> int:
-    """mprotect(2): 0, -EINVAL, -ENOMEM (hole), -EACCES, -EPERM.  Without protection keys only ``pkey`` -1 is one."""
+    """mprotect(2) of ``length`` bytes: 0, -EINVAL, -ENOMEM (hole), -EACCES, -EPERM.  Without keys only ``pkey`` -1 is one."""
     grows = prot & (PROT_GROWSDOWN | PROT_GROWSUP)
     prot &= ~grows
     if grows == PROT_GROWSDOWN | PROT_GROWSUP or start & ~PAGE_MASK & U64:

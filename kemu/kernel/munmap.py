@@ -139,7 +139,7 @@ def do_vmi_munmap(mm: mm_struct, start: int, length: int) -> int:
 
 @linux("mm/vma.c")
 def do_vmi_align_munmap(mm: mm_struct, start: int, end: int) -> int:
-    """Unmap an aligned range; 0, -ENOMEM, -EPERM."""
+    """Unmap the addresses from ``start`` to ``end``, both page aligned; 0, -ENOMEM, -EPERM."""
     vms = vma_munmap_struct(mm, start, end)
     error = vms_gather_munmap_vmas(vms)
     if error:

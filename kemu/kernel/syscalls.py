@@ -1,6 +1,7 @@
 """The system calls: arguments as a user program gives them, result as it gets it (0 or more, or a negative errno).
 
-Each runs as ``current()``.  Addresses and lengths are unsigned 64-bit, descriptors and pids signed.
+Each runs as ``current()``.  Addresses, lengths, sizes and offsets are bytes,
+unsigned 64-bit; descriptors and pids are signed.
 """
 
 from __future__ import annotations

@@ -94,7 +94,7 @@ def flush_tlb_mm_range(mm: mm_struct, start: int, end: int, *, freed_tables: boo
 
 @linux("arch/x86/mm/tlb.c")
 def flush_tlb_func(cpu: percpu, mm: mm_struct, start: int, end: int) -> None:
-    """What one CPU does when it is asked (on the others: by an inter-processor interrupt)."""
+    """What one CPU does when it is asked to forget addresses (on the others: by an inter-processor interrupt)."""
     if cpu.loaded_mm is not mm:
         return
     asid = cpu.loaded_mm_asid

@@ -100,7 +100,7 @@ def pagecache_isize_extended(node: inode, old: int, new: int) -> None:
 
 
 def do_truncate(node: inode, size: int) -> int:
-    """ftruncate(2) on an open file: 0."""
+    """ftruncate(2) on an open file, to ``size`` bytes: 0."""
     old = node.i_size
     if size > old:
         pagecache_isize_extended(node, old, size)
@@ -135,7 +135,7 @@ def shmem_fallocate(node: inode, mode: int, offset: int, length: int) -> int:
 
 
 def vfs_fallocate(node: inode, mode: int, offset: int, length: int) -> int:
-    """fallocate(2): 0, -EINVAL, -EOPNOTSUPP, -ENOSPC."""
+    """fallocate(2) of ``length`` bytes from ``offset`` on: 0, -EINVAL, -EOPNOTSUPP, -ENOSPC."""
     if offset < 0 or length <= 0:
         return -EINVAL
     if mode & ~(FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE):

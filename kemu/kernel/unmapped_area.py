@@ -60,7 +60,7 @@ def __thp_get_unmapped_area(addr: int, length: int, off: int, flags: int, size: 
 
 @linux("mm/mmap.c")
 def arch_get_unmapped_area_topdown(addr: int, length: int, flags: int) -> int:
-    """The hint if it is free, else the highest gap below ``mmap_base``, else the lowest above the legacy base."""
+    """Room for ``length`` bytes: the hint if free, else the highest gap below ``mmap_base``, else the lowest above the base."""
     mm = current_mm()
     task_size = task_size_max()
     if length > task_size:

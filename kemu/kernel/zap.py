@@ -126,7 +126,7 @@ def tlb_gather_mmu(mm: mm_struct, *, fullmm: bool = False) -> mmu_gather:
 
 
 def tlb_track(tlb: mmu_gather, addr: int, size: int = PAGE_SIZE) -> None:
-    """The entry at ``addr`` was cleared: it belongs to the range to flush."""
+    """The entry at ``addr``, of ``size`` bytes, was cleared: it belongs to the range to flush."""
     tlb.start = min(tlb.start, addr)
     tlb.end = max(tlb.end, addr + size)
 
