@@ -67,7 +67,7 @@ def why(session: Session, what: str, task: Task, at: int | None, field: str | No
         from kemu.commands.failures import why_failed
 
         return why_failed(session, what)
-    thing = _thing(session, what, task, at, field or "", command="why")
+    thing = _thing(session, what, task, at, field or "")
     return why_thing(session, what, thing)
 
 
@@ -175,7 +175,7 @@ def _rule(event: readings.EventReading, old: Any, new: Any) -> str:
     return f"{event.function}: {first_words(event.function)}"
 
 
-def _thing(session: Session, what: str, task: Task, at: int | None, field: str, *, command: str) -> Thing:
+def _thing(session: Session, what: str, task: Task, at: int | None, field: str, *, command: str = "why") -> Thing:
     """What the words behind the command (why, history) mean. Raises UsageError for a thing that is not there."""
     from kemu.observe import why as things
 
