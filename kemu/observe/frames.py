@@ -38,6 +38,7 @@ from kemu.readings import (
     TlbRow,
     TlbSlot,
 )
+from kemu.readings.memory import MEANINGS, OWNERS
 
 if TYPE_CHECKING:
     from kemu.kernel.boot import Kernel
@@ -232,18 +233,6 @@ def _visit(vma: vm_area_struct, address: int, mapped: bool, names: Names) -> Rma
 
 
 # ---------------------------------------------------------------- all of RAM
-
-OWNERS = "abcdefghijklmnopqrstuvwxyz0123456789"
-MEANINGS = {
-    ".": "free",
-    "K": "kernel",
-    "T": "page table",
-    "Z": "the zero page",
-    "F": "page cache, not mapped",
-    "R": "released, still in a batch",
-    "S": "mapped more than once",
-    "+": "of a process without a letter",
-}
 
 
 def memory_map(kernel: Kernel, names: Names = None) -> MemoryMap:

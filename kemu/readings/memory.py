@@ -38,6 +38,22 @@ class FrameRun(Reading):
     letter: str
 
 
+OWNERS = "abcdefghijklmnopqrstuvwxyz0123456789"
+"""The letters of frames that belong to one process, in the order in which processes get them."""
+
+MEANINGS = {
+    ".": "free",
+    "K": "kernel",
+    "T": "page table",
+    "Z": "the zero page",
+    "F": "page cache, not mapped",
+    "R": "released, still in a batch",
+    "S": "mapped more than once",
+    "+": "of a process without a letter",
+}
+"""What the letters of frames mean that are no process's."""
+
+
 class MemoryMap(Reading):
     """All of RAM, one letter a frame.  ``legend``: (letter, what it means, frames)."""
 

@@ -16,31 +16,19 @@ from typing import Any
 from kemu.commands.result import Result
 from kemu.commands.spec import CHANGE, Command
 from kemu.commands.table import ALIASES
-from kemu.commands.tokens import Line, split
+from kemu.commands.tokens import split
 from kemu.errors import UsageError
-from kemu.tutor.hosts import refuse_host
+from kemu.tutor.hosts import Beside, refuse_host
 from kemu.tutor.visit import OPEN, Visit
 
 LESSON_WORD = "lesson"
 
 
-class Watch:
-    """Stands beside a session while a step is worked on; `kemu.commands.run` asks it (see `Session.guide`)."""
+class Watch(Beside):
+    """Stands beside a session while a step is worked on."""
 
     def __init__(self, visit: Visit) -> None:
         self.visit: Visit | None = visit
-
-    def words(self) -> list[tuple[str, str]]:
-        """Words beside the commands that are understood now, with a few words about each; for completion."""
-        return []
-
-    def line(self, text: str) -> list[Result] | None:
-        """A whole line before it is cut into commands; results if it was dealt with."""
-        return None
-
-    def expand(self, line: Line) -> Line:
-        """A command before its word is looked up."""
-        return line
 
     def admit(self, made: Command, values: dict[str, Any]) -> None:
         """Raise UsageError where the command may not be used now."""

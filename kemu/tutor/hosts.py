@@ -20,34 +20,41 @@ if TYPE_CHECKING:
     from kemu.commands.spec import Argument, Option
 
 
-class HostGuard:
-    """Stands beside a session while the lesson itself runs commands (see `Session.guide`)."""
+class Beside:
+    """What may stand beside a session (see `Session.guide`) and lets everything pass; `kemu.commands.run` asks it."""
+
+    def words(self) -> list[tuple[str, str]]:
+        """Words beside the commands that are understood now, with a few words about each; for completion."""
+        return []
+
+    def line(self, text: str) -> list[Result] | None:
+        """A whole line before it is cut into commands; results if it was dealt with."""
+        return None
+
+    def expand(self, line: Line) -> Line:
+        """A command before its word is looked up."""
+        return line
+
+    def admit(self, made: Command, values: dict[str, Any]) -> None:
+        """Raise UsageError where the command may not be used now."""
+
+    def saw(self, results: list[Result]) -> list[Result]:
+        """What a command gave; the results to show."""
+        return results
+
+
+class HostGuard(Beside):
+    """Stands beside a session while the lesson itself runs commands."""
 
     def __init__(self, lesson: Lesson) -> None:
         self.lesson = lesson
         self.allowed = {*lesson.allow, *(name for step in lesson.steps for name in step.allow)}
-
-    def words(self) -> list[tuple[str, str]]:
-        """No words of its own."""
-        return []
-
-    def line(self, text: str) -> list[Result] | None:
-        """Nothing is dealt with here."""
-        return None
-
-    def expand(self, line: Line) -> Line:
-        """Commands are what they are."""
-        return line
 
     def admit(self, made: Command, values: dict[str, Any]) -> None:
         """Raise UsageError where the command would touch the host, or begin another lesson."""
         if made.name == "lesson":
             raise UsageError("lesson: not in a lesson")
         refuse_host(self.lesson, self.allowed, made, values)
-
-    def saw(self, results: list[Result]) -> list[Result]:
-        """All results are shown."""
-        return results
 
 
 def refuse_host(lesson: Lesson, allowed: Collection[str], made: Command, values: dict[str, Any]) -> None:

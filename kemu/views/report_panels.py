@@ -7,22 +7,11 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from kemu.readings import TaskRow, VmaReading
+from kemu.readings.memory import MEANINGS
 from kemu.readings.report import SpaceRow
 from kemu.views.memory import MAP_COLUMNS
 from kemu.views.page import esc
 from kemu.views.report_player import Player
-
-MEANINGS = {
-    ".": "free",
-    "K": "kernel",
-    "T": "page table",
-    "Z": "the zero page",
-    "F": "page cache, not mapped",
-    "R": "released, still in a batch",
-    "S": "mapped more than once",
-    "+": "of a process without a letter",
-}
-"""As in the legend of `mem`."""
 
 
 class Grid(NamedTuple):

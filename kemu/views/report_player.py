@@ -12,9 +12,9 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from kemu.readings import TaskRow, VmaReading
+from kemu.readings.memory import OWNERS
 from kemu.readings.report import ENTRY, FRAMES, NO_ENTRY, NO_TABLE, SPACES, Film, FrameLook, Op, SpaceRow, WordLook
 
-OWNERS = "abcdefghijklmnopqrstuvwxyz0123456789"
 FIXED = {"free": ".", "kernel": "K", "table": "T", "zero": "Z", "released": "R"}
 """Letters of frames by their state, as in `mem`."""
 
