@@ -10,10 +10,11 @@ import sys
 import time
 
 import attrs
+import hypothesis
 import pytest
 
 from kemu.commands.result import INTERRUPTED
-from kemu.conform import fuzz
+from kemu.conform import fuzz, strategies
 from kemu.conform.compare import Difference
 from kemu.conform.fuzz import Finding, Tally, as_json, hunt, signature
 from kemu.conform.host import HostRun, run_on_host
@@ -22,9 +23,6 @@ from kemu.conform.replay import replay
 from kemu.conform.shrink import smallest
 from kemu.errors import HostUnavailable
 from tests.conform.hosted import needs_host
-
-hypothesis = pytest.importorskip("hypothesis", reason="random programs need Hypothesis")
-strategies = pytest.importorskip("kemu.conform.strategies")
 
 MMAP = {"op": "mmap", "page": 0, "len": 2, "prot": "rw-", "flags": ["private", "anon", "fixed"]}
 READ = {"op": "read", "page": 0}
