@@ -242,7 +242,8 @@ def main(words: list[str], out: TextIO = sys.stdout, err: TextIO = sys.stderr) -
 def _compare_aloud(words: list[str], out: TextIO) -> int:
     path = Path(words[0]).resolve()
     if not path.is_file():
-        raise UsageError(f"{words[0]}: no such file", hint="name a program of this host")
+        what = "is a folder" if path.is_dir() else "no such file"
+        raise UsageError(f"{words[0]}: {what}", hint="name a program of this host")
     argv = [str(path), *words[1:]]
     host, kemu = execute_on_host(argv[0], argv), execute_in_kemu(argv[0], argv)
     root = os.geteuid() == 0

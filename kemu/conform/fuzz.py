@@ -23,7 +23,7 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from importlib.util import find_spec
 from multiprocessing.synchronize import Event
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 
 import attrs
 
@@ -249,11 +249,29 @@ def as_json(program: Program) -> dict[str, Any]:
 # ---------------------------------------------------------------- kemu conform fuzz
 
 
+class _Words(argparse.ArgumentParser):
+    """A mistake is one line, as everywhere in kemu."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"conform fuzz: {message.removeprefix('argument ')}", hint="kemu conform fuzz --help")
+
+
+def _from(low: int, high: int) -> Callable[[str], int]:
+    """The type of a number from ``low`` to ``high``."""
+
+    def number(text: str) -> int:
+        if not (text.isascii() and text.isdigit() and len(text) < 20 and low <= int(text) <= high):
+            raise argparse.ArgumentTypeError(f"expected a number from {low} to {high}, got '{text[:20]}'")
+        return int(text)
+
+    return number
+
+
 def _arguments(words: list[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="conform fuzz", description="Run random programs in kemu and on the host's kernel.")
-    parser.add_argument("--seed", type=int, default=0, help="the same seed makes the same programs (default 0)")
-    parser.add_argument("--count", type=int, default=1000, help="how many programs (default 1000)")
-    parser.add_argument("--jobs", type=int, default=min(2, os.cpu_count() or 1), help="how many processes")
+    parser = _Words(prog="conform fuzz", description="Run random programs in kemu and on the host's kernel.")
+    parser.add_argument("--seed", type=_from(0, 2**63), default=0, help="the same seed makes the same programs (default 0)")
+    parser.add_argument("--count", type=_from(1, 10**9), default=1000, help="how many programs (default 1000)")
+    parser.add_argument("--jobs", type=_from(1, 256), default=min(2, os.cpu_count() or 1), help="how many processes")
     parser.add_argument("--out", type=Path, default=Path(), help="the folder for the smallest programs that differ (default .)")
     return parser.parse_args(words)
 
@@ -272,8 +290,11 @@ def main(words: list[str], out: TextIO = sys.stdout, err: TextIO = sys.stderr) -
     try:
         asked.out.mkdir(parents=True, exist_ok=True)
         total = fuzz(asked.seed, asked.count, asked.jobs, tell)
-    except (HostUnavailable, UsageError, OSError) as error:
-        err.write(f"{error}\n")
+    except (HostUnavailable, UsageError) as error:
+        err.write(f"conform fuzz: {error}\n")
+        return 2
+    except OSError as error:
+        err.write(f"conform fuzz: cannot write to '{asked.out}': {error.strerror}; name another folder with --out\n")
         return 2
     out.writelines(f"{written[finding.signature]}: {finding.difference}\n" for finding in total.findings)
     out.write(f"{_counts(total, start)}\n")

@@ -21,7 +21,7 @@ from kemu.conform.host import HostRun, run_on_host
 from kemu.conform.program import load_programs, parse_program
 from kemu.conform.replay import replay
 from kemu.conform.shrink import smallest
-from kemu.errors import HostUnavailable
+from kemu.errors import HostUnavailable, UsageError
 from tests.conform.hosted import needs_host
 
 MMAP = {"op": "mmap", "page": 0, "len": 2, "prot": "rw-", "flags": ["private", "anon", "fixed"]}
@@ -151,6 +151,30 @@ def test_the_command_counts_and_gives_status_0(tmp_path):
     status = fuzz.main(["--seed", "3", "--count", "10", "--jobs", "1", "--out", str(tmp_path)], out, err)
     assert " programs, " in out.getvalue()
     assert status == (3 if list(tmp_path.iterdir()) else 0)
+
+
+@pytest.mark.parametrize(
+    ("words", "what"),
+    [
+        (["--jobs", "0"], "--jobs: expected a number from 1 to 256, got '0'"),
+        (["--count", "-5"], "--count: expected a number from 1 to 1000000000, got '-5'"),
+        (["--seed", "x"], "--seed: expected a number from 0 to"),
+        (["--seconds", "3"], "unrecognized arguments: --seconds 3"),
+    ],
+)
+def test_a_mistake_is_one_line(words, what):
+    with pytest.raises(UsageError) as caught:
+        fuzz.main(words)
+    assert caught.value.what.startswith(f"conform fuzz: {what}")
+    assert "\n" not in caught.value.what
+
+
+def test_a_folder_that_cannot_be_made_is_one_line(tmp_path):
+    (tmp_path / "file").write_text("")
+    err = io.StringIO()
+    assert fuzz.main(["--out", str(tmp_path / "file" / "below")], io.StringIO(), err) == 2
+    assert err.getvalue().startswith(f"conform fuzz: cannot write to '{tmp_path / 'file' / 'below'}': Not a directory")
+    assert err.getvalue().count("\n") == 1
 
 
 def test_without_hypothesis_it_is_said_how_to_get_it(monkeypatch):
