@@ -67,6 +67,9 @@ def test_a_search_finds_names_before_pages_and_topics_last():
     assert names[0] == "mmap"
     assert names.index("munmap") < names.index("fork")
     assert lines != search("mremap")
+    last = ["topic: help" in line for line in search("page")]
+    assert any(last)
+    assert last == sorted(last)
 
 
 def test_a_search_that_finds_nothing_suggests_a_word():

@@ -94,6 +94,14 @@ def test_an_entry_without_the_mark_is_found_always(scene):
     assert list(broken(scene, quiescent=False)) == ["writable_private_pages_are_exclusive"]
 
 
+def test_a_pinned_page_of_one_process_without_the_mark_is_found(scene):
+    pfn = scene.pfn(scene.p, scene.addr)
+    assert scene.call(scene.p, "pin", scene.addr, 4096).ok
+    assert broken(scene) == {}
+    system.mem_map[pfn].flags &= ~PG_anon_exclusive
+    assert "pinned_pages_stay_exclusive" in broken(scene)
+
+
 def test_counters_that_are_off_by_one(scene):
     mm = scene.p.mm
     for field, name in {"map_count": "vmas_are_ordered", "total_vm": "vm_sizes_add_up", "mm_users": "mm_users_are_tasks"}.items():

@@ -57,6 +57,11 @@ def test_invlpg_drops_a_global_entry_whatever_its_tag():
     assert pages(tlb) == set()
 
 
+def test_a_page_64_further_on_takes_the_entry_and_a_nearer_one_does_not():
+    assert pages(filled(entry(1), entry(33))) == {(1, 1), (1, 33)}
+    assert pages(filled(entry(1), entry(65))) == {(1, 65)}
+
+
 def test_invlpg_of_any_page_drops_the_whole_large_leaf():
     tlb = filled(entry(512, pages=512), entry(513, pages=512), entry(1023, pages=512), entry(514 + 1024), entry(1, pcid=2))
     tlb.invlpg(1000, 1)

@@ -37,10 +37,19 @@ def test_a_user_without_a_home_is_a_warning(monkeypatch):
     assert Config().keep(Session()) == ""
 
 
-def test_a_file_is_replaced_whole_or_not_at_all(tmp_path):
+def test_a_file_is_replaced_whole_or_not_at_all(tmp_path, monkeypatch):
     path = tmp_path / "history"
     path.write_text("old")
     folders.write_atomically(path, "new")
+    assert path.read_text() == "new"
+    assert list(tmp_path.iterdir()) == [path]
+
+    def refuse(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "replace", refuse)
+    with pytest.raises(OSError, match="No space left"):
+        folders.write_atomically(path, "newer")
     assert path.read_text() == "new"
     assert list(tmp_path.iterdir()) == [path]
 
