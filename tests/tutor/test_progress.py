@@ -11,6 +11,7 @@ from kemu.api import Session
 from kemu.errors import UsageError
 from kemu.shell import authoring
 from kemu.shell.options import Options
+from kemu.tutor.course import lesson_files
 from kemu.tutor.guide import Guide
 from kemu.tutor.parse import parse
 from kemu.tutor.progress import FILE, Log, fold, parsed, read_records
@@ -237,3 +238,11 @@ def test_a_student_who_cannot_be_read_is_not_nobody(tmp_path, make, reason):
     with pytest.raises(UsageError, match=reason):
         Shelf(tmp_path).student()
     assert Shelf(tmp_path / "nothing").student() == ""
+
+
+def test_translations_hidden_files_and_other_pages_are_no_lessons(tmp_path):
+    text = (LESSONS / "nine-kinds.md").read_text()
+    for name in ("one.md", "one.zh-CN.md", ".one.md.swp.md"):
+        (tmp_path / name).write_text(text)
+    (tmp_path / "README.md").write_text("# no lesson\n")
+    assert lesson_files([tmp_path]) == [tmp_path / "one.md"]
