@@ -221,7 +221,7 @@ def _compared(session: Session, kind: Word, words: tuple[Word, ...], diff: tuple
             try:
                 shown.append(_at(session, kind, words, event))
             except UsageError as error:
-                shown.append(readings.Text((f"nothing to draw: {error.what}",)))
+                shown.append(readings.Text((f"nothing to draw: {error.what.removeprefix('task: ')}",)))
                 wrong.append(error)
         if len(wrong) == 2:
             raise wrong[1]
