@@ -27,6 +27,7 @@ from kemu.errors import UsageError
 from kemu.kernel.boot import Kernel
 from kemu.kernel.filemap import load_file, make_memory_file
 from kemu.kernel.files import shmem_limit
+from kemu.kernel.mman import ENOSPC
 from kemu.kernel.sched_types import task_struct as Task
 from kemu.kernel.system import System, system
 from kemu.machine.geometry import GEOMETRIES
@@ -391,11 +392,18 @@ class Session(TaskNames):
         load_file(path, data)
 
     def make_file(self, path: str, kind: str, data: bytes, size: int) -> None:
-        """Make a file of `size` bytes that begins with `data`, of kind "disk" or "tmpfs"; only inside `changing`."""
+        """Make a file of `size` bytes that begins with `data`, of kind "disk" or "tmpfs"; only inside `changing`.  Raises
+        UsageError, with nothing changed, if a tmpfs has no room for the data."""
         if kind == "disk":
             load_file(path, data).i_size = size
-        else:
-            make_memory_file(path, data, size)
+            return
+        error = make_memory_file(path, data, size)
+        if error == -ENOSPC:
+            raise UsageError(f"size: {len(data):#x} bytes are more than the tmpfs may hold", hint="set tmpfs SIZE gives it room")
+        if error:
+            raise UsageError(
+                f"size: {len(data):#x} bytes are more than memory has to spare", hint="a smaller file, sparse, or more --mem"
+            )
 
     def files_made(self) -> int:
         """How many files there are, nameless ones not counted."""

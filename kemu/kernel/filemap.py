@@ -11,7 +11,7 @@ cached ("fault-around"), since the cost of a fault is in the fault.
 
 from __future__ import annotations
 
-from kemu.kernel.files import create_file, is_shmem, normalize, shmem_inode_unacct_blocks
+from kemu.kernel.files import create_file, is_shmem, normalize, shmem_inode_acct_blocks, shmem_inode_unacct_blocks
 from kemu.kernel.flags import (
     FAULT_FLAG_ALLOW_RETRY,
     FAULT_FLAG_TRIED,
@@ -46,6 +46,7 @@ from kemu.kernel.mm_types import (
     vm_operations_struct,
     vma_pages,
 )
+from kemu.kernel.mman import ENOMEM
 from kemu.kernel.mmap_lock import release_fault_lock
 from kemu.kernel.page_alloc import alloc_page, folio_get, folio_put
 from kemu.kernel.pgtable import (
@@ -334,16 +335,25 @@ def load_file(path: str, data: bytes) -> inode:
     return node
 
 
-def make_memory_file(path: str, data: bytes, size: int) -> inode:
-    """Make (or replace) a tmpfs file of ``size`` bytes that begins with ``data``; what lies behind it is a hole."""
+def make_memory_file(path: str, data: bytes, size: int) -> int:
+    """Make (or replace) a tmpfs file of ``size`` bytes that begins with ``data``; what lies behind it is a hole.  0; or, with
+    nothing changed, -ENOMEM if memory has not as much to spare, -ENOSPC if the tmpfs may not hold it."""
     path = normalize(path)
     old = system.files.get(path)
+    pages = (len(data) + PAGE_SIZE - 1) // PAGE_SIZE
+    given_back = old.i_mapping.nrpages if old is not None and old.kind == "tmpfs" and not old.i_count else 0
+    if pages > given_back + max(0, system.zone.nr_free_pages - system.zone.watermark_high):
+        return -ENOMEM
+    error = shmem_inode_acct_blocks(pages - given_back)
+    if error:
+        return error
     if old is not None:
         unlink_inode(old)
+        shmem_inode_acct_blocks(given_back)
     node = create_file(path, "tmpfs")
     fill_page_cache(node, data, dirty=True)
     node.i_size = size
-    return node
+    return 0
 
 
 def unlink_inode(node: inode) -> None:

@@ -133,6 +133,30 @@ def test_a_file_is_made_with_pages_that_can_be_told_apart(kemu):
     assert kemu.reading("read app 0x30fff 2").data == b"\x30\x31"
 
 
+def test_a_file_in_memory_takes_what_the_tmpfs_may_hold_and_no_more(kemu):
+    kemu.run("set tmpfs 4p; mkfile /f 3p tmpfs; signal app BUS handle; mmap app 0x60000 2p rw shared file /f")
+    with pytest.raises(UsageError, match="more than the tmpfs may hold"):
+        kemu.run("mkfile /g 2p tmpfs")
+    assert [row.path for row in kemu.reading("ls").files] == ["/f"]
+    kemu.run("mkfile /g 1p tmpfs; mkfile /g 1p tmpfs; mkfile /h 9p tmpfs sparse; mmap app 0x80000 1p rw shared file /h")
+    assert kemu.reading("write app 0x80000 1").signal == "SIGBUS"
+    kemu.run("open app /g rdwr; ftruncate app 3 0")
+    assert kemu.reading("write app 0x80000 1").signal == ""
+
+
+def test_a_file_that_memory_has_no_room_for_kills_nobody():
+    kemu = Session(mem="8M")
+    kemu.run("spawn app; mmap app 0x10000 100p rw populate")
+    before = kemu.state_hash()
+    with pytest.raises(UsageError, match="more than memory has to spare"):
+        kemu.run("mkfile /f 1200p tmpfs")
+    assert kemu.state_hash() == before
+    kemu.run("mkfile /f 900p tmpfs; mkfile /f 950p tmpfs; spawn other")
+    (row,) = kemu.reading("ls").files
+    assert row.cached == 950
+    assert kemu.value("tasks()") == 5
+
+
 def test_these_changes_can_be_undone_and_done_again(kemu):
     kemu.run("mark before")
     state = kemu.state_hash()
