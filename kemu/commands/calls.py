@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from kemu.commands.uapi import ERRNO_TEXT, code_name, errno_name, signal_name
+from kemu.commands.uapi import ERRNO_TEXT, STOPPING, code_name, errno_name, signal_name
 from kemu.observe.reasons import armed, reason
 from kemu.readings import AccessOutcome, Outcome
 
@@ -40,6 +40,12 @@ def note_signal(session: s.Session, task: s.Task, outcome: s.Outcome) -> None:
     if outcome.signal is not None:
         end = "; it is dead" if outcome.signal.killed else ""
         session.notes.append(f"{session.name_of(task.pid)} takes {signal_name(outcome.signal.signo)}{end}")
+
+
+def note_no_stop(session: s.Session, task: s.Task, signal: int) -> None:
+    """Say of a signal that would stop the task in Linux that here it does not."""
+    if signal in STOPPING and task.sighand.action.get(signal, "default") == "default":
+        session.notes.append(f"{session.name_of(task.pid)} goes on: kemu stops no process (no job control)")
 
 
 def reading_of_call(

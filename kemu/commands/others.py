@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from kemu.commands import kinds, uapi
 from kemu.commands.buffer import buffer_of, check_size, filled_buffer, seen
-from kemu.commands.calls import call
+from kemu.commands.calls import call, note_no_stop
 from kemu.commands.spec import CHANGE, command, keyword, maybe, one
 from kemu.errors import UsageError
 from kemu.readings import DataOutcome, Outcome
@@ -137,4 +137,5 @@ def tgkill(session: Session, task: Task, signal: int, sender: Task | None) -> Ou
     current = session.current
     able = session.tasks[1] if current.blocked_in or current.exit_state else current
     shown = [session.name_of(task.pid), uapi.signal_name(signal)]
+    note_no_stop(session, task, signal)
     return call(session, sender or able, "tgkill", task.tgid, task.pid, signal, shown=shown)

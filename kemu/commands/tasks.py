@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from kemu.commands import kinds, uapi
-from kemu.commands.calls import call, note_completed, reading_of_call
+from kemu.commands.calls import call, note_completed, note_no_stop, reading_of_call
 from kemu.commands.result import Result
 from kemu.commands.spec import CHANGE, FREE, command, flags, keyword, many, maybe, one, rest, some
 from kemu.commands.tokens import Line
@@ -186,6 +186,7 @@ def _end(status: int) -> str:
 def kill(session: Session, task: Task, signal: int, sender: Task | None) -> Outcome:
     """Send a signal to the task."""
     shown = [session.name_of(task.pid), uapi.signal_name(signal)]
+    note_no_stop(session, task, signal)
     return call(session, sender or _sender(session), "kill", task.pid, signal, shown=shown)
 
 

@@ -82,6 +82,8 @@ SIGNALS = {
     "TTIN": 21, "TTOU": 22, "URG": 23, "XCPU": 24, "XFSZ": 25, "VTALRM": 26, "PROF": 27, "WINCH": 28, "IO": 29, "PWR": 30,
     "SYS": 31,
 }  # fmt: skip
+STOPPING = frozenset(SIGNALS[name] for name in ("STOP", "TSTP", "TTIN", "TTOU"))
+"""Those that stop a process, in Linux."""
 SIGNAL_NAMES = {number: f"SIG{name}" for name, number in SIGNALS.items()}
 
 SIGNAL_CODES = {

@@ -166,3 +166,14 @@ def test_these_changes_can_be_undone_and_done_again(kemu):
     assert kemu.state_hash() == state
     kemu.run("goto end")
     assert kemu.state_hash() == after
+
+
+@pytest.mark.parametrize("word", ["kill", "tgkill"])
+def test_a_signal_that_would_stop_a_process_says_that_here_it_does_not(kemu, word):
+    for signal in ("STOP", "TSTP"):
+        (result,) = kemu.run(f"{word} app {signal} by init")
+        assert "app goes on: kemu stops no process (no job control)" in result.notes
+    kemu.run("signal app TSTP handle")
+    for signal in ("TSTP", "CONT"):
+        (result,) = kemu.run(f"{word} app {signal} by init")
+        assert not any("goes on" in note for note in result.notes)
