@@ -73,6 +73,10 @@ FOLL_LONGTERM = 0x100
 FOLL_TOUCH = 1 << 16
 FOLL_TRIED = 1 << 17
 FOLL_PIN = 1 << 19
+FOLL_MADV_POPULATE = 1 << 22
+INSISTING = FOLL_GET | FOLL_PIN | FOLL_MADV_POPULATE
+"""Those that fault once more at once, which counts as major, where a page had to be read (``__get_user_pages_locked``).  The
+populating of mmap and mlock begins anew instead, and finds the page."""
 GUP_PIN_COUNTING_BIAS = 1024
 
 
@@ -219,7 +223,7 @@ def get_user_page(mm: mm_struct, address: int, gup_flags: int) -> folio | int:
             mmap_read_lock(mm)
             vma = vma_lookup(mm, address)
             error = -EFAULT if vma is None else check_vma_flags(vma, gup_flags)
-            gup_flags |= FOLL_TRIED if gup_flags & (FOLL_GET | FOLL_PIN) else 0
+            gup_flags |= FOLL_TRIED if gup_flags & INSISTING else 0
         if fatal_signal_pending(current()):
             error = -EINTR
     return error
@@ -294,7 +298,7 @@ def faultin_page_range(mm: mm_struct, start: int, end: int, write: bool) -> int:
     """Prefault part of [start, end), within one VMA, for reading or writing; pages done, or an error.  Whatever comes, the
     batches of this CPU are empty afterwards."""
     vma = find_vma_intersection(mm, start, end)
-    gup_flags = FOLL_TOUCH | (FOLL_WRITE if write else 0)
+    gup_flags = FOLL_TOUCH | FOLL_MADV_POPULATE | (FOLL_WRITE if write else 0)
     if vma is None or vma.vm_start > start:
         ret = -ENOMEM
     elif check_vma_flags(vma, gup_flags):
