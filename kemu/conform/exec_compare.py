@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import signal
 import struct
 import sys
@@ -112,7 +113,7 @@ def needed_files(path: str) -> dict[str, bytes]:
             continue
         try:
             data = _bytes(Path(name))
-        except OSError:
+        except (OSError, ValueError):  # ValueError: a path that no host can have
             continue
         files[name] = data
         waiting += _interpreters(data)
@@ -128,7 +129,7 @@ def _bytes(path: Path) -> bytes:
 def _interpreters(data: bytes) -> list[str]:
     """The paths that the kernel would open after reading ``data``."""
     if data.startswith(b"#!"):
-        line = data[2:256].split(b"\n")[0].strip(b" \t").split()
+        line = re.split(rb"[ \t\0]+", data[2:256].split(b"\n")[0].strip(b" \t"))
         return [line[0].decode(errors="surrogateescape")] if line else []
     if not data.startswith(b"\x7fELF") or len(data) < 64:
         return []

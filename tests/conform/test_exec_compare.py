@@ -114,6 +114,23 @@ def test_interpreters_are_found(tmp_path):
     assert not needed_files(str(tmp_path / "nothing"))
 
 
+@pytest.mark.parametrize("rest", [b"\0 -x\n", b"\0", b" \0\n", b"\t\0\n"])
+def test_the_path_of_an_interpreter_ends_at_a_null_byte(tmp_path, rest):
+    script = tmp_path / "script"
+    script.write_bytes(b"#!" + str(FILES / "tiny-static").encode() + rest)
+    assert list(needed_files(str(script))) == [str(script), str(FILES / "tiny-static")]
+
+
+def test_an_interpreter_that_no_host_can_have_is_left_out(tmp_path):
+    program = tmp_path / "program"
+    data = (FILES / "tiny-dyn").read_bytes()
+    program.write_bytes(data.replace(b"tiny-interp", b"\0iny-interp"))
+    assert list(needed_files(str(program))) == [str(program)]
+    script = tmp_path / "script"
+    script.write_bytes(b"#!\0\n")
+    assert list(needed_files(str(script))) == [str(script)]
+
+
 def test_a_missing_file_is_named():
     err = io.StringIO()
     assert main(["/nowhere/program"], io.StringIO(), err) == 2
