@@ -15,6 +15,7 @@ from kemu import interrupts
 from kemu.commands.result import INTERRUPTED, OK, Quit, Result
 from kemu.commands.run import each, with_errno_as_failure
 from kemu.commands.settings import preference
+from kemu.commands.tokens import split
 from kemu.errors import UsageError
 from kemu.shell.output import Output
 
@@ -22,11 +23,15 @@ if TYPE_CHECKING:
     from kemu.session import Session
     from kemu.shell.options import Options
 
+LONGEST_SHOWN = 60
+"""Characters of a command that was stopped."""
+
 
 class Runner:
     """Runs lines on one session and shows what they give; `status` is the exit code so far.
 
-    `done`: nothing more should run. `stay`: a person is there, so a command that fails ends nothing."""
+    `done`: nothing more should run. `stay`: a person is there, so a command that fails ends nothing. `given`: how many results
+    the line has given."""
 
     def __init__(self, options: Options, session: Session, output: Output) -> None:
         self.options = options
@@ -35,12 +40,15 @@ class Runner:
         self.status = OK
         self.done = False
         self.stay = False
+        self.given = 0
 
     def line(self, text: str, where: str = "") -> bool:
         """Run one line; False if nothing more should run. `where` says where it stands in a file."""
+        self.given = 0
         with interrupts.listening(patient=self.stay):
             for result in each(self.session, text, keep_going=self.options.keep_going):
                 self.show(result, where)
+                self.given += 1
         return not self.done
 
     def show(self, result: Result, where: str) -> None:
@@ -62,9 +70,19 @@ class Runner:
                 if not self.line(text.rstrip("\r\n"), where):
                     break
             except KeyboardInterrupt as stop:
-                how_far = stop.how_far if isinstance(stop, interrupts.Interrupted) else text.strip()[:40]
+                how_far = stop.how_far if isinstance(stop, interrupts.Interrupted) else running(text, self.given)
                 raise interrupts.Interrupted(where + how_far) from None
         self.output.flush()
+
+
+def running(text: str, given: int) -> str:
+    """The command of the line that runs when `given` results have come, as typed, or its beginning."""
+    try:
+        sources = [line.source for line in split(text)] or [text.strip()]
+    except UsageError:
+        sources = [text.strip()]
+    source = sources[min(given, len(sources) - 1)]
+    return source if len(source) <= LONGEST_SHOWN else source[: LONGEST_SHOWN - 3] + "..."
 
 
 def run_script(runner: Runner, path: str) -> None:

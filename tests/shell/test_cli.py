@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from kemu.shell.plain import running
+
 
 def kemu(*words, stdin="", env=None, binary=False):
     command = [sys.executable, "-m", "kemu", *words]
@@ -175,6 +177,16 @@ def test_ctrl_c_ends_a_run_with_130_and_says_how_far_it_got():
     assert process.returncode == 130
     assert "stopped: -:3: write app 0x10000000 0b 256M; the machine stands at #" in errors
     assert "Traceback" not in errors
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [(0, "spawn app"), (1, "write app 0x10000 'a; b'"), (2, "read app 0x10000"), (3, "read app 0x10000")],
+)
+def test_the_command_that_was_stopped_is_named_alone(given, said):
+    assert running("spawn app;  write app 0x10000 'a; b' ; read app 0x10000 # why", given) == said
+    assert running("write app 0x10000 '" + "x" * 100 + "'", 0) == "write app 0x10000 '" + "x" * 38 + "..."
+    assert running("  'never closed", given) == "'never closed"
 
 
 def test_the_shell_stays_behind_commands_where_asked():
