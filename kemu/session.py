@@ -15,7 +15,7 @@ The rule that keeps this file honest: it knows no parser, no output and no termi
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import CodeType, FunctionType
 from typing import Any
@@ -301,12 +301,25 @@ class Session(TaskNames):
             f"{lost} later command{'s' * (lost != 1)}"
         )
 
-    def restart(self) -> None:
-        """Go back to the boot, on a new timeline without commands."""
+    @contextmanager
+    def anew(self) -> Iterator[None]:
+        """A block that begins again from the boot, on a new timeline without commands. If it raises (also by Ctrl-C), everything
+        is as it was before: this moment, all timelines, what is set, named and watched."""
+        before, journal, put_back = self.now, self.journal, _remembered(self)
         self.goto(0)
-        if self.end:
-            self._branch()
-            self.notes.clear()
+        self.kernel.journal = Journal()
+        self.kernel.activate()
+        try:
+            if len(journal):
+                self._branch()
+                self.notes.clear()
+            yield
+        except BaseException:
+            self.journal.seek(0)
+            self.kernel.journal = journal
+            put_back()
+            self.goto(before)
+            raise
 
     def begin_again(self, line: Timeline, records: list[Record]) -> None:
         """Make `line` the current timeline, of which only `records`, up to this moment, have happened so far."""
@@ -413,6 +426,25 @@ class Session(TaskNames):
         """Path, kind, size in bytes and cached pages of each file, sorted by path."""
         files = system_of(self.kernel).files
         return [(path, node.kind, node.i_size, node.i_mapping.nrpages) for path, node in sorted(files.items())]
+
+
+def _remembered(session: Session) -> Callable[[], None]:
+    """A function that makes the session know and hold again what it knows and holds now."""
+    lines = [(line, line.records) for line in session.timelines]
+    whole = (session.__dict__, *session.__dict__.values(), *(records for _, records in lines))
+    dicts = [(holder, holder.copy()) for holder in whole if isinstance(holder, dict)]
+    lists = [(holder, holder.copy()) for holder in whole if isinstance(holder, list)]
+
+    def put_back() -> None:
+        for table, entries in dicts:
+            table.clear()
+            table.update(entries)
+        for held, values in lists:
+            held[:] = values
+        for line, records in lines:
+            line.records = records
+
+    return put_back
 
 
 def system_of(kernel: Kernel) -> System:

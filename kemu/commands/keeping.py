@@ -19,6 +19,7 @@ from kemu.commands import kinds
 from kemu.commands.branches import quiet
 from kemu.commands.general import DEEPEST_RUN
 from kemu.commands.hostfile import read_lines, replace_file
+from kemu.commands.result import INTERRUPTED
 from kemu.commands.spec import FREE, command, maybe, one
 from kemu.errors import UsageError
 from kemu.readings import Reading, Text
@@ -75,7 +76,8 @@ def machine(session: Session) -> str:
     effect=FREE,
     host=True,
     summary="run a saved experiment again, from the boot",
-    more="It becomes a timeline of its own. The state at its end is compared with the saved one.",
+    more="It becomes a timeline of its own. The state at its end is compared with the saved one. If something in it fails, "
+    "nothing of it stays.",
     examples=("help restore", "restore 'missing.kemu' # fails: there is no such file"),
 )
 def restore(session: Session, path: str) -> Text:
@@ -88,7 +90,16 @@ def restore(session: Session, path: str) -> Text:
     if made_for != machine(session):
         hint = f"this one is {machine(session)}"
         raise UsageError(f"restore: {path} needs another machine: {made_for}", hint=hint, about="path")
-    session.restart()
+    with session.anew():
+        _run_all(session, lines, path)
+        if wanted and session.state_hash() != wanted:
+            hint = "was it edited, or made by another version of kemu? nothing of it stays"
+            raise UsageError(f"restore: {path} came to another state", hint=hint, about="path")
+    same = "the state is the saved one" if wanted else "no state is noted in it"
+    return Text((f"{path}: #{session.end}, {same}",))
+
+
+def _run_all(session: Session, lines: list[str], path: str) -> None:
     session.depth += 1
     try:
         with quiet(session):
@@ -96,17 +107,15 @@ def restore(session: Session, path: str) -> Text:
                 _again(session, line, f"{path}:{number}: ")
     finally:
         session.depth -= 1
-    if wanted and session.state_hash() != wanted:
-        hint = "was it edited, or made by another version of kemu?"
-        raise UsageError(f"restore: {path} came to another state", hint=hint, about="path")
-    same = "the state is the saved one" if wanted else "no state is noted in it"
-    return Text((f"{path}: #{session.end}, {same}",))
 
 
 def _again(session: Session, line: str, where: str) -> None:
     from kemu.commands.run import run
 
-    failed = next((result.error for result in run(session, line) if result.error), None)
+    results = run(session, line)
+    if any(result.status == INTERRUPTED for result in results):
+        raise KeyboardInterrupt
+    failed = next((result.error for result in results if result.error), None)
     if failed is not None:
         what = failed.what if where in failed.what else where + failed.what
         raise UsageError(what, hint=failed.hint, about="path")

@@ -140,12 +140,12 @@ def _case(session: Session, wanted: Wanted) -> list[Result]:
         raise UsageError(f"race: {case.name} needs {len(case.commands)} CPUs", hint="kemu --cpus 2 starts with two")
     with session.beside(0):
         _rehearsed(session, case, attrs.evolve(wanted, case="", commands=case.commands))
-    session.restart()
-    for line in case.setup:
-        for result in run(session, line):
-            if result.error is not None:
-                raise UsageError(f"race {case.name}: {result.error.what}", hint=result.error.hint)
-    return [_commands(session, attrs.evolve(wanted, case="", commands=case.commands))]
+    with session.anew():
+        for line in case.setup:
+            for result in run(session, line):
+                if result.error is not None:
+                    raise UsageError(f"race {case.name}: {result.error.what}", hint=result.error.hint)
+        return [_commands(session, attrs.evolve(wanted, case="", commands=case.commands))]
 
 
 def _rehearsed(session: Session, case: KernelCase, wanted: Wanted) -> None:

@@ -136,3 +136,85 @@ def test_only_a_file_is_ever_replaced(word, tmp_path):
             Session().run(f"{word} '{target}'")
     assert Path(os.devnull).stat().st_ino == before.st_ino
     assert list(tmp_path.iterdir()) == []
+
+
+# ---------------------------------------------------------------- a restore that fails
+
+BEFORE = (
+    "spawn app; mmap app 0x10000 2p rw; write app 0x10000 1; mark wrote; fork app as kid; undo; write app 0x11000 2; "
+    "print 41 + 1; watch app.rss; display app.rss; alias look walk app; use app; write app 0 1; back 3"
+)
+
+
+def all_of(session):
+    """What a person can see of a session, and the whole state of the machine at three moments."""
+    now, hashes = session.now, []
+    for event in (0, session.end // 2, session.end):
+        session.goto(event)
+        hashes.append(session.state_hash())
+    session.goto(now)
+    lines = [(line.number, line.parent, line.branched, tuple(line.records)) for line in session.timelines]
+    settings = (session.context, session.granularity, dict(session.aliases), dict(session.preferences), session.verifying)
+    kept = (list(session.values), session.last, list(session.stops), dict(session.displays), dict(session.numbers_given))
+    names = (session.names(), session.marks.copy(), session.current_pid, session.cpu, session.depth, list(session.failures))
+    return now, session.end, hashes, lines, session.timeline.number, settings, kept, names, session.state_hash()
+
+
+GOOD = (
+    "spawn other\nmmap other 0x50000 1p rw\nmark there\nset granularity function\nset aslr 7\nalias look ps\n"
+    "display other.rss\n"
+)
+FAILING = {
+    "a line that cannot be read": GOOD + "mmap other 3q rw\n",
+    "no such task": GOOD + "write nobody 0x10000 1\n",
+    "another state": GOOD + "# state 123\n",
+    "the end of init": GOOD + "use init\nexit init 0\n",
+    "another timeline": GOOD + "goto 3\nswitch 99\n",
+    "over to another timeline": GOOD + "switch 1\nundo\nspawn third\nnothing\n",
+}
+
+
+@pytest.mark.parametrize("text", FAILING.values(), ids=FAILING)
+@pytest.mark.parametrize("before", [BEFORE, BEFORE + "; goto end", "ps; alias a ps"])
+def test_a_restore_that_fails_leaves_everything_as_it_was(tmp_path, text, before):
+    path = tmp_path / "bad.kemu"
+    path.write_text(text)
+    session = Session()
+    session.run(before)
+    was = all_of(session)
+    with pytest.raises(UsageError, match=r"bad\.kemu"):
+        session.run(f"restore '{path}'")
+    assert all_of(session) == was
+    session.goto(session.end)
+    session.run("spawn next; mmap next 0x10000 1p rw; write next 0x10000 1; verify")
+
+
+def test_a_restore_that_ctrl_c_ends_leaves_everything_as_it_was(tmp_path, monkeypatch):
+    path = tmp_path / "long.kemu"
+    path.write_text(GOOD + "fork other\nspawn last\n")
+    session = Session()
+    session.run(BEFORE)
+    was = all_of(session)
+    real = session.script.spawn
+    monkeypatch.setattr(session.script, "spawn", lambda name: _pressed() if name == "last" else real(name))
+    with pytest.raises(KeyboardInterrupt):
+        session.run(f"restore '{path}'")
+    assert all_of(session) == was
+
+
+def _pressed():
+    raise KeyboardInterrupt
+
+
+def test_a_restore_that_goes_well_is_a_timeline_beside_the_old_ones(tmp_path):
+    path = tmp_path / "good.kemu"
+    path.write_text(GOOD)
+    session = Session()
+    session.run(BEFORE)
+    lines = len(session.timelines)
+    session.run(f"restore '{path}'")
+    assert len(session.timelines) == lines + 1
+    assert [record.text for record in session.timeline.records][:2] == ["spawn other", "mmap other 0x50000 1p rw"]
+    assert (set(session.marks), session.aliases["look"], session.granularity) == ({"there"}, "ps", "function")
+    session.run("switch 1")
+    assert {"app", "kid"} <= set(session.names())

@@ -22,7 +22,8 @@ MACHINE = session()
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(WORDS, max_size=6))
 def test_any_words_are_understood_or_refused(words):
-    MACHINE.restart()
+    with MACHINE.anew():
+        pass
     before = MACHINE.state_hash()
     results = run(MACHINE, " ".join(["race", *words]))
     for result in results:
@@ -37,7 +38,8 @@ def test_any_words_are_understood_or_refused(words):
 @settings(max_examples=100, deadline=None)
 @given(st.text(alphabet="012*,. -", max_size=12))
 def test_any_schedule_is_played_or_refused(text):
-    MACHINE.restart()
+    with MACHINE.anew():
+        pass
     for result in run(MACHINE, f'race replay gets --non-atomic "{text}"'):
         if result.error is None:
             assert set(result.reading.schedule) <= set("01")
