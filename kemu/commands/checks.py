@@ -7,7 +7,8 @@ whose `-errno` was handed up to the system call is the one that decided. Its lin
     error = mprotect_fixup(...)        where a variable is returned, the line that gave it its value
     not: if allowed                    where the function falls through to its end, the check that did not let it go
 
-The rule that keeps this file honest: the text is a line of the kernel, never a line about it.
+It is shown as Linux would write it (`clines.py`). The rule that keeps this file honest: the text is a line of the kernel, never
+a line about it.
 """
 
 from __future__ import annotations

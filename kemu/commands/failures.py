@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from kemu import readings
 from kemu.commands.advice import advice_for
-from kemu.commands.checks import find_checks
+from kemu.commands.checks import Check, find_checks
+from kemu.commands.clines import as_c, is_helper
 from kemu.commands.uapi import ERRNO_TEXT, code_name, errno_name, signal_name
 from kemu.errors import UsageError
 from kemu.observe.reasons import instead_of
@@ -138,14 +139,20 @@ def _why_errno(session: Session, record: Record, reading: Any) -> readings.Why:
     checks = find_checks(session, record, reading.errno)
     name = errno_name(reading.errno)
     decided = checks[0] if checks else None
-    rule = f"{decided.function} returned -{name}: {decided.text}" if decided else ERRNO_TEXT.get(reading.errno, "")
+    words = reading.why or ERRNO_TEXT.get(reading.errno, "")
     return readings.Why(
         thing=f"{reading.call} -> -{name} ({reading.why})",
         events=(),
         more=0,
         calls=tuple(check.function for check in reversed(checks)),
         command=record.text,
-        rule=rule,
+        rule=_rule(decided, name, words) if decided else words,
         advice=instead_of(reading.why) or advice_for(reading.call, name),
         place=decided.place if decided else "",
     )
+
+
+def _rule(decided: Check, name: str, words: str) -> str:
+    """Who decided, the condition in words, and its line in C unless the function is a helper that Linux has not."""
+    line = "" if is_helper(decided.function) else as_c(decided.text)
+    return f"{decided.function} returned -{name}: {words}" + (f"; in C: {line}" if line else "")
