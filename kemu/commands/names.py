@@ -9,7 +9,7 @@ A task may be given to a function as a name, as a text or as a pid.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -24,7 +24,6 @@ from kemu.commands.suggest import did_you_mean
 from kemu.errors import UsageError
 
 if TYPE_CHECKING:
-    from kemu.readings import PageTables, TableReading
     from kemu.session import Session, Task
 
 MARKS = {"heap": "start_brk", "stack": "start_stack", "text": "start_code", "data": "start_data"}
@@ -202,7 +201,9 @@ def _shared(session: Session, one: Value, other: Value) -> Value:
 
 @_function("table_frames(TASK)", "frames that hold its own page tables")
 def _table_frames(session: Session, task: Value) -> Value:
-    return _tables(session, task).tables
+    from kemu.observe.lookup import table_levels
+
+    return len(table_levels(session.kernel, _task(session, task), session.name_of))
 
 
 @_function("rss(TASK)", "resident pages")
@@ -231,23 +232,9 @@ def _hex(_session: Session, value: Value) -> Value:
     return hex(_number(value, "number"))
 
 
-def _tables(session: Session, task: Value) -> PageTables:
-    from kemu.observe.translation import page_tables
-
-    return page_tables(session.kernel, _task(session, task), session.name_of)
-
-
 def _frames(session: Session, task: Value) -> set[int]:
     """The frames that the task's page tables map in the user half."""
-    if _task(session, task).mm is None:
-        return set()
-    root = _tables(session, task).root
-    return set(_leaves(root)) if root else set()
+    from kemu.observe.lookup import mapped_frames
 
-
-def _leaves(table: TableReading) -> Iterator[int]:
-    for run in table.runs:
-        if run.table is not None:
-            yield from _leaves(run.table)
-        elif run.entry is not None and run.entry.pfn is not None and "zero" not in run.entry.note:
-            yield from range(run.entry.pfn, run.entry.pfn + run.count)
+    found = _task(session, task)
+    return set() if found.mm is None else mapped_frames(session.kernel, found, session.name_of)

@@ -9,7 +9,7 @@ which the expression that asked gives its place. Those about one address and one
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -19,7 +19,7 @@ from kemu.errors import UsageError
 
 if TYPE_CHECKING:
     from kemu.observe.small import SmallMachine
-    from kemu.readings import EntryReading, TableReading, VmaReading
+    from kemu.readings import EntryReading, VmaReading
     from kemu.session import Session, Task
 
 
@@ -83,18 +83,23 @@ def _mapped(session: Session, task: Value, address: Value, size: Value) -> Value
 
 @function("present(TASK, ADDR, SIZE)", "pages of the range that have a present entry, the zero page included")
 def _present(session: Session, task: Value, address: Value, size: Value) -> Value:
-    return sum(1 for _ in _leaves(session, task, *_range(address, size)))
+    return len(_led_to(session, task, *_range(address, size)))
 
 
 @function("zero_pages(TASK, ADDR, SIZE)", "entries of the range that lead to the zero page")
 def _zero_pages(session: Session, task: Value, address: Value, size: Value) -> Value:
-    return sum("zero" in entry.note for _, entry in _leaves(session, task, *_range(address, size)))
+    from kemu.observe.lookup import zero_frame
+
+    return _led_to(session, task, *_range(address, size)).count(zero_frame(session.kernel))
 
 
 @function("frames_in(ADDR, SIZE, TASK, ...)", "different frames that they map in the range, not the zero page", most=ANY_NUMBER)
 def _frames_in(session: Session, address: Value, size: Value, *tasks: Value) -> Value:
+    from kemu.observe.lookup import zero_frame
+
     first, end = _range(address, size)
-    return len({pfn for task in tasks for pfn, entry in _leaves(session, task, first, end) if "zero" not in entry.note})
+    found = {pfn for task in tasks for pfn in _led_to(session, task, first, end)}
+    return len(found - {zero_frame(session.kernel)})
 
 
 @function("vma_pages(TASK, ADDR)", "pages of the mapping in which the address lies; 0 if there is none")
@@ -137,19 +142,12 @@ def _vma_at(session: Session, task: Value, address: int) -> VmaReading | None:
     return next((vma for vma in _vmas(session, task) if vma.start <= address < vma.end), None)
 
 
-def _leaves(session: Session, task: Value, first: int, end: int) -> Iterator[tuple[int, EntryReading]]:
-    """(frame, the first entry of its run) of the present pages of the range."""
-    for table in _all_tables(session, task):
-        for run in table.runs:
-            if run.table is None and run.entry is not None and run.entry.pfn is not None:
-                yield from _in_run(run, first, end)
+def _led_to(session: Session, task: Value, first: int, end: int) -> list[int]:
+    """The frames to which the entries of the range lead."""
+    from kemu.observe.lookup import frames_from
 
-
-def _in_run(run: Any, first: int, end: int) -> Iterator[tuple[int, EntryReading]]:
-    step = (run.end - run.start) // run.count
-    for i in range(run.count):
-        if first <= run.start + i * step < end:
-            yield run.entry.pfn + i, run.entry
+    owner = task_of(session, task)
+    return frames_from(session.kernel, owner, first, end, session.name_of) if owner.mm is not None else []
 
 
 # ---------------------------------------------------------------- page tables and TLBs
@@ -157,7 +155,10 @@ def _in_run(run: Any, first: int, end: int) -> Iterator[tuple[int, EntryReading]
 
 @function("tables(TASK, LEVEL)", "its page tables of one level: 'pgd', 'pud', 'pmd', 'pte'")
 def _tables(session: Session, task: Value, level: Value) -> Value:
-    return sum(table.level == level for table in _all_tables(session, task))
+    from kemu.observe.lookup import table_levels
+
+    owner = task_of(session, task)
+    return table_levels(session.kernel, owner, session.name_of).count(str(level)) if owner.mm is not None else 0
 
 
 @function("entry(TASK, ADDR, LEVEL)", "the entry of that level on the way to the address; none if the walk ends before")
@@ -201,20 +202,6 @@ def _step(session: Session, task: Value, address: Value, level: Value) -> EntryR
 
     found = walk(session.kernel, task_of(session, task), number_of(address, "address"), session.name_of)
     return next((step for step in found.steps if step.level == level), None)
-
-
-def _all_tables(session: Session, task: Value) -> Iterator[TableReading]:
-    from kemu.observe.translation import page_tables
-
-    owner = task_of(session, task)
-    if owner.mm is None:
-        return
-    waiting = [page_tables(session.kernel, owner, session.name_of).root]
-    while waiting:
-        table = waiting.pop()
-        if table is not None:
-            yield table
-            waiting += [run.table for run in table.runs]
 
 
 # ---------------------------------------------------------------- families and address spaces
@@ -308,9 +295,9 @@ def _used(session: Session, kind: Value) -> Value:
 
 @function("free_frames()", "frames that are free")
 def _free_frames(session: Session) -> Value:
-    from kemu.observe.frames import free
+    from kemu.observe.lookup import free_frames
 
-    return free(session.kernel).free
+    return free_frames(session.kernel)
 
 
 # ---------------------------------------------------------------- what happened

@@ -5,6 +5,7 @@ walk, the TLB with it, would be asked at every access."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from kemu.errors import UsageError
@@ -13,7 +14,7 @@ from kemu.kernel.rmap import folio_mapcount
 from kemu.kernel.sched_types import task_struct
 from kemu.kernel.system import system
 from kemu.machine import mmu
-from kemu.observe.entries import is_table
+from kemu.observe.entries import TableAt, entry_kind, is_table, leaves, sign_extend, tables, user_end
 from kemu.observe.frames import frame_state
 from kemu.observe.look import looking
 from kemu.observe.names import Names
@@ -45,6 +46,65 @@ def entry(kernel: Kernel, task: task_struct, address: int, names: Names = None) 
             return None
         step = mmu.walk(system.phys, geometry, mm.pgd, address)[0][-1]
         return step.entry if step.level == len(geometry.levels) - 1 and not is_table(step.level, step.entry) else None
+
+
+def mapped_frames(kernel: Kernel, task: task_struct, names: Names = None) -> set[int]:
+    """The frames that the task's tables map in the user half, without the zero page."""
+    with looking(kernel):
+        found: set[int] = set()
+        for table in tables(space_of(task, names).pgd, user_end()):
+            _add_mapped(table, found)
+        found.discard(system.zero_pfn)
+        return found
+
+
+def _add_mapped(table: TableAt, found: set[int]) -> None:
+    """Add the frames to which the entries of one table lead, but for further tables.  Thousands of entries, at many moments: no
+    more is done for each than must be."""
+    bits = system.bits
+    mask, shift, present = bits.pfn_mask, bits.pfn_shift, bits.present
+    entries: Mapping[int, int] = system.phys.frames.get(table.pfn, {})
+    if table.level == len(system.geometry.levels) - 1:
+        leading = [(word & mask) >> shift for word in entries.values() if word & present]
+        found.update(leading)
+        if len(leading) == len(entries):
+            return
+    size, end = 1 << system.geometry.levels[table.level].shift, user_end()
+    for index, word in entries.items():
+        leads = entry_kind(table.level, word) in LEADING
+        if leads and sign_extend(table.va + index * size) < end:
+            found.add(system.geometry.entry_pfn(word))
+
+
+def frames_from(kernel: Kernel, task: task_struct, first: int, end: int, names: Names = None) -> list[int]:
+    """The frame of each entry of [first, end) in the user half that leads to one, in order of address."""
+    with looking(kernel):
+        root = space_of(task, names).pgd
+        entries = (leaf for leaf in leaves(root, first, min(end, user_end())) if leaf.va >= first)
+        return [system.geometry.entry_pfn(leaf.entry) for leaf in entries if entry_kind(leaf.level, leaf.entry) in LEADING]
+
+
+LEADING = frozenset({"page", "huge", "protnone"})
+"""Kinds of entries that hold the number of a frame, and not of a table."""
+
+
+def zero_frame(kernel: Kernel) -> int:
+    """The frame of the zero page."""
+    with looking(kernel):
+        return system.zero_pfn
+
+
+def free_frames(kernel: Kernel) -> int:
+    """How many frames are free."""
+    with looking(kernel):
+        return system.zone.nr_free_pages
+
+
+def table_levels(kernel: Kernel, task: task_struct, names: Names = None) -> list[str]:
+    """The level of each table of the user half, the root first."""
+    with looking(kernel):
+        levels = system.geometry.levels
+        return [levels[table.level].name for table in tables(space_of(task, names).pgd, user_end())]
 
 
 def refcount(kernel: Kernel, pfn: int) -> int:

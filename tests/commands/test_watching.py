@@ -13,6 +13,7 @@ from kemu.commands.expr import compile_text
 from kemu.commands.stops import Changes, chunks, first_true, is_true, value_at
 from kemu.errors import UsageError
 from kemu.observe.reads import noting
+from kemu.observe.translation import page_tables
 from kemu.trace.barrier import STRUCTS, Table
 
 EXPRESSIONS = (
@@ -127,3 +128,49 @@ def test_a_watch_over_a_large_command_looks_at_few_moments(monkeypatch):
     session.run("continue")
     assert session.now == session.end > 10_000
     assert len(looks) < session.end / 20
+
+
+# ---------------------------------------------------------------- many pages
+
+GEOMETRIES = ("x86-64", "x86-64-la57", "sv39")
+
+
+def frames_of_reading(session, name):
+    """The frames that the picture of the page tables shows: the same question, asked of every entry in full."""
+
+    def leaves(table):
+        for run in table.runs:
+            if run.table is not None:
+                yield from leaves(run.table)
+            elif run.entry is not None and run.entry.pfn is not None and "zero" not in run.entry.note:
+                yield from range(run.entry.pfn, run.entry.pfn + run.count)
+
+    return set(leaves(page_tables(session.kernel, session.tasks[session.names()[name]]).root))
+
+
+@pytest.mark.parametrize("geometry", GEOMETRIES)
+def test_frames_are_counted_as_the_page_tables_show_them(geometry):
+    session = Session(geometry=geometry)
+    session.run("spawn app; mmap app 0x10000 40p rw; write app 0x10000 1b 20p; read app 0x30000; fork app as kid")
+    session.run("write kid 0x10000 1b 7p; madvise app 0x18000 2p guard_install; mprotect kid 0x19000 3p -")
+    app, kid = frames_of_reading(session, "app"), frames_of_reading(session, "kid")
+    assert session.reading("print shared(app, kid)").value == len(app & kid) > 5
+    assert session.reading("print data_frames(app, kid)").value == len(app | kid) > len(app)
+    assert session.reading("print data_frames(app)").value == len(app)
+    tables = page_tables(session.kernel, session.tasks[session.names()["kid"]]).tables
+    assert session.reading("print table_frames(kid)").value == tables
+    assert session.reading("print frames_in(0x10000, 40p, app, kid)").value == len(app | kid)
+    assert session.reading("print present(app, 0x10000, 40p)").value == 19
+    assert session.reading("print zero_pages(app, 0x10000, 40p)").value == 1
+    assert session.reading("print free_frames()").value == session.reading("free").free
+
+
+def test_a_watch_over_many_pages_reads_no_entry_in_full(monkeypatch):
+    session = Session()
+    session.run("spawn app; mmap app 0x10000 1500p rw populate; fork app as kid")
+    start = session.end
+    session.run("write kid 0x10000 1b 20p")
+    monkeypatch.setattr("kemu.observe.translation.read_entry", None)
+    with session.traveling():
+        found = list(Changes(session, compile_text("shared(app, kid)")).values(start, session.end))
+    assert [new for _, _, new in found] == list(range(1499, 1479, -1))
