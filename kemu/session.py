@@ -214,10 +214,11 @@ class Session(TaskNames):
         """A block that may change the machine, on behalf of the command `text`.
 
         Raises UsageError in the middle of a command. In the past it starts a new timeline. If the block raises (also
-        by Ctrl-C), what it did is taken back and the command does not go on the timeline."""
+        by Ctrl-C), what it did is taken back, the command does not go on the timeline, and no new one is started."""
         self._refuse_inside_command()
         self.kernel.activate()
-        if self.past:
+        rejoin = self._left_behind() if self.past else None
+        if rejoin is not None:
             self._branch()
         first, marks = self.end, len(self.journal.marks)
         self._first = first
@@ -228,6 +229,8 @@ class Session(TaskNames):
             self._refuse_end_of_init()
         except BaseException:
             self._take_back(first, marks)
+            if rejoin is not None:
+                rejoin()
             raise
         self.journal.catch_up()
         self.journal.prepare()
@@ -265,6 +268,16 @@ class Session(TaskNames):
                 "init: the kernel would panic here (Attempted to kill init!)",
                 hint="the command is taken back; use a process of your own: spawn app",
             )
+
+    def _left_behind(self) -> Callable[[], None]:
+        """A function that makes the future of this moment what it is now, when it is this moment again."""
+        put_back, journal, future = _remembered(self), self.journal, self.journal.future()
+
+        def rejoin() -> None:
+            journal.rejoin(future)
+            put_back()
+
+        return rejoin
 
     def _take_back(self, first: int, marks: int) -> None:
         """Undo what happened since, and forget it; of the last mark only the first word may be there."""

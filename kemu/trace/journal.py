@@ -122,6 +122,17 @@ class Journal:
                 found.pop()
         return found
 
+    def future(self) -> tuple[list[Any], array[int]]:
+        """What `truncate` would forget: the events after the cursor; and all marks."""
+        return self.log[self.cursor * SLOTS :], self.marks[:]
+
+    def rejoin(self, future: tuple[list[Any], array[int]]) -> None:
+        """Have the future again that was forgotten; the cursor stands at the end, where it stood then."""
+        events, marks = future
+        self.log += events
+        self.fresh_marks.clear()
+        self._marks = marks[:]
+
     def truncate(self) -> None:
         """Forget the events after the cursor, and the marks of the calls that made them: another future will follow.
 

@@ -218,3 +218,19 @@ def test_a_restore_that_goes_well_is_a_timeline_beside_the_old_ones(tmp_path):
     assert (set(session.marks), session.aliases["look"], session.granularity) == ({"there"}, "ps", "function")
     session.run("switch 1")
     assert {"app", "kid"} <= set(session.names())
+
+
+@pytest.mark.parametrize("line", ["exit init 0", "mmap app 0x90000 1p rw"])
+def test_a_change_in_the_past_that_is_taken_back_leaves_the_future_alone(monkeypatch, line):
+    session = Session()
+    session.run(BEFORE.removesuffix("; back 3") + "; goto wrote")
+    was = all_of(session)
+    if line.startswith("mmap"):
+        monkeypatch.setattr(session.script, "syscall", lambda *_, **__: _pressed())
+    with pytest.raises((UsageError, KeyboardInterrupt)):
+        session.run(line)
+    monkeypatch.undo()
+    assert all_of(session) == was
+    session.run("goto end; verify; spawn next")
+    assert len(session.timelines) == 2
+    assert "sys_mmap" in session.text("calls 113 126") or "ksys_mmap_pgoff" in session.text("calls 113 126")
