@@ -82,7 +82,7 @@ def run_line(session: Session, line: Line) -> Iterable[Result]:
         mistake = UsageError(f"the kernel stopped itself: {error}", hint="it is a wrong one (mutant); the command is taken back")
     except HostUnavailable as error:
         mistake = UsageError(str(error))
-    placed = as_typed(_placed(mistake, line, session), line, typed)
+    placed = as_typed(located(mistake, line, session), line, typed)
     return [_failed(session, typed.source, placed, typed.tokens[0].column)]
 
 
@@ -99,7 +99,7 @@ def _placed_results(results: Iterable[Result], line: Line, typed: Line, session:
 
 
 def _complaint_at(complaint: Complaint, line: Line, typed: Line, session: Session) -> Complaint:
-    error = _placed(UsageError(complaint.what, hint=complaint.hint), line, session)
+    error = located(UsageError(complaint.what, hint=complaint.hint), line, session)
     return Complaint.of(as_typed(error, line, typed), typed.tokens[0].column)
 
 
@@ -237,7 +237,7 @@ def _notes(session: Session) -> tuple[str, ...]:
     return notes
 
 
-def _placed(error: UsageError, line: Line, session: Session) -> UsageError:
+def located(error: UsageError, line: Line, session: Session) -> UsageError:
     """The error with a place and with what to do next. Without a place it is about the argument that it names, the word that
     it quotes, the argument or the word with whose name it opens, or the number that it tells; else about the command as a
     whole."""

@@ -260,13 +260,16 @@ def setcpu(session: Session, task: Task, cpu: int) -> Text:
 )
 def on(session: Session, cpu: int, line: Line) -> list[Result]:
     """Run the command on the CPU."""
-    from kemu.commands.run import execute, expanded
+    from kemu.commands.run import execute, expanded, located
+    from kemu.commands.typed import as_typed
 
     _check_cpu(session, cpu)
-    line = expanded(session, line)
+    typed, line = line, expanded(session, line)
     before, session.cpu = session.cpu, cpu
     try:
         return list(execute(session, line, f"on {cpu} {line.source}"))
+    except UsageError as error:
+        raise as_typed(located(error, line, session), line, typed) from error
     finally:
         session.cpu = before
 
