@@ -75,14 +75,14 @@ def _get(kind: str, operation: str) -> Step:
     return Step(operation, act, reads=COUNT, writes=COUNT)
 
 
-def _put(kind: str) -> Step:
+def _put(kind: str, name: str = "dec_and_test") -> Step:
     def act(shared: Shared, local: Local) -> Effect:
         if local.stopped:
             return Effect(shared, local)
         value, last, complaint = counted(kind, shared.refcount, "put")
         return Effect(_warned(shared._replace(refcount=value, holders=shared.holders - 1), complaint), local._replace(zero=last))
 
-    return Step("dec_and_test", act, reads=COUNT, writes=COUNT)
+    return Step(name, act, reads=COUNT, writes=COUNT)
 
 
 def _load(shared: Shared, local: Local) -> Effect:
@@ -173,7 +173,7 @@ def _get_puts(knobs: Knobs, uses: tuple[Step, ...]) -> list[tuple[Step, ...]]:
 
 
 def _dec_then_test(knobs: Knobs, uses: tuple[Step, ...]) -> list[tuple[Step, ...]]:
-    drop = put(knobs)[:-1]
+    drop = put(knobs)[:-1] if knobs.kind == PLAIN else (_put(knobs.kind, "dec"),)
     return [uses + drop + (TEST, FREE)] * knobs.cpus
 
 

@@ -105,6 +105,7 @@ def test_states_are_few_where_schedules_are_many():
 
 def test_decrement_and_test_in_two_steps_frees_twice_although_each_is_atomic():
     assert counts(found("dec-then-test")) == {"ok": 8, "double free": 12}
+    assert [step.text for step in build(LITMUS["dec-then-test"], Knobs()).cpus[0]] == ["dec", "test", "free if last"]
 
 
 def test_a_lock_on_one_side_protects_nothing():
