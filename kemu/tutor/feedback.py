@@ -77,8 +77,8 @@ def answered(visit: Visit, right: bool, language: str) -> Texts:
         return [text("right", say(language, "right", was=visit.was), step.id), *reasons(visit)]
     key = "wrong_predict" if predicted or visit.state == FAILED else "wrong"
     lines = [say(language, partly(visit) or key, said=visit.said, was=visit.was), *beliefs(visit)]
-    if step.kind == "order" and (first := in_place(visit)):
-        lines.append(say(language, "in_place_one" if first == 1 else "in_place", count=first))
+    if step.kind == "order":
+        lines += placed(visit, language)
     if visit.confidence == "sure":
         lines.append(say(language, "sure_wrong"))
     found = [text("wrong", " ".join(lines), step.id, UNSATISFIED)]
@@ -117,6 +117,14 @@ def partly(visit: Visit) -> str:
     """The message for a choice of which all is right, but not all was chosen."""
     chosen = visit.answer if visit.step.kind == "choice" and visit.state != FAILED else ()
     return "not_all" if chosen and set(chosen) < set(_right(visit)) else ""
+
+
+def placed(visit: Visit, language: str) -> list[str]:
+    """How well a wrong order begins, and which of its events never happened."""
+    first, right = in_place(visit), _right(visit)
+    found = [say(language, "in_place_one" if first == 1 else "in_place", count=first)] if first else []
+    letters = [chr(ord("a") + visit.order.index(item)) for item in visit.answer if item not in right]
+    return [*found, *([say(language, "never", letters=", ".join(letters))] if letters else [])]
 
 
 def in_place(visit: Visit) -> int:

@@ -168,7 +168,8 @@ class Visit:
         right = self.fact.agrees(said)
         self.tries += 1
         self.answer = said
-        self.said, self.was = self.in_words(said), self.in_words(self.fact.value)
+        own = right and self.fact.accepts is not None
+        self.said, self.was = self.in_words(said), self.in_words(said if own else self.fact.value)
         if right:
             self.pass_()
         elif self.step.attempts and self.tries >= self.step.attempts:

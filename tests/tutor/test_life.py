@@ -446,6 +446,14 @@ def test_an_order_that_begins_well_says_how_far():
     assert "The first is right" in ada.reads(f"answer {right[0]} {right[2]} {right[1]}")
 
 
+def test_an_order_says_of_a_letter_that_it_never_happened():
+    ada = at("order")
+    right = ada.solves()[0].split()[1:]
+    (never,) = {chr(ord("a") + index) for index in range(len(ada.visit.order))} - set(right)
+    assert f"{never} did not happen" in ada.reads(f"answer {' '.join([*right, never])}")
+    assert "did not happen" not in ada.reads(f"answer {' '.join(reversed(right))}")
+
+
 def test_a_choice_of_some_that_are_right_is_not_called_wrong():
     options = '[{ text = "x", right = true }, { text = "y", right = true }, { text = "z" }]'
     ada = Student(lesson_of(f'```check choice\nid = "c"\nseveral = true\noptions = {options}\n```\n'))

@@ -105,3 +105,15 @@ def test_outside_a_lesson_results_are_the_sign():
     ada.types("leave")
     assert not waiting.is_held(ada.session, "ps")
     assert waiting.is_held(ada.session, "lesson start 3")
+
+
+def test_where_many_answers_are_right_one_is_told_the_own_one():
+    accept = "race_outcome('get-last-put', answer) != 'ok'"
+    body = f'```check answer\nid = "a"\naccept = "{accept}"\nsample = "\'1010\'"\n```\n'
+    assert "1100. Yes" in Student(lesson_of(body)).reads("answer 1100")
+
+
+def test_a_command_that_is_nearly_right_says_which_part_to_look_at():
+    wanted = "race get-last-put --unless-zero"
+    body = f'```check run\nid = "r"\ncommands = ["{wanted}"]\nsolution = ["{wanted}"]\n```\n'
+    assert "the right command. Look once more at: --unless-zero" in Student(lesson_of(body)).reads("race get-last-put")
