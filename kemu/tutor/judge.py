@@ -73,11 +73,6 @@ def said_as(value: Value | tuple[Value, ...]) -> str:
 # ---------------------------------------------------------------------------------------------- conditions
 
 
-def failing(session: Session, conditions: tuple[Condition, ...], values: Values) -> list[str]:
-    """A line for each condition that does not hold at this moment."""
-    return [line for condition in conditions if (line := failure(session, condition, values))]
-
-
 def failure(session: Session, condition: Condition, values: Values) -> str:
     """Why the condition does not hold, with both sides evaluated; empty if it does."""
     try:

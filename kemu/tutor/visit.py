@@ -19,7 +19,7 @@ from kemu.commands.tokens import Token
 from kemu.errors import UsageError
 from kemu.tutor import bugs
 from kemu.tutor.answers import letters, normal, read_like, read_set, with_confidence
-from kemu.tutor.judge import Fact, failing, first_held, place_of, said_as
+from kemu.tutor.judge import Fact, failure, first_held, place_of, said_as
 from kemu.tutor.lesson import Step
 from kemu.tutor.names import holds, plain
 from kemu.tutor.seeds import Draw
@@ -195,8 +195,9 @@ class Visit:
     # ---------------------------------------------------------------------------------------------- states
 
     def failures(self) -> list[str]:
-        """What of `must` does not hold at this moment, a line each."""
-        return failing(self.session, self.step.must, self.values)
+        """What of `must` does not hold at this moment, a line each: in the author's words, with both sides behind them."""
+        found = [(want, failure(self.session, want, self.values)) for want in self.step.must]
+        return [f"{self.text('must', want.say)} ({sides})" if want.say else sides for want, sides in found if sides]
 
     def spoiled(self) -> list[tuple[int, str]]:
         """(event, words) of each `never` that held at some moment since the start."""

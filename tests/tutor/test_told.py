@@ -117,3 +117,10 @@ def test_a_command_that_is_nearly_right_says_which_part_to_look_at():
     wanted = "race get-last-put --unless-zero"
     body = f'```check run\nid = "r"\ncommands = ["{wanted}"]\nsolution = ["{wanted}"]\n```\n'
     assert "the right command. Look once more at: --unless-zero" in Student(lesson_of(body)).reads("race get-last-put")
+
+
+def test_a_state_that_is_not_reached_is_told_in_the_authors_words_with_both_sides_behind():
+    must = '{ that = "tasks() == 4", say = "{more} more task must run" }'
+    body = f'```check state\nid = "s"\nsolution = ["spawn a"]\nmust = [{must}]\n```\n'
+    said = Student(lesson_of(body, front="vars = { more = '1' }\n")).reads("check")
+    assert "1 more task must run (tasks() is 3; wanted: equal to 4)" in said
