@@ -103,7 +103,7 @@ def test_what_does_not_exist_at_one_moment_is_said_there():
     kemu = Session()
     kemu.run("spawn app; mmap app 0x10000 1p rw")
     text = kemu.text("graph mm app --diff 0 end")
-    assert "nothing to draw: task: no task 'app'" in text
+    assert "nothing to draw: no task 'app'" in text
     assert "* mm#2 of app" in text
     assert "+ app (pid 3, R)" in text
 
