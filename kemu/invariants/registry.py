@@ -36,8 +36,8 @@ class Invariant:
 
     @property
     def reason(self) -> str:
-        """The first line of its docstring."""
-        return (self.function.__doc__ or "").split("\n", 1)[0]
+        """The first line of its docstring, as it is read aloud: without the marks around names."""
+        return (self.function.__doc__ or "").split("\n", 1)[0].replace("``", "")
 
     def violations(self, scan: Scan) -> list[Violation]:
         """Every place where it does not hold."""

@@ -180,3 +180,7 @@ def test_the_property_of_the_page_runs_as_it_stands(tmp_path):
 def _written(path, text):
     path.write_text(text, encoding="utf-8")
     return path
+
+
+def test_a_reason_is_plain_text():
+    assert not [name for name, invariant in INVARIANTS.items() if "`" in invariant.reason]
