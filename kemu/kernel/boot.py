@@ -51,6 +51,7 @@ from kemu.kernel.pgtable import (
     set_pte,
     vm_get_page_prot,
 )
+from kemu.kernel.reclaim import try_to_free_pages
 from kemu.kernel.sched import schedule_to
 from kemu.kernel.sched_types import (
     MAX_ORDER,
@@ -215,14 +216,9 @@ def _hooks() -> None:
     """Fill the calls that go upwards."""
     system.trap = trap
     system.out_of_memory = out_of_memory
-    system.reclaim = _no_reclaim
+    system.reclaim = try_to_free_pages
     system.mmdrop = __mmdrop
     system.fatal_signal = fatal_signal
-
-
-def _no_reclaim(nr: int) -> int:
-    """Nothing is reclaimed: there is no swap, and the page cache is kept."""
-    return 0
 
 
 def _image(mem: int) -> int:

@@ -1,4 +1,5 @@
-"""Reclaiming pages one by one (mm/vmscan.c), as far as it goes without swap.
+"""Reclaiming pages (mm/vmscan.c), as far as it goes without swap: the pages that MADV_PAGEOUT names, and those that have been
+on the LRU lists of files longest when memory is short (direct reclaim).
 
     clean page of a file, unmapped everywhere, held by nobody else   -> out of the cache, freed
     dirty page of a file                                             -> unmapped, stays in the cache
@@ -12,12 +13,30 @@ from __future__ import annotations
 
 from kemu.kernel.filemap import filemap_remove_folio, folio_mark_dirty, mm_counter_file
 from kemu.kernel.flags import VM_DROPPABLE, VM_LOCKED, PG_dirty, PG_locked, PG_swapbacked, PG_unevictable
+from kemu.kernel.lists import list_for_each
+from kemu.kernel.lru import lru_add_drain
 from kemu.kernel.mm_types import MM_ANONPAGES, folio
 from kemu.kernel.page_alloc import folio_put
 from kemu.kernel.pgtable import pte_dirty, pte_unmap_unlock, ptep_clear_flush, set_pte_at
 from kemu.kernel.rmap import folio_mapcount, folio_remove_rmap_pte, folio_test_anon, lock_mapped, rmap_walk
+from kemu.kernel.sched_types import LRU_ACTIVE_FILE, LRU_INACTIVE_FILE
+from kemu.kernel.system import system
 from kemu.kernel.util import dec_mm_counter
 from kemu.trace.frames import linux
+
+
+@linux("mm/vmscan.c")
+def try_to_free_pages(nr: int) -> int:
+    """Direct reclaim: free about ``nr`` pages, the inactive ones first, the oldest at the tail of its list; how many went.
+    Whether a page was used since it came on the list does not matter (Linux gives such a page a second chance)."""
+    lru_add_drain()
+    freed = 0
+    for lru in (LRU_INACTIVE_FILE, LRU_ACTIVE_FILE):
+        for page in reversed(list(list_for_each(system.lruvec.lists[lru]))):
+            freed += shrink_folio(page)
+            if freed >= nr:
+                return freed
+    return freed
 
 
 @linux("mm/vmscan.c")
