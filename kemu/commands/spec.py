@@ -347,8 +347,10 @@ class _Match:
         """The complaint about a first word that has the form of the argument that may be left out (the task) and is none of this
         moment: all that comes behind it was measured against the wrong arguments.  None if there is no such word."""
         first = self.made.arguments[0] if self.made.arguments else None
-        token = self.line.tokens[min(1, len(self.line.tokens) - 1)]
-        if first is None or first.count != "maybe" or self.furthest < 2 or not self.fits(first, token):
+        if first is None or first.count != "maybe" or self.furthest < 2:
+            return None
+        token = self.line.tokens[1]
+        if not self.fits(first, token):
             return None
         try:
             first.kind.convert(token, self.line, self.session)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 
 from kemu.conform import words
@@ -9,15 +10,15 @@ from kemu.conform.program import Op
 from kemu.conform.words import PAGE_SIZE
 
 
-class Operands:
+class Operands(ABC):
     """One operation's fields as numbers.  Who performs it says where the window begins and which descriptors its files have."""
 
     __slots__ = ()
     op: Op
 
+    @abstractmethod
     def where(self) -> tuple[int, Mapping[str, int]]:
         """The address at which the window begins, and descriptors by file."""
-        raise NotImplementedError
 
     @property
     def place(self) -> int:

@@ -64,11 +64,6 @@ class Row:
         """The parent's entries that change, as they were, by word index."""
         return {i: old for i, old, new in zip(self.keys, self.before, self.after, strict=True) if old != new}
 
-    @property
-    def src_after(self) -> dict[int, int]:
-        """The same entries as they become."""
-        return {i: new for i, old, new in zip(self.keys, self.before, self.after, strict=True) if old != new}
-
     def _restore(self, field: str, done: bool) -> None:
         if done:
             self.apply()

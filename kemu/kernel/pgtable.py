@@ -273,11 +273,6 @@ def pte_offset_map(pmd: int, address: int) -> int:
     return _offset(system.phys.load(pmd), PAGE_SHIFT, address)
 
 
-def pte_lockptr(pmd: int) -> page:
-    """The page whose ``ptl`` guards the table to which the entry at ``pmd`` points."""
-    return pfn_to_page(pte_pfn(system.phys.load(pmd)))
-
-
 def pte_offset_map_lock(mm: mm_struct, pmd: int, address: int) -> int:
     """The PTE with its table locked, or 0 (nothing locked) if there is no table."""
     ptep = pte_offset_map(pmd, address)

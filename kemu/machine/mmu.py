@@ -218,29 +218,21 @@ def page_walk(cpu: Cpu, va: int, access: int, user: bool) -> int | PageFault:
         if not leaf & present:
             stopped = "not present"
     if not stopped:
-        want = geometry.bits.dirtied if access == WRITE else geometry.bits.accessed
-        entry = _translation(cpu, leaf, (together, span), vpn, want)
+        bits, decode = geometry.bits, geometry.decode
+        may_write, may_user, may_exec, may_read = decode[together & decode.mask]
+        pfn = (leaf & bits.pfn_mask) >> bits.pfn_shift
+        if span > 1:
+            pfn = pfn & -span | vpn & span - 1
+        want = bits.dirtied if access == WRITE else bits.accessed
+        dirty, glob = (leaf | want) & bits.dirty != 0, leaf & bits.glob != 0
+        entry = make_entry((cpu.pcid, vpn, pfn, may_write, may_user, may_exec, may_read, dirty, glob, span))
         if allowed(cpu, entry, access, user):
-            if leaf & want != want or not together & geometry.bits.accessed:
+            if leaf & want != want or not together & bits.accessed:
                 _set_accessed_dirty(cpu, va, want)
             cpu.tlb.fill(entry)
-            return entry.pfn << page_shift | va & geometry.offset_mask
+            return pfn << page_shift | va & geometry.offset_mask
     cpu.tlb.invlpg(vpn, cpu.pcid)  # a page fault drops what the TLB knew about the page
     return make_fault((va, error_code(stopped, access, user)))
-
-
-def _translation(cpu: Cpu, leaf: int, found: tuple[int, int], vpn: int, want: int) -> TlbEntry:
-    """What the TLB will remember of the walk for page ``vpn`` that found ``leaf``, in which the bits ``want`` will be set;
-    ``found``: what counts for the rights, and the leaf's span, as ``_leaf_with_care`` gives them."""
-    geometry = cpu.geometry
-    together, span = found
-    bits, decode = geometry.bits, geometry.decode
-    may_write, may_user, may_exec, may_read = decode[together & decode.mask]
-    pfn = (leaf & bits.pfn_mask) >> bits.pfn_shift
-    if span > 1:
-        pfn = pfn & -span | vpn & span - 1
-    dirty, glob = (leaf | want) & bits.dirty != 0, leaf & bits.glob != 0
-    return make_entry((cpu.pcid, vpn, pfn, may_write, may_user, may_exec, may_read, dirty, glob, span))
 
 
 def _last_table(phys: PhysMem, geometry: Geometry, root: int, va: int) -> dict[int, int] | None:

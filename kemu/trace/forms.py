@@ -85,8 +85,8 @@ def structured(body: list[ast.stmt]) -> list[ast.stmt] | None:
             found.append(node)
             continue
         rest = body[i + 1 :]
-        twice = isinstance(rest[0], ast.Return) if rest else True
-        if not isinstance(node, ast.If) or not (always_ends(node.body) or always_ends(node.orelse) or twice):
+        short = not rest or isinstance(rest[0], ast.Return)  # may stand in both branches
+        if not isinstance(node, ast.If) or not (always_ends(node.body) or always_ends(node.orelse) or short):
             return None
         then = structured(node.body if always_ends(node.body) else [*node.body, *rest])
         other = structured(node.orelse if always_ends(node.orelse) else [*node.orelse, *rest])

@@ -191,7 +191,7 @@ def as_written() -> Iterator[None]:
 
 def functions_with_frames() -> frozenset[FunctionType]:
     """All decorated functions."""
-    return frozenset(function for function, _, _ in _codes)
+    return frozenset(_numbers)
 
 
 def _enter_expanded() -> None:

@@ -38,12 +38,12 @@ def load(module: str, folders: Iterable[str]) -> tuple[Expanded, ...] | None:
     try:
         content = _path(module).read_bytes()
         key = _key(folders)
-    except (OSError, NotImplementedError):
+    except (OSError, NotImplementedError):  # there is none, or this Python keeps no compiled files
         return None
     if content[: len(key)] != key:
         return None
     try:
-        found: tuple[Expanded, ...] = marshal.loads(content[len(key) :])  # noqa: S302  what we wrote, as trusted as a .pyc
+        found: tuple[Expanded, ...] = marshal.loads(content[len(key) :])  # noqa: S302 - what we wrote, as trusted as a .pyc
     except (EOFError, ValueError, TypeError):
         return None
     return found
@@ -56,7 +56,7 @@ def possible(module: str) -> bool:
     try:
         folder = _path(module).parent
         folder.mkdir(parents=True, exist_ok=True)
-    except (OSError, NotImplementedError):
+    except (OSError, NotImplementedError):  # the folder is not ours, or this Python keeps no compiled files
         return False
     return os.access(folder, os.W_OK)
 

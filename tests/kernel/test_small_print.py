@@ -207,14 +207,14 @@ def test_a_write_behind_the_end_of_a_shared_file_is_a_sigbus(scene):
 
 @pytest.mark.parametrize("flags", [0, FAULT_FLAG_WRITE])
 def test_a_fault_that_finds_no_table_leaves_the_page_unlocked(scene, flags):
-    addr, said = of_file(scene), set()
+    addr, refused = of_file(scene), 0
     for number in range(4, 0, -1):
         system.sysctl.fail_alloc = number
-        said.add(bool(fault(scene, scene.p, addr, flags) & VM_FAULT_OOM))
+        refused += bool(fault(scene, scene.p, addr, flags) & VM_FAULT_OOM)
         assert not any(found.flags & PG_locked for found in system.mem_map.values())
         scene.ok(scene.p, "munmap", addr, 4 * PAGE_SIZE)
         addr = of_file(scene)
-    assert True in said
+    assert refused > 0
 
 
 def test_who_finds_the_page_of_a_file_mapped_meanwhile_leaves_it(scene):
