@@ -16,25 +16,35 @@ The rule that keeps this file honest: it imports nothing of kemu, so that every 
 from __future__ import annotations
 
 import _thread
-import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from types import FrameType
-from typing import Any
-
-WHOLE = tuple(
-    os.sep + name.replace("/", os.sep)
-    for name in ("kemu/session.py", "kemu/trace/journal.py", "kemu/trace/blocks.py", "kemu/trace/index.py", "kemu/trace/forms.py")
-)
-"""Files whose functions are never broken off: they move the state from one moment to another, or keep the journal's index."""
+from inspect import unwrap
+from types import CodeType, FrameType, FunctionType
+from typing import Any, TypeVar
 
 PATIENCE = 0.01
-"""Seconds until Ctrl-C is tried again where it came inside one of these."""
+"""Seconds until Ctrl-C is tried again where it came inside an `uninterruptible` function."""
 
 MAIN_FRAMES = 40
-"""Frames of the stack that are looked at, from the innermost one."""
+"""Frames of the stack that are examined, from the innermost one."""
+
+
+_uninterruptible: set[CodeType] = set()
+Protected = TypeVar("Protected", bound=type[Any] | Callable[..., Any])
+
+
+def uninterruptible(what: Protected) -> Protected:
+    """Decorate a function, or a class with all its methods: Ctrl-C waits until it has returned, as a signal waits for a
+    task in TASK_UNINTERRUPTIBLE. For code that moves the state from one moment to another, or keeps the journal's index."""
+    members = vars(what).values() if isinstance(what, type) else (what,)
+    for member in members:
+        called = member.fget if isinstance(member, property) else member
+        function = unwrap(called) if callable(called) else called
+        if isinstance(function, FunctionType):
+            _uninterruptible.add(function.__code__)
+    return what
 
 
 class Interrupted(KeyboardInterrupt):
@@ -126,11 +136,11 @@ def _on_interrupt(_number: int, frame: FrameType | None) -> None:
 
 
 def _inside_a_move(frame: Any) -> bool:
-    """Is a function of `WHOLE` among the innermost ones?"""
+    """Is an `uninterruptible` function among the innermost ones?"""
     for _ in range(MAIN_FRAMES):
         if frame is None:
             return False
-        if frame.f_code.co_filename.endswith(WHOLE):
+        if frame.f_code in _uninterruptible:
             return True
         frame = frame.f_back
     return False

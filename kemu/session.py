@@ -24,6 +24,7 @@ from zlib import crc32
 import attrs
 
 from kemu.errors import UsageError
+from kemu.interrupts import uninterruptible
 from kemu.kernel.boot import Kernel
 from kemu.kernel.filemap import load_file, make_memory_file
 from kemu.kernel.files import shmem_limit
@@ -68,6 +69,7 @@ class Timeline:
     records: list[Record] = attrs.field(factory=list)
 
 
+@uninterruptible
 class Session(TaskNames):
     """See the module. `mem` in bytes, `geometry` a name of `machine.geometry.GEOMETRIES`.
 

@@ -21,6 +21,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from kemu.interrupts import uninterruptible
+
 BLOCK = 1 << 15
 """Events of a block of the lowest level."""
 
@@ -31,6 +33,7 @@ A_JUMP = 2
 """Blocks of the lowest level, or half as many of another one, that a jump may make; one takes about ten milliseconds."""
 
 
+@uninterruptible
 def net(log: list[Any]) -> list[Any]:
     """The net effect of a part of a log (four slots an event), in the same form."""
     objects = log[::4]
@@ -67,6 +70,7 @@ class Part(NamedTuple):
     level: int = -1
 
 
+@uninterruptible
 class Blocks:
     """The net effects of the blocks of one log that have been made so far, by level and number."""
 

@@ -14,6 +14,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from kemu.interrupts import uninterruptible
+
 STRETCH = 1 << 13
 """Events of a stretch."""
 
@@ -26,6 +28,7 @@ class Contents(NamedTuple):
     fields: frozenset[Any]
 
 
+@uninterruptible
 def contents(log: list[Any]) -> Contents:
     """What occurs in a part of a log (four slots an event)."""
     objects = log[::4]
@@ -33,6 +36,7 @@ def contents(log: list[Any]) -> Contents:
     return Contents(frozenset(once), frozenset(map(type, once.values())), frozenset(log[1::4]))
 
 
+@uninterruptible
 class Index:
     """The contents of the stretches of one log that have been asked for."""
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 from array import array
 from typing import Any, Protocol
 
+from kemu.interrupts import uninterruptible
 from kemu.trace.blocks import Blocks
 from kemu.trace.index import Index
 
@@ -32,6 +33,7 @@ STACKS = 1 << 12
 """Marks between two places at which it is remembered which functions are open."""
 
 
+@uninterruptible
 class Journal:
     """The events of one experiment and the place in them where the state stands now.
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import signal
+import textwrap
+from contextlib import contextmanager
 
 import pytest
 
@@ -91,3 +94,62 @@ def test_the_handler_of_before_comes_back():
     with interrupts.listening():
         assert signal.getsignal(signal.SIGINT) is not before
     assert signal.getsignal(signal.SIGINT) is before
+
+
+class Mover:
+    """Has a method, a property and a block in the middle of which somebody presses Ctrl-C."""
+
+    done = 0
+
+    def method(self):
+        press()
+        self.done += 1
+
+    @property
+    def value(self):
+        press()
+        self.done += 1
+
+    @contextmanager
+    def block(self):
+        press()
+        self.done += 1
+        yield
+
+
+def use(mover, member):
+    """Use one member, then wait for the Ctrl-C that came in it."""
+    with interrupts.listening():
+        if member == "method":
+            mover.method()
+        elif member == "value":
+            _ = mover.value
+        else:
+            with mover.block():
+                pass
+        while True:
+            pass
+
+
+@pytest.mark.parametrize("member", ["method", "value", "block"])
+def test_an_uninterruptible_class_finishes_what_it_does_first(member):
+    mover = interrupts.uninterruptible(type("Whole", (Mover,), copies()))()
+    with pytest.raises(KeyboardInterrupt):
+        use(mover, member)
+    assert mover.done == 1
+
+
+def copies():
+    """The members of Mover with code of their own, so that decorating them leaves Mover as it is."""
+    space = {"press": press, "contextmanager": contextmanager}
+    text = textwrap.dedent("".join(inspect.getsourcelines(Mover)[0])).replace("class Mover", "class Whole")
+    exec(compile(text, "whole.py", "exec"), space)  # noqa: S102 - this file's own text
+    return {name: value for name, value in vars(space["Whole"]).items() if name in {"method", "value", "block", "done"}}
+
+
+@pytest.mark.parametrize("member", ["method", "value", "block"])
+def test_without_the_decorator_it_stops_in_the_middle(member):
+    mover = Mover()
+    with pytest.raises(KeyboardInterrupt):
+        use(mover, member)
+    assert mover.done == 0
