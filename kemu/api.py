@@ -16,10 +16,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from kemu import session
-from kemu.commands.result import Result
 from kemu.commands.run import run
 from kemu.errors import UsageError
+from kemu.experiment import session
+from kemu.language.result import Result
 from kemu.readings import Reading
 
 
@@ -57,7 +57,7 @@ class Session(session.Session):
 
     def text(self, text: str, width: int = 80) -> str:
         """What the shell prints for the commands, without colour and in ASCII."""
-        from kemu.shell.output import to_text
+        from kemu.front.terminal.output import to_text
         from kemu.views.style import style_for
 
         style = style_for("ascii", width=width, colour=False)
@@ -66,8 +66,8 @@ class Session(session.Session):
 
     def value(self, expression: str) -> Any:
         """The value of an expression at this moment: a number, a text, True, False, or None. Raises UsageError."""
-        from kemu.commands.expr import TaskValue, compile_text
-        from kemu.commands.names import SessionNames
+        from kemu.language.expr import TaskValue, compile_text
+        from kemu.language.names import SessionNames
 
         with self.looking():
             value = compile_text(_text("value", expression)).evaluate(SessionNames(self))
@@ -88,7 +88,7 @@ def _whole(what: str, given: Any) -> int:
 
 def _size(given: Any) -> int:
     """Bytes of a number, or of a text such as 64M."""
-    from kemu.commands.lexer import BadNumber, Source, number
+    from kemu.language.lexer import BadNumber, Source, number
 
     if not isinstance(given, str):
         return _whole("mem", given)
@@ -106,8 +106,8 @@ def _shown(given: Any) -> str:
 
 def draw(reading: Reading) -> dict[str, Any]:
     """A reading by MIME type: as the shell draws it, as data, and as SVG where it is a picture and an engine is here."""
-    from kemu.views.graph import svg
     from kemu.views.json import to_data
+    from kemu.views.pictures.draw import svg
     from kemu.views.terminal import RENDERERS, render
 
     text = render(reading) if type(reading) in RENDERERS else repr(reading)

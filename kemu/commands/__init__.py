@@ -1,6 +1,4 @@
-"""The shell's language: from a line to results. Imports nothing by itself.
+"""The words of the shell, one module for each noun. `table` says where each lives; `run` runs a line.
 
-tokens -> spec (one declaration a command) -> run -> result. `kinds` are the types of arguments; `lexer`, `expr` and `names`
-the expression language; `table` says where each command lives; tasks, memory, access, files, looking, frames, moments and
-general hold the commands.
+How a line becomes a bound call is in `kemu.language`.
 """

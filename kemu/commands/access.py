@@ -6,16 +6,16 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from kemu.commands import kinds
 from kemu.commands.calls import note_completed, reading_of_access
 from kemu.commands.effect import effect, pages
-from kemu.commands.spec import CHANGE, command, maybe, one
 from kemu.errors import UsageError
+from kemu.language import kinds
+from kemu.language.spec import CHANGE, command, maybe, one
 from kemu.observe.lookup import in_page_cache
 from kemu.readings import AccessOutcome
 
 if TYPE_CHECKING:
-    from kemu.session import Outcome, Session, Task
+    from kemu.experiment.session import Outcome, Session, Task
 
 TASK = maybe("task", kinds.TASK)
 MOST_BYTES = 1 << 30

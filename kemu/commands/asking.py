@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from kemu import readings
-from kemu.commands import kinds
-from kemu.commands.spec import FREE, command, maybe, one
-from kemu.commands.suggest import did_you_mean, some_of
-from kemu.commands.timekinds import FUNCTION
 from kemu.errors import UsageError, blaming
+from kemu.language import kinds
+from kemu.language.spec import FREE, command, maybe, one
+from kemu.language.suggest import did_you_mean, some_of
+from kemu.language.timekinds import FUNCTION
 
 if TYPE_CHECKING:
-    from kemu.observe.why import Thing
-    from kemu.session import Session, Task
+    from kemu.experiment.session import Session, Task
+    from kemu.explain.why import Thing
 
 THINGS = {
     "pte": "an entry of a page table: pte TASK ADDRESS",
@@ -64,7 +64,7 @@ _THING_TEXT = (
 def why(session: Session, what: str, task: Task, at: int | None, field: str | None) -> readings.Reading:
     """The chain of events behind a thing, or the check behind a failure."""
     if what in FAILURES:
-        from kemu.commands.failures import why_failed
+        from kemu.explain.failures import why_failed
 
         return why_failed(session, what)
     thing = _thing(session, what, task, at, field or "")
@@ -108,7 +108,7 @@ def _unwritten(what: str, thing: Thing) -> str:
 def _chain(session: Session, thing: Thing) -> list[Written]:
     """The events of the answer, newest first: back to where the thing's present life began. What one command took away and
     made anew goes on with what was before."""
-    from kemu.observe.why import writers
+    from kemu.explain.why import writers
 
     found: list[Written] = []
     began = None
@@ -164,8 +164,8 @@ def _text(value: Any) -> str:
 
 def _rule(event: readings.EventReading, old: Any, new: Any) -> str:
     """The sentence of the table, or at least the function's own first line."""
+    from kemu.explain.rules import rule_for
     from kemu.observe.moves import first_words
-    from kemu.observe.rules import rule_for
 
     how = "gone" if not new else "made" if not old else "changed"
     field = event.what.split()[0] if event.kind == "pte" else event.field
@@ -177,7 +177,7 @@ def _rule(event: readings.EventReading, old: Any, new: Any) -> str:
 
 def _thing(session: Session, what: str, task: Task, at: int | None, field: str, *, command: str = "why") -> Thing:
     """What the words behind the command (why, history) mean. Raises UsageError for a thing that is not there."""
-    from kemu.observe import why as things
+    from kemu.explain import why as things
 
     session.kernel.activate()
     name = session.name_of(task.pid)
@@ -204,7 +204,7 @@ def _thing(session: Session, what: str, task: Task, at: int | None, field: str, 
 
 
 def _check_field(what: str, field: str) -> None:
-    from kemu.observe.why import CLASSES, known_fields
+    from kemu.explain.why import CLASSES, known_fields
 
     known = known_fields(what)
     if field not in known:
@@ -213,7 +213,7 @@ def _check_field(what: str, field: str) -> None:
 
 
 def _check_counter(command: str, field: str) -> None:
-    from kemu.observe.why import kernel_fields
+    from kemu.explain.why import kernel_fields
 
     known = kernel_fields()
     if not field:
@@ -243,7 +243,7 @@ def _cpu(session: Session, text: str) -> int:
 )
 def history(session: Session, what: str, task: Task, at: int | None, field: str | None) -> readings.History:
     """All changes of a thing up to this moment."""
-    from kemu.observe.why import writers
+    from kemu.explain.why import writers
 
     thing = _thing(session, what, task, at, field or "", command="history")
     found = list(writers(session.journal, thing, session.now))

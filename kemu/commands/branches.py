@@ -14,13 +14,13 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from kemu import readings
-from kemu.commands import kinds
-from kemu.commands.spec import FREE, command, one
-from kemu.commands.standing import moment
+from kemu.debugger.standing import moment
 from kemu.errors import UsageError
+from kemu.language import kinds
+from kemu.language.spec import FREE, command, one
 
 if TYPE_CHECKING:
-    from kemu.session import Record, Session, Timeline
+    from kemu.experiment.session import Record, Session, Timeline
 
 _START = (
     "spawn app; mmap app 0x10000 1p rw; write app 0x10000 7; fork app as kid; write app 0x10000 8; undo; "

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from kemu.errors import UsageError
 
 if TYPE_CHECKING:
-    from kemu.session import Session, Task
+    from kemu.experiment.session import Session, Task
 
 PAGE = 4096
 MOST_BYTES = 1 << 24

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from kemu.commands.uapi import ERRNO_TEXT, STOPPING, code_name, errno_name, signal_name
-from kemu.observe.reasons import armed, reason
+from kemu.explain.reasons import armed, reason
 from kemu.readings import AccessOutcome, Outcome
 
 if TYPE_CHECKING:
-    from kemu import session as s
+    from kemu.experiment import session as s
 
 ERROR_LETTERS = "PWURI"
 """Bits 0 to 4 of the page-fault error code: present, write, user, reserved, instruction fetch."""

@@ -15,15 +15,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from kemu.commands import kinds
-from kemu.commands.sections import HOWS, SECTIONS, SHORT, sections
-from kemu.commands.spec import FREE, command, many
-from kemu.commands.suggest import did_you_mean
+from kemu.debugger.sections import HOWS, SECTIONS, SHORT, sections
 from kemu.errors import UsageError
+from kemu.language import kinds
+from kemu.language.spec import FREE, command, many
+from kemu.language.suggest import did_you_mean
 from kemu.readings import CallTree, Change, FieldChange, Reading, Text
 
 if TYPE_CHECKING:
-    from kemu.session import Session
+    from kemu.experiment.session import Session
 
 MOST_EVENTS = 20_000
 """A command with more events is not compared by itself; `diff` does it when asked."""
@@ -34,7 +34,7 @@ def shown_after(session: Session, text: str, first: int, last: int) -> Iterator[
     """What is to be shown after the command `text` with the events (first, last], section by section."""
     wanted = sections(session) if first < last else frozenset[str]()
     if wanted and first < session.now < last:
-        from kemu.commands.standing import moment
+        from kemu.debugger.standing import moment
 
         yield moment(session, first)  # a stop: where it stands, not what the whole command did
         return
@@ -48,7 +48,7 @@ def shown_after(session: Session, text: str, first: int, last: int) -> Iterator[
 
         found.append(picture_of(session, text, first, last))
     if "display" in wanted and session.displays:
-        from kemu.commands.stops import displays
+        from kemu.debugger.stops import displays
 
         found.append(Text(displays(session)))
     yield from (reading for reading in found if reading is not None)

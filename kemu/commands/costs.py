@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from kemu import readings
 from kemu.commands.moments import RANGE, range_of
-from kemu.commands.spec import FREE, command
+from kemu.language.spec import FREE, command
 
 if TYPE_CHECKING:
-    from kemu.session import Session
+    from kemu.experiment.session import Session
 
 
 _START = "spawn app; mmap app 0x10000 2p rw; write app 0x10000 7; write app 0x11000 7; "
@@ -30,7 +30,7 @@ _START = "spawn app; mmap app 0x10000 2p rw; write app 0x10000 7; write app 0x11
 )
 def cost(session: Session, first: int | None, last: int | None) -> readings.Cost:
     """The cost of the range."""
-    from kemu.observe.cost import cost as count
+    from kemu.explain.cost import cost as count
 
     first, last = range_of(session, first, last, longest=None)
     with session.traveling():

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kemu.commands import kinds, uapi
+from kemu.commands import uapi
 from kemu.commands.buffer import buffer_of, check_size, seen
 from kemu.commands.calls import call
-from kemu.commands.spec import CHANGE, command, flags, keyword, maybe, one
+from kemu.language import kinds
+from kemu.language.spec import CHANGE, command, flags, keyword, maybe, one
 from kemu.readings import DataOutcome, Outcome
 
 if TYPE_CHECKING:
-    from kemu.session import Session, Task
+    from kemu.experiment.session import Session, Task
 
 TASK = maybe("task", kinds.TASK)
 FD = one("fd", kinds.FD)

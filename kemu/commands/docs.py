@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from kemu.commands import table
-from kemu.commands.spec import Command
 from kemu.commands.topics import TOPICS
+from kemu.language.spec import Command
 
 _HEAD = """\
 # Commands

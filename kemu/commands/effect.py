@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from kemu.session import Session, Task
+    from kemu.experiment.session import Session, Task
 
 MOST_PAGES = 64
 """Pages of one access that are looked at; a larger one is not described."""

@@ -9,7 +9,7 @@ from kemu.errors import UsageError
 from kemu.readings import Text
 
 if TYPE_CHECKING:
-    from kemu.session import Session
+    from kemu.experiment.session import Session
 
 FORMATS = ("ftrace", "chrome")
 

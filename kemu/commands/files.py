@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kemu.commands import kinds
-from kemu.commands.spec import CHANGE, command, flags, keyword, maybe, one
 from kemu.errors import UsageError
+from kemu.language import kinds
+from kemu.language.spec import CHANGE, command, flags, keyword, maybe, one
 from kemu.readings import FileList, FileRow, Text
 
 if TYPE_CHECKING:
-    from kemu.session import Session
+    from kemu.experiment.session import Session
 
 LARGEST = 256 << 20
 """Bytes of a file that `load` and `mkfile` take at most."""

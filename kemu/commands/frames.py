@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kemu import readings
-from kemu.commands import kinds
-from kemu.commands.spec import command, maybe, one
+from kemu.language import kinds
+from kemu.language.spec import command, maybe, one
 
 if TYPE_CHECKING:
-    from kemu.session import Session, Task
+    from kemu.experiment.session import Session, Task
 
 _START = "spawn app; mmap app 0x10000 1p rw; write app 0x10000 7; "
 

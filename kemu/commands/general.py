@@ -9,19 +9,20 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from kemu import interrupts
-from kemu.commands import kinds, table
-from kemu.commands.expr import Expression, TaskValue
-from kemu.commands.formats import FORMATTED, write
+from kemu.commands import table
 from kemu.commands.hostfile import read_lines
-from kemu.commands.result import INTERRUPTED, Quit, Result
-from kemu.commands.spec import FREE, command, maybe, one, rest
-from kemu.commands.suggest import did_you_mean
-from kemu.commands.tokens import split
 from kemu.errors import UsageError
+from kemu.language import kinds
+from kemu.language.expr import Expression, TaskValue
+from kemu.language.formats import FORMATTED, write
+from kemu.language.result import INTERRUPTED, Quit, Result
+from kemu.language.spec import FREE, command, maybe, one, rest
+from kemu.language.suggest import did_you_mean
+from kemu.language.tokens import split
 from kemu.readings import Text, Value
 
 if TYPE_CHECKING:
-    from kemu.session import Session
+    from kemu.experiment.session import Session
 
 DEEPEST_RUN = 16
 """Scripts that run scripts."""
@@ -40,7 +41,7 @@ DEEPEST_RUN = 16
 )
 def print_(session: Session, expression: Expression) -> Value | Text:
     """The value; it is remembered as $N and $last."""
-    from kemu.commands.names import SessionNames, functions_page
+    from kemu.language.names import SessionNames, functions_page
 
     if expression.source.text[expression.source.start : expression.source.end].strip() == "functions":
         return Text(tuple(functions_page()))

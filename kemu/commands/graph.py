@@ -14,15 +14,28 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 from kemu import readings
-from kemu.commands import kinds
-from kemu.commands.spec import FREE, Argument, Command, Option, command, flags, keyword, many, maybe, one, parse, some
-from kemu.commands.suggest import did_you_mean
-from kemu.commands.tokens import Line, Token
 from kemu.errors import UsageError
+from kemu.language import kinds
+from kemu.language.spec import (
+    FREE,
+    Argument,
+    Command,
+    Option,
+    command,
+    flags,
+    keyword,
+    many,
+    maybe,
+    one,
+    parse,
+    some,
+)
+from kemu.language.suggest import did_you_mean
+from kemu.language.tokens import Line, Token
 
 if TYPE_CHECKING:
-    from kemu.commands.spec import Candidate
-    from kemu.session import Session, Task
+    from kemu.experiment.session import Session, Task
+    from kemu.language.spec import Candidate
 
 
 class Kind(NamedTuple):
@@ -38,7 +51,7 @@ class Kind(NamedTuple):
 
 
 def _walk(session: Session, task: Task, addr: int, machine: tuple[str, ...]) -> readings.Reading:
-    from kemu.observe import graph_walk
+    from kemu.observe.pictures import walk as graph_walk
 
     if machine:
         return graph_walk.textbook(addr)
@@ -54,31 +67,32 @@ def _tables(session: Session, task: Task, parts: tuple[str, ...]) -> readings.Re
 
 
 def _sharing(session: Session, tasks: tuple[Task, ...]) -> readings.Reading:
-    from kemu.observe.graph_sharing import sharing
+    from kemu.observe.pictures.sharing import sharing
 
     return sharing(session.kernel, list(tasks), session.name_of)
 
 
 def _mm(session: Session, task: Task) -> readings.Reading:
-    from kemu.observe.graph_spaces import mm
+    from kemu.observe.pictures.spaces import mm
 
     return mm(session.kernel, task, session.name_of)
 
 
 def _rmap(session: Session, pfn: int) -> readings.Reading:
-    from kemu.observe.graph_frames import rmap
+    from kemu.observe.pictures.frames import rmap
 
     return rmap(session.kernel, pfn, session.name_of)
 
 
 def _tree(session: Session) -> readings.Reading:
-    from kemu.observe.graph_spaces import family
+    from kemu.observe.pictures.spaces import family
 
     return family(session.kernel, session.name_of)
 
 
 def _mem(session: Session, cells: tuple[str, ...]) -> readings.Reading:
-    from kemu.observe import frames, graph_frames
+    from kemu.observe import frames
+    from kemu.observe.pictures import frames as graph_frames
 
     return graph_frames.counts(session.kernel) if cells else frames.memory_map(session.kernel, session.name_of)
 
@@ -241,7 +255,7 @@ def _alive(session: Session, words: tuple[Word, ...]) -> tuple[Word, ...]:
 
 def _cut_alike(session: Session, events: tuple[int, int], shown: list[readings.Reading]) -> list[readings.Reading]:
     """Two pictures of sharing with their groups cut at the same addresses, so that what is the same looks the same."""
-    from kemu.observe.graph_sharing import borders, sharing
+    from kemu.observe.pictures.sharing import borders, sharing
 
     both = [found for found in shown if isinstance(found, readings.SharingGraph)]
     if len(both) < 2:
@@ -258,7 +272,7 @@ def _cut_alike(session: Session, events: tuple[int, int], shown: list[readings.R
 def _plot_of(session: Session, kind: Word, words: tuple[Word, ...], between: tuple[int, int] | None) -> readings.Picture:
     """The plot; its words are expressions, read as they were typed."""
     from kemu.commands.graph_plot import plotted
-    from kemu.commands.lexer import Source
+    from kemu.language.lexer import Source
 
     if not words:
         hint = "for example: graph plot refcount(pfn(app, 0x10000))"

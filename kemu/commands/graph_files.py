@@ -27,8 +27,8 @@ def ending(path: str) -> str:
 
 def write(picture: readings.Picture, path: str, form: str) -> str:
     """Write the picture to the file; what was written, in one line. Where no engine makes the form, DOT is written beside."""
-    from kemu.views import graph as drawn
-    from kemu.views import graph_plot
+    from kemu.views.pictures import draw as drawn
+    from kemu.views.pictures import plot as graph_plot
     from kemu.views.style import UNICODE, Style
 
     if form == "txt":
@@ -43,7 +43,7 @@ def write(picture: readings.Picture, path: str, form: str) -> str:
 
 def _laid_out(path: str, form: str, dot: str) -> str:
     """Written by the engine that is here, or as DOT beside."""
-    from kemu.views import layout
+    from kemu.views.pictures import layout
 
     engine = layout.engine(form)
     if engine:

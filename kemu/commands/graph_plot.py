@@ -13,12 +13,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from kemu import readings
-from kemu.commands.expr import compile_expression, describe
-from kemu.commands.lexer import Source
 from kemu.errors import UsageError
+from kemu.language.expr import compile_expression, describe
+from kemu.language.lexer import Source
 
 if TYPE_CHECKING:
-    from kemu.session import Session
+    from kemu.experiment.session import Session
 
 MOST_SAMPLES = 200
 """Moments at which a plot looks, beside the ends of commands."""
@@ -87,7 +87,7 @@ def _expression(text: str, low: int, high: int) -> Evaluate:
     compiled = compile_expression(Source(text, low, high))
 
     def value(session: Session) -> int | None:
-        from kemu.commands.names import SessionNames
+        from kemu.language.names import SessionNames
 
         found = compiled.evaluate(SessionNames(session))
         if found is not None and not isinstance(found, int):

@@ -8,17 +8,18 @@ from __future__ import annotations
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
-from kemu.commands import kinds, table
+from kemu.commands import table
 from kemu.commands.glossary import entry_for
-from kemu.commands.spec import FREE, Command, command, one, rest
-from kemu.commands.suggest import did_you_mean
 from kemu.commands.terms import meaning_of
 from kemu.commands.topics import TOPICS
 from kemu.errors import UsageError
+from kemu.language import kinds
+from kemu.language.spec import FREE, Command, command, one, rest
+from kemu.language.suggest import did_you_mean
 from kemu.readings import Text
 
 if TYPE_CHECKING:
-    from kemu.session import Session
+    from kemu.experiment.session import Session
 
 WIDTH = 78
 

@@ -15,17 +15,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from kemu.commands import kinds
 from kemu.commands.branches import quiet
 from kemu.commands.general import DEEPEST_RUN
 from kemu.commands.hostfile import read_lines, replace_file
-from kemu.commands.result import INTERRUPTED
-from kemu.commands.spec import FREE, command, maybe, one
 from kemu.errors import UsageError
+from kemu.language import kinds
+from kemu.language.result import INTERRUPTED
+from kemu.language.spec import FREE, command, maybe, one
 from kemu.readings import Reading, Text
 
 if TYPE_CHECKING:
-    from kemu.session import Session
+    from kemu.experiment.session import Session
 
 HEAD, MACHINE, STATE = "# kemu experiment", "# machine ", "# state "
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kemu import readings
-from kemu.commands import kinds
-from kemu.commands.result import Shown
-from kemu.commands.spec import command, flags, maybe, one
 from kemu.errors import UsageError
+from kemu.language import kinds
+from kemu.language.result import Shown
+from kemu.language.spec import command, flags, maybe, one
 
 if TYPE_CHECKING:
-    from kemu.session import Session, Task
+    from kemu.experiment.session import Session, Task
 
 TASK = maybe("task", kinds.TASK)
 _START = "spawn app; mmap app 0x10000 3p rw; write app 0x10000 7; "

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kemu.commands import kinds, uapi
+from kemu.commands import uapi
 from kemu.commands.calls import call
-from kemu.commands.spec import CHANGE, command, flags, keyword, maybe, one
+from kemu.language import kinds
+from kemu.language.spec import CHANGE, command, flags, keyword, maybe, one
 from kemu.readings import Outcome
 
 if TYPE_CHECKING:
-    from kemu.commands.kinds import FilePart
-    from kemu.session import Session, Task
+    from kemu.experiment.session import Session, Task
+    from kemu.language.kinds import FilePart
 
 TASK = maybe("task", kinds.TASK)
 _START = "spawn app; mmap app 0x10000 4p rw; "

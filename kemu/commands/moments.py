@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kemu import readings
-from kemu.commands import kinds
-from kemu.commands.spec import FREE, Argument, command, flags, keyword, maybe, one, rest
-from kemu.commands.standing import moment, move, repeated, search
+from kemu.debugger.standing import moment, move, repeated, search
 from kemu.errors import UsageError
+from kemu.language import kinds
+from kemu.language.spec import FREE, Argument, command, flags, keyword, maybe, one, rest
 
 if TYPE_CHECKING:
-    from kemu.commands.expr import Expression
-    from kemu.session import Session
+    from kemu.experiment.session import Session
+    from kemu.language.expr import Expression
 
 RANGE: tuple[Argument, ...] = (maybe("first", kinds.MOMENT), maybe("last", kinds.MOMENT))
 MOST_EVENTS = 20_000
@@ -146,7 +146,7 @@ def range_of(session: Session, first: int | None, last: int | None, longest: int
 )
 def step(session: Session, into: str | None, count: int) -> readings.Moment | readings.SubSteps:
     """Move towards the newest event."""
-    from kemu.commands.rows import step_into
+    from kemu.debugger.rows import step_into
 
     entries = step_into(session, count) if into else None
     if entries is not None:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kemu import readings
-from kemu.commands import kinds
-from kemu.commands.expr import Expression
-from kemu.commands.spec import FREE, command, maybe, rest
-from kemu.commands.standing import moment, move, repeated, search, stopping
-from kemu.commands.timekinds import FUNCTION
+from kemu.debugger.standing import moment, move, repeated, search, stopping
 from kemu.errors import UsageError
+from kemu.language import kinds
+from kemu.language.expr import Expression
+from kemu.language.spec import FREE, command, maybe, rest
+from kemu.language.timekinds import FUNCTION
 
 if TYPE_CHECKING:
-    from kemu.session import Session
+    from kemu.experiment.session import Session
 
 _START = "spawn app; mmap app 0x10000 1p rw; write app 0x10000 7; fork app as kid; mark before; write kid 0x10000 8; "
 _COUNT = maybe("count", kinds.COUNT, 1)
@@ -144,7 +144,7 @@ def _fid(session: Session, name: str | None) -> int | None:
 )
 def continue_(session: Session) -> readings.Moment:
     """Forwards to the next stop."""
-    from kemu.commands.stops import find, stop_at
+    from kemu.debugger.stops import find, stop_at
 
     _need_future(session, "continue")
     begin = session.now
@@ -167,7 +167,7 @@ def continue_(session: Session) -> readings.Moment:
 )
 def reverse_continue(session: Session) -> readings.Moment:
     """Backwards to the stop before."""
-    from kemu.commands.stops import find, stop_at
+    from kemu.debugger.stops import find, stop_at
 
     _need_past(session, "reverse-continue")
     begin = session.now

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kemu.commands import kinds, uapi
+from kemu.commands import uapi
 from kemu.commands.buffer import buffer_of, check_size, filled_buffer, seen
 from kemu.commands.calls import call, note_no_stop
-from kemu.commands.spec import CHANGE, command, keyword, maybe, one
 from kemu.errors import UsageError
+from kemu.language import kinds
+from kemu.language.spec import CHANGE, command, keyword, maybe, one
 from kemu.readings import DataOutcome, Outcome
 
 if TYPE_CHECKING:
-    from kemu.session import Session, Task
+    from kemu.experiment.session import Session, Task
 
 TASK = maybe("task", kinds.TASK)
 OTHER = one("other", kinds.TASK)

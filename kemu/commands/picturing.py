@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from kemu.experiment.session import Session
     from kemu.readings import ThreeLines
-    from kemu.session import Session
 
 MOST_EVENTS = 20_000
 """A command with more events gets no picture by itself: it is about many pages."""

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from kemu.commands import kinds, raceknobs
+from kemu.commands import raceknobs
 from kemu.commands.raceknobs import Options
-from kemu.commands.result import OK, UNSATISFIED, Result, Shown
-from kemu.commands.spec import FREE, Option, command, many
 from kemu.errors import UsageError
+from kemu.language import kinds
+from kemu.language.result import OK, UNSATISFIED, Result, Shown
+from kemu.language.spec import FREE, Option, command, many
 from kemu.readings import RaceCase, RaceCases
 
 if TYPE_CHECKING:
-    from kemu.commands.spec import Candidate, Kind
-    from kemu.session import Session
+    from kemu.experiment.session import Session
+    from kemu.language.spec import Candidate, Kind
 
 _COW = "spawn parent; mmap parent 0x10000 1p rw; write parent 0x10000 1; fork parent as child; "
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 import attrs
 
 from kemu.commands.raceknobs import KERNEL, Options
-from kemu.commands.suggest import did_you_mean
 from kemu.errors import UsageError
+from kemu.language.suggest import did_you_mean
 from kemu.races import litmus, schedule
 from kemu.races.cases import KERNEL_CASES
 from kemu.races.programs import LITMUS, Knobs, build

@@ -13,15 +13,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from kemu.commands.expr import Value, describe
-from kemu.commands.questions import function
 from kemu.errors import UsageError
+from kemu.language.expr import Value, describe
+from kemu.language.questions import function
 
 if TYPE_CHECKING:
     from kemu.commands.raceargs import Wanted
-    from kemu.commands.spec import Command
+    from kemu.experiment.session import Session
+    from kemu.language.spec import Command
     from kemu.readings import RaceReading
-    from kemu.session import Session
 
 OPERATIONS = ("get", "put", "get_unless_zero")
 
@@ -104,9 +104,9 @@ def _wanted(session: Session, text: Value) -> Wanted:
 
 def _parsed(session: Session, text: Value) -> tuple[Command, dict[str, Any]]:
     """The command `race`, and its arguments as the text gives them."""
-    from kemu.commands.spec import parse
     from kemu.commands.table import find
-    from kemu.commands.tokens import split
+    from kemu.language.spec import parse
+    from kemu.language.tokens import split
 
     lines, made = split(f"race {_text(text, 'race')}"), find("race")
     if len(lines) != 1 or made is None:

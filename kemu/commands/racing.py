@@ -16,9 +16,9 @@ import attrs
 
 from kemu.commands.raceargs import KERNEL_LOCKS, Wanted, program_of, removed_locks
 from kemu.commands.raceknobs import KNOBS, LITMUS, Options
-from kemu.commands.tokens import split
 from kemu.commands.uapi import errno_name, signal_name
 from kemu.errors import UsageError
+from kemu.language.tokens import split
 from kemu.races import litmus, nonatomic, stage
 from kemu.races.cases import KERNEL_CASES, KernelCase
 from kemu.races.explorer import DEFAULT_BOUND, MOST_BOUND, Exploration, Race, Result, explore, text_of
@@ -29,7 +29,7 @@ from kemu.races.reduction import MOST_RUNS, reduce
 from kemu.readings import RaceOutcome, RaceReading, RaceReplay, RaceStep
 
 if TYPE_CHECKING:
-    from kemu.session import Session
+    from kemu.experiment.session import Session
 
 CASE_MEMORY = 16 << 20
 """RAM of the machine on which a built-in case runs."""
@@ -126,8 +126,9 @@ def racers_of(session: Session, commands: tuple[str, ...]) -> tuple[Racer, ...]:
 
 
 def _racer(session: Session, script: Capture, text: str) -> Racer:
-    from kemu.commands import spec, table
+    from kemu.commands import table
     from kemu.commands.run import arguments
+    from kemu.language import spec
 
     lines = split(text)
     if len(lines) != 1:
@@ -156,7 +157,7 @@ def race_of(session: Session, commands: tuple[str, ...], options: Options) -> Ra
 def case_session(case: KernelCase, geometry: str) -> Iterator[Session]:
     """A machine of its own with these page tables, set up for the case."""
     from kemu.commands.run import run
-    from kemu.session import Session
+    from kemu.experiment.session import Session
 
     session = Session(mem=CASE_MEMORY, cpus=len(case.commands), geometry=geometry)
     for line in case.setup:

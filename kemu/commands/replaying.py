@@ -16,17 +16,17 @@ import attrs
 
 from kemu.commands.raceargs import Wanted, program_of
 from kemu.commands.racing import detail, race_of, where
-from kemu.commands.rehearse import perform_line
-from kemu.commands.result import OK, UNSATISFIED, Result
-from kemu.commands.tokens import split
+from kemu.debugger.rehearse import perform_line
 from kemu.errors import UsageError
+from kemu.language.result import OK, UNSATISFIED, Result
+from kemu.language.tokens import split
 from kemu.races import litmus, schedule, stage
 from kemu.races.cases import KERNEL_CASES, KernelCase
 from kemu.races.replay import Played, PlayedStep, play
 from kemu.readings import RaceReplay, RaceStep
 
 if TYPE_CHECKING:
-    from kemu.session import Session
+    from kemu.experiment.session import Session
 
 
 def replay(session: Session, wanted: Wanted) -> list[Result]:

@@ -17,18 +17,19 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from kemu import interrupts
-from kemu.commands import spec, table
-from kemu.commands.formats import apart
-from kemu.commands.lexer import Source, number
-from kemu.commands.result import FAILED, INTERRUPTED, OK, UNSATISFIED, Complaint, Result, Shown
-from kemu.commands.stops import stop_after
-from kemu.commands.tokens import Line, Token, split
-from kemu.commands.typed import as_typed
+from kemu.commands import table
+from kemu.debugger.stops import stop_after
 from kemu.errors import HostUnavailable, KernelBug, UsageError
+from kemu.language import spec
+from kemu.language.formats import apart
+from kemu.language.lexer import Source, number
+from kemu.language.result import FAILED, INTERRUPTED, OK, UNSATISFIED, Complaint, Result, Shown
+from kemu.language.tokens import Line, Token, split
+from kemu.language.typed import as_typed
 from kemu.readings import Outcome, Text, Value
 
 if TYPE_CHECKING:
-    from kemu.session import Session
+    from kemu.experiment.session import Session
 
 
 MOST_SHOWN = 10_000

@@ -11,15 +11,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from kemu.commands import kinds
-from kemu.commands.sections import HOWS, SECTIONS
-from kemu.commands.spec import CHANGE, command, maybe, one
-from kemu.commands.suggest import did_you_mean, one_of
+from kemu.debugger.sections import HOWS, SECTIONS
 from kemu.errors import UsageError
+from kemu.language import kinds
+from kemu.language.spec import CHANGE, command, maybe, one
+from kemu.language.suggest import did_you_mean, one_of
 from kemu.readings import Text
 
 if TYPE_CHECKING:
-    from kemu.session import Session
+    from kemu.experiment.session import Session
 
 _SWITCH = {"on": True, "off": False}
 GRANULARITIES = ("event", "function", "command")
@@ -168,7 +168,7 @@ def _word(setting: str, value: str, words: tuple[str, ...]) -> str:
 
 
 def _plain_number(text: str, high: int, what: str) -> int:
-    from kemu.commands.lexer import Source, number
+    from kemu.language.lexer import Source, number
 
     try:
         value = number(Source(text, 0, len(text)), 0, text)

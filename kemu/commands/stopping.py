@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kemu.commands import kinds, stops
-from kemu.commands.expr import Expression
-from kemu.commands.formats import FORMATTED
-from kemu.commands.spec import FREE, command, keyword, many, maybe, one, rest
-from kemu.commands.stops import Stop, text_of
-from kemu.commands.suggest import did_you_mean, one_of
-from kemu.commands.timekinds import WHERE
+from kemu.debugger import stops
+from kemu.debugger.stops import Stop, text_of
 from kemu.errors import UsageError
+from kemu.language import kinds
+from kemu.language.expr import Expression
+from kemu.language.formats import FORMATTED
+from kemu.language.spec import FREE, command, keyword, many, maybe, one, rest
+from kemu.language.suggest import did_you_mean, one_of
+from kemu.language.timekinds import WHERE
 from kemu.readings import Text
 
 if TYPE_CHECKING:
-    from kemu.session import Session
+    from kemu.experiment.session import Session
 
 _START = "spawn app; mmap app 0x10000 1p rw; write app 0x10000 7; fork app as kid; "
 _WHERE = one("where", WHERE)
@@ -89,7 +90,7 @@ def _where(where: str) -> tuple[frozenset[int], str]:
 
 
 def _add(session: Session, stop: Stop) -> Text:
-    from kemu.commands.names import check
+    from kemu.language.names import check
 
     notes = [line for waits in (stop.watched, stop.condition) if waits is not None for line in check(waits, session)]
     stop.number = session.new_number("stop")
@@ -143,7 +144,7 @@ def catch(session: Session, what: str) -> Text:
 def display(session: Session, expression: Expression | None) -> Text:
     """A new expression to show, or all of them."""
     if expression is not None:
-        from kemu.commands.names import check
+        from kemu.language.names import check
 
         notes = check(expression, session)
         session.displays[session.new_number("display")] = expression

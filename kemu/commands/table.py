@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from kemu.errors import UsageError
 
 if TYPE_CHECKING:
-    from kemu.commands.spec import Command
+    from kemu.language.spec import Command
 
 
 class Entry(NamedTuple):
@@ -31,12 +31,12 @@ _ASKING = "kemu.commands.asking"
 _COSTS = "kemu.commands.costs"
 _BRANCHES = "kemu.commands.branches"
 _KEEPING = "kemu.commands.keeping"
-_COMPARING = "kemu.shell.comparing"
-_REPORTING = "kemu.shell.reporting"
-_ROWS = "kemu.commands.rows"
+_COMPARING = "kemu.front.terminal.comparing"
+_REPORTING = "kemu.front.terminal.reporting"
+_ROWS = "kemu.debugger.rows"
 _MOMENTS, _CONTEXT, _GENERAL = "kemu.commands.moments", "kemu.commands.context", "kemu.commands.general"
 _TRUST = "kemu.commands.trust"
-_TEACHING = "kemu.shell.teaching"
+_TEACHING = "kemu.front.terminal.teaching"
 _HELPING, _SETTINGS = "kemu.commands.helping", "kemu.commands.settings"
 _GRAPH = "kemu.commands.graph"
 
@@ -218,7 +218,7 @@ def find(word: str) -> Command | None:
         return None
     from importlib import import_module
 
-    from kemu.commands.spec import REGISTRY
+    from kemu.language.spec import REGISTRY
 
     import_module(entry.module)
     return REGISTRY[word]
@@ -236,7 +236,7 @@ LESSON_WORDS = frozenset({"answer", "hint", "skip", "task", "check", "leave", "p
 
 def unknown(word: str) -> UsageError:
     """What to say about a word that is no command."""
-    from kemu.commands.suggest import did_you_mean
+    from kemu.language.suggest import did_you_mean
 
     if word in LESSON_WORDS:
         hint = "lesson lists the lessons, lesson start NUMBER takes one"

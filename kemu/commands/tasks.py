@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from kemu.commands import kinds, uapi
+from kemu.commands import uapi
 from kemu.commands.calls import call, note_completed, note_no_stop, reading_of_call
-from kemu.commands.result import Result
-from kemu.commands.spec import CHANGE, FREE, command, flags, keyword, many, maybe, one, rest, some
-from kemu.commands.tokens import Line
 from kemu.errors import UsageError
-from kemu.observe.reasons import armed, reason
+from kemu.explain.reasons import armed, reason
+from kemu.language import kinds
+from kemu.language.result import Result
+from kemu.language.spec import CHANGE, FREE, command, flags, keyword, many, maybe, one, rest, some
+from kemu.language.tokens import Line
 from kemu.readings import Outcome, Text
 
 if TYPE_CHECKING:
-    from kemu.session import Session, Task
+    from kemu.experiment.session import Session, Task
 
 TASK = maybe("task", kinds.TASK)
 AS = keyword("name", kinds.NEW_TASK, "as")
@@ -261,7 +262,7 @@ def setcpu(session: Session, task: Task, cpu: int) -> Text:
 def on(session: Session, cpu: int, line: Line) -> list[Result]:
     """Run the command on the CPU."""
     from kemu.commands.run import execute, expanded, located
-    from kemu.commands.typed import as_typed
+    from kemu.language.typed import as_typed
 
     _check_cpu(session, cpu)
     typed, line = line, expanded(session, line)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kemu.commands import kinds
-from kemu.commands.result import OK, UNSATISFIED, Shown
-from kemu.commands.spec import CHANGE, FREE, command, flags, maybe, one
 from kemu.errors import UsageError
+from kemu.language import kinds
+from kemu.language.result import OK, UNSATISFIED, Shown
+from kemu.language.spec import CHANGE, FREE, command, flags, maybe, one
 from kemu.readings import MutantList, MutantReading, MutantRow, Text, VerifyReading, ViolationReading
 
 if TYPE_CHECKING:
+    from kemu.experiment.session import Session
     from kemu.invariants import Violation
     from kemu.races.mutants import Mutant
-    from kemu.session import Session
 
 
 @command(

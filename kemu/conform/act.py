@@ -19,7 +19,7 @@ from kemu.conform.cast import Cast, Process
 from kemu.conform.operands import Operands
 from kemu.conform.program import Op
 from kemu.conform.words import PAGE_SIZE
-from kemu.kernel.signal import SIGSEGV
+from kemu.kernel.kernel.signal import SIGSEGV
 from kemu.userland.script import Outcome
 
 Result = dict[str, Any]

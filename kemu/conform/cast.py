@@ -24,9 +24,9 @@ from kemu.conform.program import Program
 from kemu.conform.steps import Observation
 from kemu.conform.words import PAGE_SIZE, WINDOW_BASE
 from kemu.errors import KernelBug
-from kemu.kernel.boot import Kernel
-from kemu.kernel.mm_types import inode, mm_struct
-from kemu.kernel.mman import (
+from kemu.kernel.arch.vdso import map_vdso
+from kemu.kernel.include.mm_types import inode, mm_struct
+from kemu.kernel.include.mman import (
     MAP_ANONYMOUS,
     MAP_FIXED,
     MAP_NORESERVE,
@@ -35,10 +35,10 @@ from kemu.kernel.mman import (
     PROT_READ,
     PROT_WRITE,
 )
-from kemu.kernel.sched_types import task_struct
-from kemu.kernel.signal import SIGBUS, SIGCHLD, SIGILL, SIGSEGV, SIGTRAP
-from kemu.kernel.system import system
-from kemu.kernel.vdso import map_vdso
+from kemu.kernel.include.sched_types import task_struct
+from kemu.kernel.include.system import system
+from kemu.kernel.init.boot import Kernel
+from kemu.kernel.kernel.signal import SIGBUS, SIGCHLD, SIGILL, SIGSEGV, SIGTRAP
 from kemu.userland.script import Outcome, Script
 
 _R, _RW, _RX = PROT_READ, PROT_READ | PROT_WRITE, PROT_READ | PROT_EXEC

@@ -29,10 +29,10 @@ from kemu.conform.cast import RAM
 from kemu.conform.hostexec import STAT_FIELDS, Outcome, Started, execute_on_host
 from kemu.conform.hostworker import check_host
 from kemu.errors import HostUnavailable, UsageError
-from kemu.kernel.boot import Kernel
-from kemu.kernel.filemap import load_file
-from kemu.kernel.mm_types import mm_struct
-from kemu.kernel.sched_types import task_struct
+from kemu.kernel.include.mm_types import mm_struct
+from kemu.kernel.include.sched_types import task_struct
+from kemu.kernel.init.boot import Kernel
+from kemu.kernel.mm.filemap import load_file
 from kemu.observe import procfs as numbers
 from kemu.observe.space import address_space
 from kemu.userland.script import Script

@@ -16,7 +16,15 @@ import attrs
 
 from kemu.conform.steps import Observation, PageSeen, VmaSeen
 from kemu.conform.words import PAGE_SIZE
-from kemu.kernel.flags import (
+from kemu.kernel.arch.pgtable import (
+    pte_dirty,
+    pte_none,
+    pte_pfn,
+    pte_present,
+    pte_special,
+    pte_young,
+)
+from kemu.kernel.include.flags import (
     VM_ACCOUNT,
     VM_DONTCOPY,
     VM_DONTDUMP,
@@ -56,11 +64,10 @@ from kemu.kernel.flags import (
     PG_uptodate,
     PG_writeback,
 )
-from kemu.kernel.mm_types import inode, mm_struct, page, vm_area_struct
-from kemu.kernel.pgtable import pte_dirty, pte_none, pte_pfn, pte_present, pte_special, pte_young
-from kemu.kernel.rmap import folio_mapcount, folio_test_anon
-from kemu.kernel.swapops import is_guard_pte_marker
-from kemu.kernel.system import pfn_to_page, system
+from kemu.kernel.include.mm_types import inode, mm_struct, page, vm_area_struct
+from kemu.kernel.include.swapops import is_guard_pte_marker
+from kemu.kernel.include.system import pfn_to_page, system
+from kemu.kernel.mm.rmap import folio_mapcount, folio_test_anon
 
 WINDOW_PAGES = 256
 """Pages of the window, counted up from its base."""

@@ -16,8 +16,8 @@ from kemu.conform.cast import MEMORY, Cast, mm_of
 from kemu.conform.program import Op
 from kemu.conform.transfers import TRANSFERS
 from kemu.conform.words import PAGE_SIZE
-from kemu.kernel.mman import CLONE_VM
-from kemu.kernel.signal import SIGCHLD
+from kemu.kernel.include.mman import CLONE_VM
+from kemu.kernel.kernel.signal import SIGCHLD
 from kemu.userland.script import Outcome
 
 MINCORE_PAGES = 4096

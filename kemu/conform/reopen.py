@@ -13,7 +13,7 @@ from kemu.conform.compare import Difference, first_difference
 from kemu.conform.program import Op, Program
 from kemu.conform.replay import Replay
 from kemu.conform.steps import Step
-from kemu.session import Session
+from kemu.experiment.session import Session
 
 
 @attrs.frozen

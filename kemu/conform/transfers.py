@@ -14,10 +14,10 @@ from kemu.conform.act import Act, Perform, Result, result, run_lengths
 from kemu.conform.cast import MEMORY
 from kemu.conform.program import Op
 from kemu.conform.words import PAGE_SIZE
-from kemu.kernel.filemap import disk_super_ops, fill_page_cache, unlink_inode
-from kemu.kernel.files import create_file
-from kemu.kernel.shmem import shmem_ops
-from kemu.kernel.system import system
+from kemu.kernel.fs.files import create_file
+from kemu.kernel.include.system import system
+from kemu.kernel.mm.filemap import disk_super_ops, fill_page_cache, unlink_inode
+from kemu.kernel.mm.shmem import shmem_ops
 from kemu.userland.script import Outcome
 
 

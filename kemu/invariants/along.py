@@ -15,7 +15,7 @@ import attrs
 from kemu import interrupts
 from kemu.invariants.registry import ALWAYS, INVARIANTS, Violation
 from kemu.invariants.scan import Scan
-from kemu.kernel.boot import Kernel
+from kemu.kernel.init.boot import Kernel
 from kemu.observe.look import looking, travelling
 from kemu.observe.names import Names
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from kemu.invariants.pages import is_anon
 from kemu.invariants.registry import ALWAYS, QUIESCENT, Finding, invariant
 from kemu.invariants.scan import Scan
-from kemu.kernel.flags import VM_SHARED, PG_anon_exclusive
-from kemu.kernel.mm_types import anon_vma
-from kemu.kernel.pgtable import pte_write
+from kemu.kernel.arch.pgtable import pte_write
+from kemu.kernel.include.flags import VM_SHARED, PG_anon_exclusive
+from kemu.kernel.include.mm_types import anon_vma
 
 
 @invariant(34, when=ALWAYS)

@@ -7,10 +7,16 @@ from collections.abc import Iterator
 
 from kemu.invariants.registry import ALWAYS, QUIESCENT, Finding, invariant
 from kemu.invariants.scan import GUP_PIN_COUNTING_BIAS, Mapped, Scan, listed
-from kemu.kernel.filemap import file_pages, mm_counter_file
-from kemu.kernel.flags import VM_DROPPABLE, PG_active, PG_lru, PG_reserved, PG_swapbacked, PG_unevictable
-from kemu.kernel.mm_inline import folio_lru_list
-from kemu.kernel.mm_types import (
+from kemu.kernel.include.flags import (
+    VM_DROPPABLE,
+    PG_active,
+    PG_lru,
+    PG_reserved,
+    PG_swapbacked,
+    PG_unevictable,
+)
+from kemu.kernel.include.mm_inline import folio_lru_list
+from kemu.kernel.include.mm_types import (
     MM_ANONPAGES,
     MM_COUNTER_NAMES,
     PAGE_SHIFT,
@@ -20,8 +26,9 @@ from kemu.kernel.mm_types import (
     anon_vma,
     page,
 )
-from kemu.kernel.sched_types import LRU_NAMES, MAX_ORDER
-from kemu.kernel.system import system
+from kemu.kernel.include.sched_types import LRU_NAMES, MAX_ORDER
+from kemu.kernel.include.system import system
+from kemu.kernel.mm.filemap import file_pages, mm_counter_file
 
 
 @invariant(44, when=ALWAYS)

@@ -16,13 +16,13 @@ from functools import cached_property
 from itertools import islice
 from typing import Any, NamedTuple
 
-from kemu.kernel.boot import PAGE_OFFSET
-from kemu.kernel.flags import PG_reserved
-from kemu.kernel.lists import list_for_each, list_head
-from kemu.kernel.mm_types import address_space, inode, mm_struct, page, vm_area_struct
-from kemu.kernel.pgtable import pte_present, pte_special
-from kemu.kernel.sched_types import percpu, task_struct
-from kemu.kernel.system import system
+from kemu.kernel.arch.pgtable import pte_present, pte_special
+from kemu.kernel.include.flags import PG_reserved
+from kemu.kernel.include.lists import list_for_each, list_head
+from kemu.kernel.include.mm_types import address_space, inode, mm_struct, page, vm_area_struct
+from kemu.kernel.include.sched_types import percpu, task_struct
+from kemu.kernel.include.system import system
+from kemu.kernel.init.boot import PAGE_OFFSET
 from kemu.machine.tlb import TlbEntry
 from kemu.observe.entries import is_table, user_end, words
 from kemu.observe.names import Names, mm_label

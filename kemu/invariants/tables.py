@@ -11,10 +11,23 @@ from collections.abc import Iterator
 
 from kemu.invariants.registry import ALWAYS, QUIESCENT, Finding, invariant
 from kemu.invariants.scan import Mapped, Scan, TableFrame
-from kemu.kernel.flags import VM_ACCESS_FLAGS, VM_EXEC, VM_SHARED, VM_WRITE, PG_dirty, PG_uptodate
-from kemu.kernel.mm_types import PAGE_SHIFT, PAGE_SIZE, PGTY_table, mm_struct, vm_area_struct
-from kemu.kernel.pgtable import pte_dirty, pte_present, pte_write
-from kemu.kernel.system import system
+from kemu.kernel.arch.pgtable import pte_dirty, pte_present, pte_write
+from kemu.kernel.include.flags import (
+    VM_ACCESS_FLAGS,
+    VM_EXEC,
+    VM_SHARED,
+    VM_WRITE,
+    PG_dirty,
+    PG_uptodate,
+)
+from kemu.kernel.include.mm_types import (
+    PAGE_SHIFT,
+    PAGE_SIZE,
+    PGTY_table,
+    mm_struct,
+    vm_area_struct,
+)
+from kemu.kernel.include.system import system
 
 
 def settled(scan: Scan) -> Iterator[Mapped]:

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 from kemu.invariants.registry import ALWAYS, QUIESCENT, Finding, invariant
 from kemu.invariants.scan import Scan, listed
-from kemu.kernel.mm_types import MM_COUNTER_NAMES, mm_struct
-from kemu.kernel.sched_types import EXIT_DEAD, PF_KTHREAD, TASK_RUNNING, task_struct
-from kemu.kernel.system import system
+from kemu.kernel.include.mm_types import MM_COUNTER_NAMES, mm_struct
+from kemu.kernel.include.sched_types import EXIT_DEAD, PF_KTHREAD, TASK_RUNNING, task_struct
+from kemu.kernel.include.system import system
 
 
 @invariant(1, when=ALWAYS)

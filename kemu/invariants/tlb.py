@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from kemu.invariants.registry import ALWAYS, QUIESCENT, Finding, invariant
 from kemu.invariants.scan import Scan
-from kemu.kernel.mm_types import mm_struct
-from kemu.kernel.sched_types import percpu
-from kemu.kernel.system import system
+from kemu.kernel.include.mm_types import mm_struct
+from kemu.kernel.include.sched_types import percpu
+from kemu.kernel.include.system import system
 from kemu.machine.mmu import rights, walk
 from kemu.machine.tlb import TlbEntry
 

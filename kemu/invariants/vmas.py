@@ -8,8 +8,7 @@ from itertools import pairwise
 
 from kemu.invariants.registry import QUIESCENT, Finding, invariant
 from kemu.invariants.scan import Scan
-from kemu.kernel.filemap import file_pages
-from kemu.kernel.flags import (
+from kemu.kernel.include.flags import (
     VM_ACCESS_FLAGS,
     VM_ACCOUNT,
     VM_LOCKED,
@@ -17,9 +16,17 @@ from kemu.kernel.flags import (
     VM_MAYWRITE,
     VM_SHARED,
 )
-from kemu.kernel.mm_types import FMODE_WRITE, PAGE_SHIFT, PAGE_SIZE, mm_struct, vm_area_struct, vma_pages
-from kemu.kernel.system import system
-from kemu.kernel.util import is_data_mapping, is_exec_mapping, is_stack_mapping
+from kemu.kernel.include.mm_types import (
+    FMODE_WRITE,
+    PAGE_SHIFT,
+    PAGE_SIZE,
+    mm_struct,
+    vm_area_struct,
+    vma_pages,
+)
+from kemu.kernel.include.system import system
+from kemu.kernel.mm.filemap import file_pages
+from kemu.kernel.mm.util import is_data_mapping, is_exec_mapping, is_stack_mapping
 
 
 def where(scan: Scan, vma: vm_area_struct) -> str:

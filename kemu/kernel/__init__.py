@@ -1,1 +1,1 @@
-"""Ring 2: the kernel, flat, one story per file, each function under Linux's own name."""
+"""Ring 2: the kernel in Linux's own folders, one story per file, each function under Linux's own name."""

@@ -2,9 +2,10 @@
 
     from kemu.observe.tasks import process_list          reading = process_list(kernel, names)
 
-``kernel`` is a ``kemu.kernel.boot.Kernel`` that is active (``kernel.activate()``); a task is a ``task_struct``; addresses are
-ints; ``names`` (pid -> what the user calls the task) may be left out, then ``comm`` is taken.  Addresses and frame numbers
-may be any int: what does not exist is said in the reading, or by ``UsageError`` where there is nothing to say.
+``kernel`` is a ``kemu.kernel.init.boot.Kernel`` that is active (``kernel.activate()``); a task is a
+``task_struct``; addresses are ints; ``names`` (pid -> what the user calls the task) defaults to each
+task's ``comm``.  Addresses and frame numbers may be any int: the reading says what does not exist, or
+``UsageError`` is raised where there is nothing to say.
 
     tasks         process_list(kernel, names)          task_tree(kernel, names)        task(kernel, task, names)
                   registers(kernel, task, names)

@@ -9,7 +9,7 @@ A key is no event number: two calls may begin between the same two events.
 
 from __future__ import annotations
 
-from kemu.kernel.boot import Kernel
+from kemu.kernel.init.boot import Kernel
 from kemu.observe.events import events, first_mark
 from kemu.observe.names import Names
 from kemu.trace.frames import FUNCTIONS

@@ -13,7 +13,7 @@ from kemu.trace.frames import Call, call_tree
 from kemu.trace.journal import SLOTS, Journal
 
 if TYPE_CHECKING:
-    from kemu.kernel.boot import Kernel
+    from kemu.kernel.init.boot import Kernel
 
 
 def calls(

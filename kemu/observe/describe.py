@@ -13,11 +13,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from kemu.kernel import lists, sched_types
-from kemu.kernel import mm_types as mt
-from kemu.kernel.fork_row import Row
-from kemu.kernel.swapops import is_guard_pte_marker
-from kemu.kernel.system import system
+from kemu.kernel.include import lists, sched_types
+from kemu.kernel.include import mm_types as mt
+from kemu.kernel.include.swapops import is_guard_pte_marker
+from kemu.kernel.include.system import system
+from kemu.kernel.mm.fork_row import Row
 from kemu.machine.cpu import Cpu
 from kemu.machine.physmem import Frame
 from kemu.machine.tlb import Tlb, TlbEntry

@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from kemu.kernel import mm_types as mt
-from kemu.kernel import sched_types
-from kemu.kernel.fork_row import Row
-from kemu.kernel.system import system
+from kemu.kernel.include import mm_types as mt
+from kemu.kernel.include import sched_types
+from kemu.kernel.include.system import system
+from kemu.kernel.mm.fork_row import Row
 from kemu.machine.physmem import Frame
 from kemu.machine.tlb import Tlb, TlbEntry
 from kemu.observe.describe import LOW, Raw, Words, describe, vma_name, word_words
@@ -27,7 +27,7 @@ from kemu.trace.barrier import Table
 from kemu.trace.journal import SLOTS
 
 if TYPE_CHECKING:
-    from kemu.kernel.boot import Kernel
+    from kemu.kernel.init.boot import Kernel
 
 ORDER = ("task", "mm", "vma", "pte", "frame", "ram", "anon", "file", "cpu", "tlb")
 """Kinds in the order in which they are shown; others come last."""

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from kemu.kernel.pgtable import pte_none, pte_protnone, pte_special
-from kemu.kernel.swapops import is_guard_pte_marker
-from kemu.kernel.system import system
+from kemu.kernel.arch.pgtable import pte_none, pte_protnone, pte_special
+from kemu.kernel.include.swapops import is_guard_pte_marker
+from kemu.kernel.include.system import system
 from kemu.machine.mmu import is_leaf
 from kemu.observe.names import entry_bits, entry_letters
 from kemu.readings import EntryReading

@@ -20,7 +20,7 @@ from kemu.trace.frames import FUNCTIONS
 from kemu.trace.journal import SLOTS, Journal
 
 if TYPE_CHECKING:
-    from kemu.kernel.boot import Kernel
+    from kemu.kernel.init.boot import Kernel
 
 
 Only = Callable[[Any, Any], bool]

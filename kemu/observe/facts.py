@@ -11,14 +11,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from kemu.kernel.mm_types import MM_COUNTER_NAMES, mm_struct
-from kemu.kernel.system import system
+from kemu.kernel.include.mm_types import MM_COUNTER_NAMES, mm_struct
+from kemu.kernel.include.system import system
 from kemu.observe.entries import leaves
 from kemu.observe.look import looking
 from kemu.observe.names import Names, entry_letters, name_of, vm_mnemonics
 
 if TYPE_CHECKING:
-    from kemu.kernel.boot import Kernel
+    from kemu.kernel.init.boot import Kernel
 
 Key = tuple[str, str, str]
 """Kind, object and field, as in FieldChange."""

@@ -9,14 +9,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kemu.errors import UsageError
-from kemu.kernel import flags, sched_types
-from kemu.kernel import mm_types as mt
-from kemu.kernel.gup import GUP_PIN_COUNTING_BIAS
-from kemu.kernel.mm_types import address_space, mm_struct, page, vm_area_struct
-from kemu.kernel.rmap import PageAnonExclusive, folio_mapcount, folio_test_anon, page_vma_mapped, vma_address
-from kemu.kernel.sched_types import percpu
-from kemu.kernel.system import system
-from kemu.kernel.vdso import IMAGE_FRAME
+from kemu.kernel.arch.vdso import IMAGE_FRAME
+from kemu.kernel.include import flags, sched_types
+from kemu.kernel.include import mm_types as mt
+from kemu.kernel.include.mm_types import address_space, mm_struct, page, vm_area_struct
+from kemu.kernel.include.sched_types import percpu
+from kemu.kernel.include.system import system
+from kemu.kernel.mm.gup import GUP_PIN_COUNTING_BIAS
+from kemu.kernel.mm.rmap import (
+    PageAnonExclusive,
+    folio_mapcount,
+    folio_test_anon,
+    page_vma_mapped,
+    vma_address,
+)
 from kemu.machine import mmu
 from kemu.machine.mmu import Rights
 from kemu.machine.tlb import TlbEntry
@@ -41,7 +47,7 @@ from kemu.readings import (
 from kemu.readings.memory import MEANINGS, OWNERS
 
 if TYPE_CHECKING:
-    from kemu.kernel.boot import Kernel
+    from kemu.kernel.init.boot import Kernel
 
 PREVIEW = 16
 """Bytes of a frame that its reading carries."""

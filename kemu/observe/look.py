@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from kemu.errors import UsageError
-from kemu.kernel.boot import Kernel
+from kemu.kernel.init.boot import Kernel
 from kemu.trace.barrier import sealed
 from kemu.trace.journal import Journal
 

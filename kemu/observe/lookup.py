@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from kemu.errors import UsageError
-from kemu.kernel.mm_types import page
-from kemu.kernel.rmap import folio_mapcount
-from kemu.kernel.sched_types import task_struct
-from kemu.kernel.system import system
+from kemu.kernel.include.mm_types import page
+from kemu.kernel.include.sched_types import task_struct
+from kemu.kernel.include.system import system
+from kemu.kernel.mm.rmap import folio_mapcount
 from kemu.machine import mmu
 from kemu.observe.entries import TableAt, entry_kind, is_table, leaves, sign_extend, tables, user_end
 from kemu.observe.frames import frame_state
@@ -21,7 +21,7 @@ from kemu.observe.names import Names
 from kemu.observe.space import space_of
 
 if TYPE_CHECKING:
-    from kemu.kernel.boot import Kernel
+    from kemu.kernel.init.boot import Kernel
 
 
 def physical(kernel: Kernel, task: task_struct, address: int, names: Names = None) -> int | None:

@@ -19,8 +19,15 @@ from typing import Any, NamedTuple
 
 import attrs
 
-from kemu.kernel.fork_row import Row
-from kemu.kernel.mm_types import anon_vma, anon_vma_chain, maple_tree, mm_struct, page, vm_area_struct
+from kemu.kernel.include.mm_types import (
+    anon_vma,
+    anon_vma_chain,
+    maple_tree,
+    mm_struct,
+    page,
+    vm_area_struct,
+)
+from kemu.kernel.mm.fork_row import Row
 from kemu.machine.physmem import Frame
 from kemu.observe.events import first_mark
 from kemu.trace.barrier import STRUCTS, Table

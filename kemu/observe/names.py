@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from functools import cache
 
-from kemu.kernel import flags, sched_types
-from kemu.kernel.mm_types import inode, mm_struct
-from kemu.kernel.sched_types import task_struct
-from kemu.kernel.system import system
+from kemu.kernel.include import flags, sched_types
+from kemu.kernel.include.mm_types import inode, mm_struct
+from kemu.kernel.include.sched_types import task_struct
+from kemu.kernel.include.system import system
 from kemu.machine.geometry import EntryBits
 from kemu.machine.mmu import PF_INSTR, PF_PROT, PF_RSVD, PF_USER, PF_WRITE
 

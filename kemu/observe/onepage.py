@@ -16,9 +16,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from kemu.kernel.fork_row import Row
-from kemu.kernel.mm_types import maple_tree, mm_struct, vm_area_struct
-from kemu.kernel.system import system
+from kemu.kernel.include.mm_types import maple_tree, mm_struct, vm_area_struct
+from kemu.kernel.include.system import system
+from kemu.kernel.mm.fork_row import Row
 from kemu.machine import mmu
 from kemu.machine.physmem import Frame
 from kemu.observe.entries import read_entry
@@ -32,7 +32,7 @@ from kemu.readings import PagePicture, PageState, ThreeLines
 from kemu.trace.journal import SLOTS
 
 if TYPE_CHECKING:
-    from kemu.kernel.boot import Kernel
+    from kemu.kernel.init.boot import Kernel
     from kemu.trace.journal import Journal
 
 MOST_PAGES = 2

@@ -12,14 +12,14 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from kemu.errors import UsageError
-from kemu.kernel import flags, sched_types
-from kemu.kernel import mm_types as mt
-from kemu.kernel.mm_types import page, vm_area_struct
-from kemu.kernel.pgtable import pte_dirty, pte_pfn, pte_present, pte_special, pte_young
-from kemu.kernel.rmap import folio_mapcount, folio_test_anon
-from kemu.kernel.sched_types import task_struct
-from kemu.kernel.swapops import is_guard_pte_marker
-from kemu.kernel.system import system
+from kemu.kernel.arch.pgtable import pte_dirty, pte_pfn, pte_present, pte_special, pte_young
+from kemu.kernel.include import flags, sched_types
+from kemu.kernel.include import mm_types as mt
+from kemu.kernel.include.mm_types import page, vm_area_struct
+from kemu.kernel.include.sched_types import task_struct
+from kemu.kernel.include.swapops import is_guard_pte_marker
+from kemu.kernel.include.system import system
+from kemu.kernel.mm.rmap import folio_mapcount, folio_test_anon
 from kemu.observe.entries import Leaf, entry_kind, leaves, user_end
 from kemu.observe.look import looking
 from kemu.observe.names import Names, name_of, state_letter, vm_mnemonics
@@ -39,7 +39,7 @@ from kemu.readings import (
 )
 
 if TYPE_CHECKING:
-    from kemu.kernel.boot import Kernel
+    from kemu.kernel.init.boot import Kernel
 
 PSS_SHIFT = 12
 PAGE = mt.PAGE_SIZE

@@ -12,8 +12,8 @@ from typing import Any
 
 import attrs
 
-from kemu.kernel.mm_types import maple_tree, page
-from kemu.kernel.system import system
+from kemu.kernel.include.mm_types import maple_tree, page
+from kemu.kernel.include.system import system
 from kemu.machine.physmem import PhysMem
 
 COLLECTIONS = (tuple, list, frozenset)

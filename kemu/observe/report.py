@@ -12,9 +12,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from kemu.kernel.fork_row import Row
-from kemu.kernel.mm_types import page
-from kemu.kernel.system import system
+from kemu.explain.rules import rule_for
+from kemu.kernel.include.mm_types import page
+from kemu.kernel.include.system import system
+from kemu.kernel.mm.fork_row import Row
 from kemu.machine.physmem import Frame
 from kemu.observe.calls import calls
 from kemu.observe.describe import LOW
@@ -24,12 +25,11 @@ from kemu.observe.look import travelling
 from kemu.observe.moves import first_words
 from kemu.observe.names import Names, entry_legend
 from kemu.observe.report_state import States
-from kemu.observe.rules import rule_for
 from kemu.readings import CallReading, CallTree, EventReading
 from kemu.readings.report import CallRow, Film, Machine, Op, Played, Pools
 
 if TYPE_CHECKING:
-    from kemu.kernel.boot import Kernel
+    from kemu.kernel.init.boot import Kernel
 
 BEGINNINGS = (None, 0, -1)
 """An event that found this began the life of what it wrote; what was before is another story."""

@@ -18,14 +18,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from kemu.kernel import lists, sched_types
-from kemu.kernel import mm_types as mt
-from kemu.kernel.fork_row import Row
-from kemu.kernel.mm_types import PGTY_table, mm_struct, page
-from kemu.kernel.pgtable import pte_none, pte_protnone, pte_special
-from kemu.kernel.rmap import PageAnonExclusive, folio_mapcount
-from kemu.kernel.swapops import is_guard_pte_marker
-from kemu.kernel.system import system
+from kemu.kernel.arch.pgtable import pte_none, pte_protnone, pte_special
+from kemu.kernel.include import lists, sched_types
+from kemu.kernel.include import mm_types as mt
+from kemu.kernel.include.mm_types import PGTY_table, mm_struct, page
+from kemu.kernel.include.swapops import is_guard_pte_marker
+from kemu.kernel.include.system import system
+from kemu.kernel.mm.fork_row import Row
+from kemu.kernel.mm.rmap import PageAnonExclusive, folio_mapcount
 from kemu.machine.mmu import is_leaf
 from kemu.machine.physmem import Frame
 from kemu.machine.tlb import Tlb

@@ -10,9 +10,9 @@ from __future__ import annotations
 from bisect import bisect_right
 from typing import TYPE_CHECKING, Any
 
-from kemu.kernel import signal as signals
-from kemu.kernel.sched_types import percpu, zone
-from kemu.kernel.system import system
+from kemu.kernel.include.sched_types import percpu, zone
+from kemu.kernel.include.system import system
+from kemu.kernel.kernel import signal as signals
 from kemu.machine.cpu import Cpu
 from kemu.machine.tlb import Tlb
 from kemu.observe.calls import calls
@@ -26,7 +26,7 @@ from kemu.readings import CallReading, EventReading
 from kemu.readings.tracks import Counted, RanCall, Sent, Tracks
 
 if TYPE_CHECKING:
-    from kemu.kernel.boot import Kernel
+    from kemu.kernel.init.boot import Kernel
 
 SIGNAL_NAMES = {value: name for name, value in vars(signals).items() if name.startswith("SIG") and isinstance(value, int)}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from kemu.kernel.fork_row import Row, row_copy
+from kemu.kernel.mm.fork_row import Row, row_copy
 from kemu.observe.events import first_mark
 from kemu.observe.moves import fids_named, may_have
 from kemu.trace.journal import SLOTS, Journal

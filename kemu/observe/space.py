@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from kemu.errors import UsageError
-from kemu.kernel import flags
-from kemu.kernel import mm_types as mt
-from kemu.kernel.boot import Kernel
-from kemu.kernel.boot import regions as mapped_regions
-from kemu.kernel.mm_types import anon_vma, file, mm_struct, vm_area_struct
-from kemu.kernel.sched_types import task_struct
-from kemu.kernel.system import system
+from kemu.kernel.include import flags
+from kemu.kernel.include import mm_types as mt
+from kemu.kernel.include.mm_types import anon_vma, file, mm_struct, vm_area_struct
+from kemu.kernel.include.sched_types import task_struct
+from kemu.kernel.include.system import system
+from kemu.kernel.init.boot import Kernel
+from kemu.kernel.init.boot import regions as mapped_regions
 from kemu.observe.entries import entry_kind, leaves
 from kemu.observe.look import looking
 from kemu.observe.names import Names, mm_flags, name_of, vm_flag_names, vm_mnemonics

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from kemu.errors import UsageError
-from kemu.kernel import mm_types as mt
-from kemu.kernel.boot import Kernel
-from kemu.kernel.lists import list_for_each
-from kemu.kernel.mm_types import mm_struct
-from kemu.kernel.sched_types import percpu, task_struct
-from kemu.kernel.system import system
+from kemu.kernel.include import mm_types as mt
+from kemu.kernel.include.lists import list_for_each
+from kemu.kernel.include.mm_types import mm_struct
+from kemu.kernel.include.sched_types import percpu, task_struct
+from kemu.kernel.include.system import system
+from kemu.kernel.init.boot import Kernel
 from kemu.observe.look import looking
 from kemu.observe.names import Names, name_of, state_letter, task_flags
 from kemu.readings import Descriptor, ProcessList, RegsReading, TaskNode, TaskReading, TaskRow, TaskTree

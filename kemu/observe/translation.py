@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kemu.errors import UsageError
-from kemu.kernel.mm_types import mm_struct
-from kemu.kernel.sched_types import task_struct
-from kemu.kernel.system import system
+from kemu.kernel.include.mm_types import mm_struct
+from kemu.kernel.include.sched_types import task_struct
+from kemu.kernel.include.system import system
 from kemu.machine import mmu
 from kemu.observe.entries import entry_kind, is_table, read_entry, sign_extend, user_end, words
 from kemu.observe.frames import read_frame, rights_letters, tlb_rows
@@ -17,7 +17,7 @@ from kemu.observe.space import read_vma, space_of
 from kemu.readings import EntryRun, MemoryDump, PageTables, TableReading, Translation, VmaReading
 
 if TYPE_CHECKING:
-    from kemu.kernel.boot import Kernel
+    from kemu.kernel.init.boot import Kernel
 
 ACCESSES = (("read", mmu.READ), ("write", mmu.WRITE), ("fetch", mmu.FETCH))
 

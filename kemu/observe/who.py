@@ -13,9 +13,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from kemu.kernel.mm_types import PGTY_table, address_space, inode, mm_struct
-from kemu.kernel.sched_types import LRU_NAMES, percpu, task_struct
-from kemu.kernel.system import system
+from kemu.kernel.include.mm_types import PGTY_table, address_space, inode, mm_struct
+from kemu.kernel.include.sched_types import LRU_NAMES, percpu, task_struct
+from kemu.kernel.include.system import system
 from kemu.machine.physmem import Frame
 from kemu.observe.entries import is_table, sign_extend, tables, user_end
 from kemu.observe.frames import address_spaces

@@ -19,8 +19,8 @@ from typing import Any
 import attrs
 
 from kemu.errors import KernelBug
-from kemu.kernel.sched_types import percpu, siginfo
-from kemu.kernel.system import system
+from kemu.kernel.include.sched_types import percpu, siginfo
+from kemu.kernel.include.system import system
 from kemu.trace.steps import Ready, explorer
 
 Body = Callable[[], None]

@@ -7,22 +7,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from kemu.kernel import exit as exiting
-from kemu.kernel import (
+from kemu.kernel.arch import tlbflush, uaccess
+from kemu.kernel.kernel import exit as exiting
+from kemu.kernel.kernel import fork, mm_life, sched
+from kemu.kernel.mm import (
     fault,
     fault_missing,
     fault_wp,
-    fork,
     fork_mm,
-    mm_life,
     move_tables,
     mprotect,
     munmap,
     page_alloc,
     rmap,
-    sched,
-    tlbflush,
-    uaccess,
     vma,
     zap,
 )

@@ -23,7 +23,7 @@ import attrs
 from kemu.errors import UsageError
 from kemu.interrupts import check, deferred
 from kemu.invariants import Violation, examine
-from kemu.kernel.boot import Kernel
+from kemu.kernel.init.boot import Kernel
 from kemu.races import outcomes, schedule
 from kemu.races.baton import Choose, Crew, Ending, Observer, Run
 from kemu.races.checking import Checker

@@ -18,9 +18,9 @@ from typing import Any
 
 import attrs
 
-from kemu.kernel.boot import STATE
-from kemu.kernel.mm_types import page
-from kemu.kernel.system import system
+from kemu.kernel.include.mm_types import page
+from kemu.kernel.include.system import system
+from kemu.kernel.init.boot import STATE
 from kemu.machine.physmem import Frame, PhysMem
 from kemu.trace.journal import SLOTS
 

@@ -41,7 +41,7 @@ class Mutant:
 
     @property
     def place(self) -> str:
-        """``kemu/kernel/fork_mm.py#__copy_present_ptes``."""
+        """``kemu/kernel/mm/fork_mm.py#__copy_present_ptes``."""
         return f"{self.function.__module__.replace('.', '/')}.py#{self.function.__name__}"
 
 

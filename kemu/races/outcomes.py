@@ -9,9 +9,9 @@ from typing import Protocol
 
 import attrs
 
-from kemu.kernel.mm_types import mm_struct
-from kemu.kernel.sched_types import TASK_DEAD, TASK_RUNNING, siginfo
-from kemu.kernel.system import system
+from kemu.kernel.include.mm_types import mm_struct
+from kemu.kernel.include.sched_types import TASK_DEAD, TASK_RUNNING, siginfo
+from kemu.kernel.include.system import system
 from kemu.observe.entries import leaves
 from kemu.races.racers import Racer
 

@@ -11,10 +11,10 @@ from collections.abc import Callable
 import attrs
 
 from kemu.errors import UsageError
-from kemu.kernel.entry import exit_to_user_mode
-from kemu.kernel.sched import schedule_to
-from kemu.kernel.sched_types import TASK_RUNNING, task_struct
-from kemu.kernel.system import system
+from kemu.kernel.arch.entry import exit_to_user_mode
+from kemu.kernel.include.sched_types import TASK_RUNNING, task_struct
+from kemu.kernel.include.system import system
+from kemu.kernel.kernel.sched import schedule_to
 from kemu.userland.script import Outcome, Script
 
 

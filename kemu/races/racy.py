@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from kemu.kernel import fault_missing, fault_wp, mm_life, mmap_lock, munmap, page_alloc, pgtable
+from kemu.kernel.arch import pgtable
+from kemu.kernel.kernel import mm_life
+from kemu.kernel.mm import fault_missing, fault_wp, mmap_lock, munmap, page_alloc
 
 Change = tuple[str, Any, str, str, str, str]
 

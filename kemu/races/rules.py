@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from kemu.kernel import (
+from kemu.kernel.arch import pgtable, tlbflush
+from kemu.kernel.kernel import exit as exiting
+from kemu.kernel.kernel import fork, sched
+from kemu.kernel.mm import (
     brk,
     filemap,
-    fork,
     fork_mm,
     mlock,
     mmap,
@@ -18,17 +20,13 @@ from kemu.kernel import (
     mremap,
     munmap,
     page_alloc,
-    pgtable,
     readwrite,
     rmap,
-    sched,
     shmem,
-    tlbflush,
     truncate,
     vma,
     zap,
 )
-from kemu.kernel import exit as exiting
 
 Change = tuple[str, Any, str, str, str, str]
 
@@ -179,7 +177,7 @@ TABLES: tuple[Change, ...] = (
         "munmap_keeps_tables",
         munmap.vms_clear_ptes,
         "    free_pgtables(tlb, vms.vmas, floor, ceiling)\n",
-        "    from kemu.kernel.zap import _unlink_vma\n    for vma in vms.vmas:\n        _unlink_vma(vma)\n",
+        "    from kemu.kernel.mm.zap import _unlink_vma\n    for vma in vms.vmas:\n        _unlink_vma(vma)\n",
         "unmapping leaves the empty page tables behind",
         "tables_serve_a_vma",
     ),

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kemu.kernel.mman import EFAULT, EIO
-from kemu.kernel.system import system
+from kemu.kernel.include.mman import EFAULT, EIO
+from kemu.kernel.include.system import system
 from kemu.testing.model import FileCell, readable, refusal, unfetchable
 from kemu.testing.stage import BASE, DATA_FD, MEMORY_FD, PAGE, PIPE_FD, SCRATCH, Stage, signal
 

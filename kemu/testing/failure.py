@@ -17,7 +17,7 @@ from typing import Any
 import attrs
 
 from kemu.errors import KernelBug
-from kemu.kernel.system import system
+from kemu.kernel.include.system import system
 from kemu.observe.difference import diff
 from kemu.readings import FieldChange
 from kemu.testing.world import World

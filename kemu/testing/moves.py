@@ -2,8 +2,22 @@
 
 from __future__ import annotations
 
-from kemu.kernel.files import O_RDWR
-from kemu.kernel.madvise import (
+from kemu.kernel.fs.files import O_RDWR
+from kemu.kernel.include.mman import (
+    EFAULT,
+    EINVAL,
+    ENOMEM,
+    EPERM,
+    MAP_ANONYMOUS,
+    MAP_FIXED,
+    MAP_LOCKED,
+    MAP_NORESERVE,
+    MAP_POPULATE,
+    MAP_PRIVATE,
+    MAP_SHARED,
+)
+from kemu.kernel.include.sched_types import RLIM_INFINITY, RLIMIT_AS
+from kemu.kernel.mm.madvise import (
     MADV_COLD,
     MADV_DODUMP,
     MADV_DOFORK,
@@ -21,21 +35,7 @@ from kemu.kernel.madvise import (
     MADV_WILLNEED,
     MADV_WIPEONFORK,
 )
-from kemu.kernel.mman import (
-    EFAULT,
-    EINVAL,
-    ENOMEM,
-    EPERM,
-    MAP_ANONYMOUS,
-    MAP_FIXED,
-    MAP_LOCKED,
-    MAP_NORESERVE,
-    MAP_POPULATE,
-    MAP_PRIVATE,
-    MAP_SHARED,
-)
-from kemu.kernel.mremap import MREMAP_DONTUNMAP, MREMAP_FIXED, MREMAP_MAYMOVE
-from kemu.kernel.sched_types import RLIM_INFINITY, RLIMIT_AS
+from kemu.kernel.mm.mremap import MREMAP_DONTUNMAP, MREMAP_FIXED, MREMAP_MAYMOVE
 from kemu.testing.model import Cell, FileCell, refusal
 from kemu.testing.stage import BASE, DATA_FD, MEMORY_FD, PAGE, PAGES, SCRATCH, Arena, Stage, clip, prot
 

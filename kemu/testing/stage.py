@@ -11,14 +11,21 @@ from types import CodeType, FunctionType
 
 from kemu.errors import InvariantViolation
 from kemu.invariants import check
-from kemu.kernel.boot import Kernel
-from kemu.kernel.filemap import load_file
-from kemu.kernel.files import O_RDWR, create_file
-from kemu.kernel.lru import lru_add_drain
-from kemu.kernel.mman import MAP_ANONYMOUS, MAP_FIXED, MAP_PRIVATE, PROT_EXEC, PROT_READ, PROT_WRITE
-from kemu.kernel.sched_types import RLIM_INFINITY, RLIMIT_AS, TASK_RUNNING, task_struct
-from kemu.kernel.signal import SEGV_MAPERR, SIGBUS, SIGCHLD, SIGSEGV
-from kemu.kernel.system import system
+from kemu.kernel.fs.files import O_RDWR, create_file
+from kemu.kernel.include.mman import (
+    MAP_ANONYMOUS,
+    MAP_FIXED,
+    MAP_PRIVATE,
+    PROT_EXEC,
+    PROT_READ,
+    PROT_WRITE,
+)
+from kemu.kernel.include.sched_types import RLIM_INFINITY, RLIMIT_AS, TASK_RUNNING, task_struct
+from kemu.kernel.include.system import system
+from kemu.kernel.init.boot import Kernel
+from kemu.kernel.kernel.signal import SEGV_MAPERR, SIGBUS, SIGCHLD, SIGSEGV
+from kemu.kernel.mm.filemap import load_file
+from kemu.kernel.mm.lru import lru_add_drain
 from kemu.machine.geometry import X86_64_4LEVEL, Geometry
 from kemu.testing.model import Bytes, Cell, File
 from kemu.userland.script import Outcome, Script

@@ -12,15 +12,22 @@ from collections.abc import Callable
 import attrs
 
 from kemu.errors import UsageError
-from kemu.kernel.boot import Kernel
-from kemu.kernel.entry import exit_to_user_mode, syscall_return
-from kemu.kernel.mm_types import PAGE_SIZE
-from kemu.kernel.mman import EINTR, ERESTARTSYS
-from kemu.kernel.sched import schedule_to
-from kemu.kernel.sched_types import EXIT_ZOMBIE, PF_KTHREAD, TASK_DEAD, TASK_RUNNING, siginfo, task_struct
-from kemu.kernel.signal import SIGCHLD, signal_pending
-from kemu.kernel.syscalls import SYSCALLS, sys_fork
-from kemu.kernel.system import system
+from kemu.kernel.arch.entry import exit_to_user_mode, syscall_return
+from kemu.kernel.include.mm_types import PAGE_SIZE
+from kemu.kernel.include.mman import EINTR, ERESTARTSYS
+from kemu.kernel.include.sched_types import (
+    EXIT_ZOMBIE,
+    PF_KTHREAD,
+    TASK_DEAD,
+    TASK_RUNNING,
+    siginfo,
+    task_struct,
+)
+from kemu.kernel.include.system import system
+from kemu.kernel.init.boot import Kernel
+from kemu.kernel.init.syscalls import SYSCALLS, sys_fork
+from kemu.kernel.kernel.sched import schedule_to
+from kemu.kernel.kernel.signal import SIGCHLD, signal_pending
 from kemu.machine.mmu import FETCH, READ, WRITE, GeneralProtection, PageFault, access
 
 

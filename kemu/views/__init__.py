@@ -4,7 +4,7 @@
     from kemu.views.terminal import render               render(reading, style) -> str      any reading, for people
     from kemu.views.procfs import render                 render(reading) -> str             the kernel's text of /proc/PID/...
     from kemu.views.json import to_data                  to_data(reading) -> JSON values    any reading, for programs
-    from kemu.views.graph import dot, svg                dot(picture) -> str, svg(reading) -> str       pictures, for slides
+    from kemu.views.pictures.draw import dot, svg       dot(picture) -> str, svg(reading) -> str       pictures, for slides
 
 ``terminal.render`` finds the renderer by the type of the reading; each is a function ``NAME(reading, style) -> str`` without a
 newline at the end:

@@ -12,13 +12,13 @@ from kemu.views.style import PLAIN, Style
 
 def _picture(reading: r.Picture, style: Style) -> str:
     """A picture; what draws pictures is imported by who asks for one."""
-    from kemu.views import graph
+    from kemu.views.pictures import draw as graph
 
     return graph.picture(reading, style)
 
 
 def _subject(reading: r.Reading, style: Style) -> str:
-    from kemu.views import graph
+    from kemu.views.pictures import draw as graph
 
     return graph.subject(reading, style)
 

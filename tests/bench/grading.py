@@ -13,11 +13,11 @@ import tempfile
 import time
 from pathlib import Path
 
-from kemu.tutor.course import every_lesson
-from kemu.tutor.parse import parse_file
-from kemu.tutor.roll import grade_all
+from kemu.lessons.course import every_lesson
+from kemu.lessons.parse import parse_file
+from kemu.lessons.roll import grade_all
 from tests.bench.table import Row, line
-from tests.tutor.hands import Student
+from tests.lessons.hands import Student
 
 BAR = 60
 """Seconds for 300 submissions of a full lesson on two cores."""

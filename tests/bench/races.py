@@ -7,8 +7,8 @@ import sys
 import time
 
 from kemu.commands.run import run
+from kemu.experiment.session import Session
 from kemu.races.cases import KERNEL_CASES
-from kemu.session import Session
 
 COW_BAR = 5.0
 """Seconds for two COW faults, at most two preemptions, the invariants along every event."""

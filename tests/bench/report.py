@@ -11,7 +11,7 @@ from pathlib import Path
 from statistics import median
 
 from kemu.api import Session
-from kemu.shell.reporting import write_report
+from kemu.front.terminal.reporting import write_report
 from tests.bench.table import Row
 from tests.report import browser as chromium
 

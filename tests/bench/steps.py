@@ -11,9 +11,9 @@ import random
 import sys
 import time
 
-from kemu.kernel.boot import Kernel
-from kemu.kernel.mman import MAP_ANONYMOUS, MAP_PRIVATE, PROT_READ, PROT_WRITE
-from kemu.kernel.system import system
+from kemu.kernel.include.mman import MAP_ANONYMOUS, MAP_PRIVATE, PROT_READ, PROT_WRITE
+from kemu.kernel.include.system import system
+from kemu.kernel.init.boot import Kernel
 from kemu.machine.mmu import WRITE, access
 from kemu.userland.script import Script
 

@@ -123,7 +123,7 @@ def peak():
 def without_journal(given, pages):
     """The memory that the same commands take unrecorded."""
     from kemu.commands.run import run
-    from kemu.session import Session
+    from kemu.experiment.session import Session
 
     session = Session(mem=256 << 20, record=False)
     before = peak()

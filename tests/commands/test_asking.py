@@ -8,9 +8,9 @@ import pytest
 
 from kemu.api import Session
 from kemu.errors import UsageError
-from kemu.observe import why as things
+from kemu.explain import why as things
+from kemu.explain.rules import RULES
 from kemu.observe.moves import first_words
-from kemu.observe.rules import RULES
 from kemu.trace.frames import FUNCTIONS
 from kemu.trace.index import STRETCH
 
@@ -58,8 +58,8 @@ def entry(session, name, address):
 )
 def test_why_names_just_the_events_that_wrote_the_thing(session, expression, make):
     """Each event of the chain changes the value, and between them it stays; a value that is not there yet counts as 0."""
-    from kemu.commands.expr import compile_text
-    from kemu.commands.stops import value_at
+    from kemu.debugger.stops import value_at
+    from kemu.language.expr import compile_text
 
     numbers = set(chain(session, make(session)))
     assert numbers
@@ -186,7 +186,7 @@ def test_history_has_every_value(session):
 
 def test_source_names_both_places(session):
     lines = session.reading("source do_wp_page").lines
-    assert any("kemu/kernel/fault_wp.py:" in line for line in lines)
+    assert any("kemu/kernel/mm/fault_wp.py:" in line for line in lines)
     assert "  Linux: mm/memory.c" in lines
 
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from kemu.api import Session
-from kemu.commands.rehearse import perform, rehearsal
+from kemu.debugger.rehearse import perform, rehearsal
 from kemu.errors import UsageError
-from kemu.kernel.fork_row import row_copy
+from kemu.kernel.mm.fork_row import row_copy
 
 START = "spawn app; mmap app 0x10000 1p rw; write app 0x10000 7; fork app as kid"
 

@@ -9,7 +9,7 @@ import pytest
 
 from kemu.api import Session
 from kemu.commands import table
-from kemu.commands.expect import candidates
+from kemu.language.expect import candidates
 
 
 @pytest.fixture(scope="module")

@@ -8,12 +8,12 @@ import sys
 import pytest
 
 from kemu.commands import table
-from kemu.commands.formats import FORMATS, write
 from kemu.commands.helping import overview, page, search
-from kemu.commands.spec import REGISTRY
 from kemu.commands.topics import TOPICS
 from kemu.errors import UsageError
-from kemu.shell.paging import FALLBACK_ROWS, KEPT
+from kemu.front.terminal.paging import FALLBACK_ROWS, KEPT
+from kemu.language.formats import FORMATS, write
+from kemu.language.spec import REGISTRY
 
 COMMANDS = table.load_all()
 

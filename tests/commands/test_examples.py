@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from kemu.commands import table
-from kemu.commands.result import Quit
 from kemu.commands.run import run
-from kemu.session import Session
-from kemu.shell.output import to_json, to_text
+from kemu.experiment.session import Session
+from kemu.front.terminal.output import to_json, to_text
+from kemu.language.result import Quit
 from kemu.views.style import PLAIN
 
 EXAMPLES = [(made.name, example) for made in table.load_all() for example in made.examples]

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kemu.commands.expr import TaskValue, compile_text, format_value
 from kemu.errors import UsageError
+from kemu.language.expr import TaskValue, compile_text, format_value
 
 
 class FewNames:

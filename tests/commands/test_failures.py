@@ -10,13 +10,13 @@ import pytest
 
 import kemu.kernel
 from kemu.api import Session
-from kemu.commands.advice import ADVICE, advice_for
-from kemu.commands.checks import condition
-from kemu.commands.clines import as_c
 from kemu.commands.uapi import ERRNO_TEXT, errno_name
 from kemu.errors import UsageError
+from kemu.explain.advice import ADVICE, advice_for
+from kemu.explain.checks import condition
+from kemu.explain.clines import as_c
+from kemu.explain.rules import SIGNALS
 from kemu.observe.moves import functions
-from kemu.observe.rules import SIGNALS
 
 PROGRAMS = Path(__file__).parent.parent / "data" / "exec" / "files"
 START = (
@@ -211,7 +211,7 @@ def test_of_all_checks_of_the_kernel_most_have_a_form_in_c_and_none_is_python():
 
 def all_checks():
     """The condition of each return of an errno in kemu/kernel."""
-    for path in sorted(Path(kemu.kernel.__file__).parent.glob("*.py")):
+    for path in sorted(Path(kemu.kernel.__file__).parent.rglob("*.py")):
         source = path.read_text(encoding="utf-8").split("\n")
         for function in ast.walk(ast.parse("\n".join(source))):
             for node in ast.walk(function) if isinstance(function, ast.FunctionDef) else ():

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from kemu.api import Session
-from kemu.commands.questions import FUNCTIONS
 from kemu.errors import UsageError
+from kemu.language.questions import FUNCTIONS
 
 SCENE = (
     "spawn app",

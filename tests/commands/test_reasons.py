@@ -4,7 +4,7 @@ import pytest
 
 from kemu.api import Session
 from kemu.errors import UsageError
-from kemu.observe.reasons import INSTEAD, instead_of
+from kemu.explain.reasons import INSTEAD, instead_of
 
 START = "spawn app; mmap app 0x10000 4p rw; mkfile /data 2p; open app /data rdonly; use app"
 

@@ -6,10 +6,10 @@ import pytest
 
 from kemu.api import Session
 from kemu.commands.context import shown_after
-from kemu.commands.formats import FORMATS
-from kemu.commands.sections import SECTIONS, sections
 from kemu.commands.settings import PREFERENCES, SETTINGS
+from kemu.debugger.sections import SECTIONS, sections
 from kemu.errors import UsageError
+from kemu.language.formats import FORMATS
 from kemu.readings import CallTree, Change, Text, ThreeLines
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 
 from kemu.api import Session
-from kemu.commands import kinds, table
+from kemu.commands import table
 from kemu.commands.run import run
-from kemu.commands.spec import parse
-from kemu.commands.tokens import split
 from kemu.errors import UsageError
+from kemu.language import kinds
+from kemu.language.spec import parse
+from kemu.language.tokens import split
 
 
 class FakeTask:

@@ -8,7 +8,7 @@ from kemu import Session
 from kemu.commands import table, uapi
 from kemu.conform import words
 from kemu.errors import UsageError
-from kemu.kernel.syscalls import SYSCALLS
+from kemu.kernel.init.syscalls import SYSCALLS
 from kemu.readings import DataOutcome, Residency
 
 OTHER_WORDS = {

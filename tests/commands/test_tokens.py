@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kemu.commands.tokens import LONGEST_LINE, split
 from kemu.errors import UsageError
+from kemu.language.tokens import LONGEST_LINE, split
 
 
 def texts(line):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kemu import Session
-from kemu.shell.complaint import render
+from kemu.front.terminal.complaint import render
 
 ALIASES = (
     "alias look walk app; alias bad walk nobody; alias rr read app; alias pp print 1 +; alias m mmap app 3q rw; "
@@ -70,7 +70,7 @@ def test_an_alias_says_what_it_stands_for(kemu):
 
 def test_a_result_that_failed_is_the_line_that_was_typed(kemu):
     from kemu.commands.run import run
-    from kemu.shell.output import to_json
+    from kemu.front.terminal.output import to_json
 
     made = to_json(run(kemu, "ps; look 3q")[-1], "")
     assert made["cmd"] == "look 3q"

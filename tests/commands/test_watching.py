@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kemu.api import Session
-from kemu.commands.expr import compile_text
-from kemu.commands.stops import Changes, chunks, first_true, is_true, value_at
+from kemu.debugger.stops import Changes, chunks, first_true, is_true, value_at
 from kemu.errors import UsageError
+from kemu.language.expr import compile_text
 from kemu.observe.reads import noting
 from kemu.observe.translation import page_tables
 from kemu.trace.barrier import STRUCTS, Table

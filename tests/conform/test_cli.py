@@ -16,12 +16,12 @@ import attrs
 import pytest
 
 from kemu import Session
-from kemu.cli import main
-from kemu.commands.result import INTERRUPTED
 from kemu.conform.judge import emitted, judge, judge_all
 from kemu.conform.reopen import open_program
-from kemu.shell import conform
-from kemu.shell.progress import Progress
+from kemu.front.cli import conform
+from kemu.front.cli.main import main
+from kemu.front.terminal.progress import Progress
+from kemu.language.result import INTERRUPTED
 from tests.conform.recorded import DATA, scenarios
 
 NAME = "anon_each_page_faults_once"

@@ -13,7 +13,6 @@ import attrs
 import hypothesis
 import pytest
 
-from kemu.commands.result import INTERRUPTED
 from kemu.conform import fuzz, strategies
 from kemu.conform.compare import Difference
 from kemu.conform.fuzz import Finding, Tally, as_json, hunt, signature
@@ -22,6 +21,7 @@ from kemu.conform.program import load_programs, parse_program
 from kemu.conform.replay import replay
 from kemu.conform.shrink import smallest
 from kemu.errors import HostUnavailable, UsageError
+from kemu.language.result import INTERRUPTED
 from tests.conform.hosted import needs_host
 
 MMAP = {"op": "mmap", "page": 0, "len": 2, "prot": "rw-", "flags": ["private", "anon", "fixed"]}

@@ -4,7 +4,7 @@ import pytest
 
 from kemu.conform.identity import Happened, Identities
 from kemu.conform.observation import Mapped
-from kemu.kernel.mm_types import page
+from kemu.kernel.include.mm_types import page
 
 
 def anon(number, pfn):

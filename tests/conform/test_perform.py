@@ -12,8 +12,8 @@ from kemu.conform.perform import ACTIONS
 from kemu.conform.program import Program, parse_program
 from kemu.conform.replay import replay
 from kemu.conform.steps import check_step
-from kemu.kernel.lru import PAGEVEC_SIZE
-from kemu.kernel.system import system
+from kemu.kernel.include.system import system
+from kemu.kernel.mm.lru import PAGEVEC_SIZE
 from tests.conform.recorded import DATA, scenarios
 
 

@@ -74,7 +74,7 @@ def write(blocks: list[Block]) -> str:
 
 def play(text: str) -> list[Block]:
     """The script with the outputs that the commands show now."""
-    from kemu.session import Session
+    from kemu.experiment.session import Session
 
     os.chdir(ROOT)
     session = Session()
@@ -106,8 +106,8 @@ def show(session, line: str, block: Block) -> list[str]:
 
 def lines_of(result) -> list[str]:
     """The lines of one result, notes and error included."""
-    from kemu.shell.complaint import render
-    from kemu.shell.output import to_text
+    from kemu.front.terminal.complaint import render
+    from kemu.front.terminal.output import to_text
     from kemu.views.style import PLAIN
 
     text = render(result.error) if result.error else to_text(result, PLAIN)

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given, settings
 
 from kemu.commands.run import run
+from kemu.experiment.session import Session
 from kemu.invariants import ALWAYS, INVARIANTS, check, check_at, first_broken
-from kemu.kernel.flags import PG_anon_exclusive
-from kemu.kernel.system import system
+from kemu.kernel.include.flags import PG_anon_exclusive
+from kemu.kernel.include.system import system
 from kemu.races.mutants import MUTANTS, bodies
-from kemu.session import Session
 from kemu.testing.strategies import play, programs
 from tests.kernel.scenes import Scene
 from tests.races.battery import ALONG, WHERE, broken_along, broken_by

@@ -5,7 +5,7 @@ import json
 import re
 from pathlib import Path
 
-from kemu.kernel.filemap import load_file
+from kemu.kernel.mm.filemap import load_file
 from kemu.observe import procfs as numbers
 from kemu.observe.space import address_space
 from kemu.views import procfs

@@ -9,11 +9,18 @@
 ``Outcome.minor`` counts the minor faults of the acting task in that one step.
 """
 
-from kemu.kernel.boot import Kernel
-from kemu.kernel.mm_types import MM_ANONPAGES, MM_FILEPAGES, MM_SHMEMPAGES, PAGE_SIZE
-from kemu.kernel.mman import MAP_ANONYMOUS, MAP_PRIVATE, PROT_EXEC, PROT_READ, PROT_WRITE
-from kemu.kernel.signal import BUS_ADRERR, SEGV_ACCERR, SEGV_MAPERR, SI_KERNEL, SIGBUS, SIGSEGV
-from kemu.kernel.system import pfn_to_page, system
+from kemu.kernel.include.mm_types import MM_ANONPAGES, MM_FILEPAGES, MM_SHMEMPAGES, PAGE_SIZE
+from kemu.kernel.include.mman import MAP_ANONYMOUS, MAP_PRIVATE, PROT_EXEC, PROT_READ, PROT_WRITE
+from kemu.kernel.include.system import pfn_to_page, system
+from kemu.kernel.init.boot import Kernel
+from kemu.kernel.kernel.signal import (
+    BUS_ADRERR,
+    SEGV_ACCERR,
+    SEGV_MAPERR,
+    SI_KERNEL,
+    SIGBUS,
+    SIGSEGV,
+)
 from kemu.machine.mmu import walk
 from kemu.observe.space import address_space
 from kemu.userland.script import Script

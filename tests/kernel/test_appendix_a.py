@@ -10,10 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from kemu.kernel.files import O_RDONLY, O_RDWR, create_file
-from kemu.kernel.flags import VM_LOCKED
-from kemu.kernel.madvise import MADV_DONTNEED
-from kemu.kernel.mman import (
+from kemu.kernel.fs.files import O_RDONLY, O_RDWR, create_file
+from kemu.kernel.include.flags import VM_LOCKED
+from kemu.kernel.include.mman import (
     MAP_ANONYMOUS,
     MAP_FIXED,
     MAP_FIXED_NOREPLACE,
@@ -21,10 +20,11 @@ from kemu.kernel.mman import (
     MAP_SHARED,
     PROT_READ,
 )
-from kemu.kernel.mremap import MREMAP_MAYMOVE
-from kemu.kernel.rmap import PageAnonExclusive
-from kemu.kernel.system import pfn_to_page, system
-from kemu.kernel.vma import vma_lookup
+from kemu.kernel.include.system import pfn_to_page, system
+from kemu.kernel.mm.madvise import MADV_DONTNEED
+from kemu.kernel.mm.mremap import MREMAP_MAYMOVE
+from kemu.kernel.mm.rmap import PageAnonExclusive
+from kemu.kernel.mm.vma import vma_lookup
 from tests.kernel.scenes import PRIVATE, RW, Scene, signal
 
 MISSING = {

@@ -2,9 +2,9 @@
 
 import pytest
 
-from kemu.kernel.files import O_RDWR, create_file
-from kemu.kernel.mman import MAP_PRIVATE, MAP_SHARED
-from kemu.kernel.system import system
+from kemu.kernel.fs.files import O_RDWR, create_file
+from kemu.kernel.include.mman import MAP_PRIVATE, MAP_SHARED
+from kemu.kernel.include.system import system
 from tests.kernel.scenes import Scene
 
 

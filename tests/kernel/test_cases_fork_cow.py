@@ -4,10 +4,10 @@ from itertools import pairwise
 
 import pytest
 
-from kemu.kernel.files import O_RDWR, create_file
-from kemu.kernel.madvise import MADV_DONTNEED
-from kemu.kernel.mremap import MREMAP_FIXED, MREMAP_MAYMOVE
-from kemu.kernel.system import system
+from kemu.kernel.fs.files import O_RDWR, create_file
+from kemu.kernel.include.system import system
+from kemu.kernel.mm.madvise import MADV_DONTNEED
+from kemu.kernel.mm.mremap import MREMAP_FIXED, MREMAP_MAYMOVE
 from tests.kernel.elf import tiny_elf
 from tests.kernel.scenes import RW, Scene, signal
 

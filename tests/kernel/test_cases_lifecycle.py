@@ -1,13 +1,24 @@
 """Lives of tasks and of address spaces: who shares, who waits, who keeps what alive."""
 
-from kemu.kernel.files import O_RDWR, create_file
-from kemu.kernel.mm_life import mmget, mmget_not_zero, mmput
-from kemu.kernel.mman import CLONE_SIGHAND, CLONE_THREAD, CLONE_VM, EAGAIN, EBADF, EFAULT, EINTR, EINVAL, EPIPE, ESPIPE
-from kemu.kernel.sched import mmdrop, mmgrab
-from kemu.kernel.sched_types import SIGNAL_GROUP_EXIT
-from kemu.kernel.signal import SIGCHLD, SIGPIPE, SIGUSR1
-from kemu.kernel.syscalls import SEEK_CUR, SEEK_END, SEEK_SET
-from kemu.kernel.system import system
+from kemu.kernel.fs.files import O_RDWR, create_file
+from kemu.kernel.include.mman import (
+    CLONE_SIGHAND,
+    CLONE_THREAD,
+    CLONE_VM,
+    EAGAIN,
+    EBADF,
+    EFAULT,
+    EINTR,
+    EINVAL,
+    EPIPE,
+    ESPIPE,
+)
+from kemu.kernel.include.sched_types import SIGNAL_GROUP_EXIT
+from kemu.kernel.include.system import system
+from kemu.kernel.init.syscalls import SEEK_CUR, SEEK_END, SEEK_SET
+from kemu.kernel.kernel.mm_life import mmget, mmget_not_zero, mmput
+from kemu.kernel.kernel.sched import mmdrop, mmgrab
+from kemu.kernel.kernel.signal import SIGCHLD, SIGPIPE, SIGUSR1
 from tests.kernel.elf import tiny_elf
 from tests.kernel.scenes import Scene
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from kemu.kernel.files import O_CREAT, O_RDWR, create_file, lookup, shmem_limit
-from kemu.kernel.mincore import MS_SYNC
-from kemu.kernel.mman import EINVAL, ENOSPC, MAP_FIXED, MAP_SHARED
-from kemu.kernel.signal import SIGSEGV
+from kemu.kernel.fs.files import O_CREAT, O_RDWR, create_file, lookup, shmem_limit
+from kemu.kernel.include.mman import EINVAL, ENOSPC, MAP_FIXED, MAP_SHARED
+from kemu.kernel.kernel.signal import SIGSEGV
+from kemu.kernel.mm.mincore import MS_SYNC
 from tests.kernel.scenes import Scene, signal
 
 

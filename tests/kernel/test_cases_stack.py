@@ -2,9 +2,9 @@
 
 import pytest
 
-from kemu.kernel.flags import VM_GROWSDOWN
-from kemu.kernel.mman import MAP_FIXED, MAP_GROWSDOWN
-from kemu.kernel.sched_types import RLIMIT_STACK
+from kemu.kernel.include.flags import VM_GROWSDOWN
+from kemu.kernel.include.mman import MAP_FIXED, MAP_GROWSDOWN
+from kemu.kernel.include.sched_types import RLIMIT_STACK
 from tests.kernel.scenes import PRIVATE, Scene, signal
 
 MIB = 1 << 20

@@ -4,9 +4,16 @@ import errno
 
 import pytest
 
-from kemu.kernel.files import O_RDONLY, O_RDWR, O_WRONLY, create_file
-from kemu.kernel.mman import MAP_ANONYMOUS, MAP_FIXED, MAP_PRIVATE, MAP_SHARED, PROT_READ, PROT_WRITE
-from kemu.kernel.mremap import MREMAP_MAYMOVE
+from kemu.kernel.fs.files import O_RDONLY, O_RDWR, O_WRONLY, create_file
+from kemu.kernel.include.mman import (
+    MAP_ANONYMOUS,
+    MAP_FIXED,
+    MAP_PRIVATE,
+    MAP_SHARED,
+    PROT_READ,
+    PROT_WRITE,
+)
+from kemu.kernel.mm.mremap import MREMAP_MAYMOVE
 from tests.kernel.scenes import PRIVATE, RW, Scene, signal
 
 KERNEL = 0xFFFF_8880_0000_0000

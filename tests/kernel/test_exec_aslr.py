@@ -2,10 +2,10 @@
 
 import pytest
 
-from kemu.kernel.filemap import load_file
-from kemu.kernel.rmap import rmap_walk
-from kemu.kernel.sched_types import PF_RANDOMIZE
-from kemu.kernel.system import pfn_to_page, system
+from kemu.kernel.include.sched_types import PF_RANDOMIZE
+from kemu.kernel.include.system import pfn_to_page, system
+from kemu.kernel.mm.filemap import load_file
+from kemu.kernel.mm.rmap import rmap_walk
 from kemu.machine.geometry import X86_64_5LEVEL
 from tests.kernel.recorded_exec import maps, program
 from tests.kernel.scenes import Scene

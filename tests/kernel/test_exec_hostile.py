@@ -11,10 +11,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from kemu.kernel.filemap import load_file
-from kemu.kernel.mm_types import PAGE_SIZE
-from kemu.kernel.page_alloc import alloc_page, folio_put
-from kemu.kernel.system import system
+from kemu.kernel.include.mm_types import PAGE_SIZE
+from kemu.kernel.include.system import system
+from kemu.kernel.mm.filemap import load_file
+from kemu.kernel.mm.page_alloc import alloc_page, folio_put
 from kemu.observe.procfs import status
 from tests.kernel.recorded_exec import program
 from tests.kernel.scenes import Scene

@@ -10,14 +10,23 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from kemu.invariants import check
-from kemu.kernel.files import O_RDWR, create_file
-from kemu.kernel.fork_row import row_copy
-from kemu.kernel.lru import lru_add_drain
-from kemu.kernel.madvise import MADV_DONTNEED
-from kemu.kernel.mman import CLONE_VM, EFAULT, EINVAL, ENOMEM, MAP_ANONYMOUS, MAP_FIXED, MAP_PRIVATE, MAP_SHARED
-from kemu.kernel.mremap import MREMAP_FIXED, MREMAP_MAYMOVE
-from kemu.kernel.signal import SIGCHLD
-from kemu.kernel.system import system
+from kemu.kernel.fs.files import O_RDWR, create_file
+from kemu.kernel.include.mman import (
+    CLONE_VM,
+    EFAULT,
+    EINVAL,
+    ENOMEM,
+    MAP_ANONYMOUS,
+    MAP_FIXED,
+    MAP_PRIVATE,
+    MAP_SHARED,
+)
+from kemu.kernel.include.system import system
+from kemu.kernel.kernel.signal import SIGCHLD
+from kemu.kernel.mm.fork_row import row_copy
+from kemu.kernel.mm.lru import lru_add_drain
+from kemu.kernel.mm.madvise import MADV_DONTNEED
+from kemu.kernel.mm.mremap import MREMAP_FIXED, MREMAP_MAYMOVE
 from kemu.machine.geometry import RISCV_SV39, X86_64_4LEVEL, X86_64_5LEVEL
 from tests.kernel.scenes import Scene, prot, signal
 

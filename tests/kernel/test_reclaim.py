@@ -3,8 +3,8 @@
 import pytest
 
 from kemu.api import Session
-from kemu.kernel.flags import PG_dirty
-from kemu.kernel.reclaim import try_to_free_pages
+from kemu.kernel.include.flags import PG_dirty
+from kemu.kernel.mm.reclaim import try_to_free_pages
 
 MEM = "8M"
 """A machine with 1,265 free frames."""

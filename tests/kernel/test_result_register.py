@@ -2,11 +2,11 @@
 
 import pytest
 
-from kemu.kernel.mm_types import PAGE_SIZE
-from kemu.kernel.mman import EBADF, EINTR, EINVAL, ENOMEM
-from kemu.kernel.sched_types import RLIM_INFINITY, RLIMIT_AS
-from kemu.kernel.signal import SIGKILL
-from kemu.kernel.system import system
+from kemu.kernel.include.mm_types import PAGE_SIZE
+from kemu.kernel.include.mman import EBADF, EINTR, EINVAL, ENOMEM
+from kemu.kernel.include.sched_types import RLIM_INFINITY, RLIMIT_AS
+from kemu.kernel.include.system import system
+from kemu.kernel.kernel.signal import SIGKILL
 from kemu.machine.geometry import GEOMETRIES
 from tests.kernel.scenes import RW, Scene
 

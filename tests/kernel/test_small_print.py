@@ -3,11 +3,8 @@
 import pytest
 
 from kemu.invariants import check
-from kemu.kernel import fault_missing
-from kemu.kernel.boot import Kernel
-from kemu.kernel.fault import handle_mm_fault
-from kemu.kernel.files import O_RDONLY, O_RDWR, create_file
-from kemu.kernel.flags import (
+from kemu.kernel.fs.files import O_RDONLY, O_RDWR, create_file
+from kemu.kernel.include.flags import (
     FAULT_FLAG_UNSHARE,
     FAULT_FLAG_WRITE,
     MMF_UNSTABLE,
@@ -21,9 +18,9 @@ from kemu.kernel.flags import (
     PG_lru,
     PG_uptodate,
 )
-from kemu.kernel.lists import list_for_each
-from kemu.kernel.mm_types import PAGE_SIZE, vm_operations_struct
-from kemu.kernel.mman import (
+from kemu.kernel.include.lists import list_for_each
+from kemu.kernel.include.mm_types import PAGE_SIZE, vm_operations_struct
+from kemu.kernel.include.mman import (
     CLONE_CHILD_CLEARTID,
     CLONE_CHILD_SETTID,
     CLONE_DETACHED,
@@ -42,12 +39,15 @@ from kemu.kernel.mman import (
     MAP_PRIVATE,
     MAP_SHARED,
 )
-from kemu.kernel.page_alloc import alloc_page, folio_put
-from kemu.kernel.rmap import PageAnonExclusive, folio_mapcount, folio_maybe_dma_pinned, rmap_walk
-from kemu.kernel.sched_types import PF_EXITING
-from kemu.kernel.signal import SIGCHLD
-from kemu.kernel.system import pfn_to_page, system
-from kemu.kernel.vma import vma_lookup
+from kemu.kernel.include.sched_types import PF_EXITING
+from kemu.kernel.include.system import pfn_to_page, system
+from kemu.kernel.init.boot import Kernel
+from kemu.kernel.kernel.signal import SIGCHLD
+from kemu.kernel.mm import fault_missing
+from kemu.kernel.mm.fault import handle_mm_fault
+from kemu.kernel.mm.page_alloc import alloc_page, folio_put
+from kemu.kernel.mm.rmap import PageAnonExclusive, folio_mapcount, folio_maybe_dma_pinned, rmap_walk
+from kemu.kernel.mm.vma import vma_lookup
 from kemu.testing.stage import program
 from kemu.trace.frames import as_written
 from tests.kernel.scenes import PRIVATE, Scene, signal

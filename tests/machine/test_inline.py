@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from kemu.kernel.boot import Kernel
-from kemu.kernel.bulk import prepare
-from kemu.kernel.fault_missing import do_anonymous_page
-from kemu.kernel.mman import MAP_ANONYMOUS, MAP_PRIVATE, PROT_READ, PROT_WRITE
-from kemu.kernel.system import system
+from kemu.kernel.include.mman import MAP_ANONYMOUS, MAP_PRIVATE, PROT_READ, PROT_WRITE
+from kemu.kernel.include.system import system
+from kemu.kernel.init.boot import Kernel
+from kemu.kernel.init.bulk import prepare
+from kemu.kernel.mm.fault_missing import do_anonymous_page
 from kemu.trace import kept
 from kemu.trace.frames import FUNCTIONS, as_written
 from kemu.trace.inline import expand

@@ -33,7 +33,7 @@ from types import CodeType
 from tests.mutation.changes import Change, changed, changes
 
 ROOT = Path(__file__).parents[2]
-FILES = ("fork", "fork_mm", "fault", "fault_missing", "fault_wp", "rmap", "page_alloc")
+FILES = ("kernel/fork", "mm/fork_mm", "mm/fault", "mm/fault_missing", "mm/fault_wp", "mm/rmap", "mm/page_alloc")
 TESTS = ("tests/kernel", "tests/golden", "tests/properties", "tests/testing", "tests/invariants", "tests/races/test_mutants.py")
 OUT = Path(os.environ.get("KEMU_MUTATION", ROOT / ".mutation"))
 SURVIVED, KILLED = "survived", "killed"
@@ -141,7 +141,7 @@ def code_of(change):
 
 def plant(change):
     """From now on every kernel of this process is the wrong one, whatever else it is."""
-    from kemu.kernel import boot
+    from kemu.kernel.init import boot
 
     function, code = code_of(change)
     use = boot.use_bodies

@@ -13,17 +13,17 @@ kernel, like Linux, takes a page's rights from a VMA and finds its owners by rma
 ``fork_cow`` is fork.  ``fork_copy`` is fork and then, for each page of the child, the kernel's own unsharing fault.
 """
 
-from kemu.kernel.boot import Kernel
-from kemu.kernel.fault import handle_mm_fault
-from kemu.kernel.flags import FAULT_FLAG_UNSHARE
-from kemu.kernel.mm_types import MM_ANONPAGES, PAGE_SIZE, PGTY_table
-from kemu.kernel.mman import MAP_ANONYMOUS, MAP_FIXED, MAP_PRIVATE, PROT_READ, PROT_WRITE
-from kemu.kernel.page_alloc import GFP_ZERO, alloc_page
-from kemu.kernel.rmap import anon_vma_prepare, folio_add_new_anon_rmap
-from kemu.kernel.sched import schedule_to
-from kemu.kernel.system import system
-from kemu.kernel.util import inc_mm_counter
-from kemu.kernel.vma import vma_lookup
+from kemu.kernel.include.flags import FAULT_FLAG_UNSHARE
+from kemu.kernel.include.mm_types import MM_ANONPAGES, PAGE_SIZE, PGTY_table
+from kemu.kernel.include.mman import MAP_ANONYMOUS, MAP_FIXED, MAP_PRIVATE, PROT_READ, PROT_WRITE
+from kemu.kernel.include.system import system
+from kemu.kernel.init.boot import Kernel
+from kemu.kernel.kernel.sched import schedule_to
+from kemu.kernel.mm.fault import handle_mm_fault
+from kemu.kernel.mm.page_alloc import GFP_ZERO, alloc_page
+from kemu.kernel.mm.rmap import anon_vma_prepare, folio_add_new_anon_rmap
+from kemu.kernel.mm.util import inc_mm_counter
+from kemu.kernel.mm.vma import vma_lookup
 from kemu.machine.geometry import RISCV_SV39
 from kemu.userland.script import Script
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from kemu.kernel.signal import SEGV_ACCERR, SEGV_MAPERR, SIGSEGV
-from kemu.kernel.system import system
+from kemu.kernel.include.system import system
+from kemu.kernel.kernel.signal import SEGV_ACCERR, SEGV_MAPERR, SIGSEGV
 from kemu.machine.geometry import RISCV_SV39
 from tests.peers.ece344 import Machine
 from tests.peers.peerdata import load

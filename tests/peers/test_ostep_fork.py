@@ -8,9 +8,9 @@ One difference is real: when a process with grandchildren exits, OSTEP gives its
 
 import pytest
 
-from kemu.kernel.lists import list_for_each
-from kemu.kernel.signal import SIGCHLD
-from kemu.kernel.system import system
+from kemu.kernel.include.lists import list_for_each
+from kemu.kernel.include.system import system
+from kemu.kernel.kernel.signal import SIGCHLD
 from tests.kernel.scenes import Scene
 from tests.peers.peerdata import ids, load
 

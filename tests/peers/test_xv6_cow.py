@@ -6,8 +6,8 @@ written page by page first.  Pipes, which kemu has not, become reads of a file: 
 
 import pytest
 
-from kemu.kernel.files import O_RDONLY, create_file
-from kemu.kernel.system import system
+from kemu.kernel.fs.files import O_RDONLY, create_file
+from kemu.kernel.include.system import system
 from tests.kernel.scenes import Scene
 from tests.peers.peerdata import load
 

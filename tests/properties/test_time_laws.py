@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from kemu.api import Session
 from kemu.commands.asking import _thing
 from kemu.errors import UsageError
-from kemu.kernel.fork_row import Row, row_copy
-from kemu.kernel.system import pfn_to_page, system
+from kemu.explain.why import writers
+from kemu.kernel.include.system import pfn_to_page, system
+from kemu.kernel.mm.fork_row import Row, row_copy
 from kemu.machine import mmu
-from kemu.observe.why import writers
 
 START = "spawn app; mmap app 0x10000 4p rw; write app 0x10000 7"
 COMMANDS = (

@@ -5,9 +5,16 @@
 
 from kemu.errors import InvariantViolation, KernelBug
 from kemu.invariants import check, first_broken
-from kemu.kernel.files import O_RDONLY
-from kemu.kernel.mman import CLONE_FILES, CLONE_VM, MAP_ANONYMOUS, MAP_FIXED, MAP_PRIVATE, MAP_SHARED
-from kemu.kernel.signal import SIGCHLD
+from kemu.kernel.fs.files import O_RDONLY
+from kemu.kernel.include.mman import (
+    CLONE_FILES,
+    CLONE_VM,
+    MAP_ANONYMOUS,
+    MAP_FIXED,
+    MAP_PRIVATE,
+    MAP_SHARED,
+)
+from kemu.kernel.kernel.signal import SIGCHLD
 from kemu.testing import BASE, PAGE, World
 
 FAR = 0x7000_0000

@@ -4,9 +4,9 @@ from kemu.commands.raceargs import read
 from kemu.commands.raceknobs import Options
 from kemu.commands.racing import explored as explore
 from kemu.commands.run import run
+from kemu.experiment.session import Session
 from kemu.races.baton import Crew, Run
 from kemu.races.explorer import Search
-from kemu.session import Session
 from kemu.trace.steps import step
 
 FORKED = "spawn parent; mmap parent 0x10000 1p rw; write parent 0x10000 1; fork parent as child"

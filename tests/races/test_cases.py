@@ -7,7 +7,7 @@ import pytest
 from kemu.commands.run import run
 from kemu.errors import KernelBug
 from kemu.invariants import check
-from kemu.kernel import zap
+from kemu.kernel.mm import zap
 from kemu.races.mutants import Mutant, bodies
 from tests.races.raced import FORKED, THREADS, explored, session
 

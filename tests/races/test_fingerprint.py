@@ -2,10 +2,10 @@
 
 import pytest
 
-from kemu.kernel import boot
-from kemu.kernel.fork_row import Row
-from kemu.kernel.mm_types import vm_area_struct
-from kemu.kernel.system import system
+from kemu.kernel.include.mm_types import vm_area_struct
+from kemu.kernel.include.system import system
+from kemu.kernel.init import boot
+from kemu.kernel.mm.fork_row import Row
 from kemu.machine.physmem import Frame
 from kemu.races.checking import Checker
 from kemu.races.fingerprint import Fingerprint, reachable

@@ -3,11 +3,11 @@
 import pytest
 
 from kemu.commands.raceknobs import KERNEL, LITMUS, Options
-from kemu.commands.spec import parse
 from kemu.commands.table import find
-from kemu.commands.tokens import split
 from kemu.errors import UsageError
-from kemu.session import Session
+from kemu.experiment.session import Session
+from kemu.language.spec import parse
+from kemu.language.tokens import split
 
 
 def typed(text):

@@ -6,8 +6,8 @@ import kemu.conform.cast
 from kemu.conform.compare import first_difference
 from kemu.conform.replay import replay
 from kemu.errors import UsageError
-from kemu.kernel import fork_mm
-from kemu.kernel.boot import Kernel
+from kemu.kernel.init.boot import Kernel
+from kemu.kernel.mm import fork_mm
 from kemu.races.mutants import MUTANTS, bodies, find, source
 from kemu.races.racy import EXPLORER
 from kemu.trace.frames import body_of

@@ -1,7 +1,7 @@
 """A planted mutant is part of the history: going back unplants it, another future is right, save and restore keep it."""
 
 from kemu.commands.run import run
-from kemu.session import Session
+from kemu.experiment.session import Session
 
 FORK = "spawn app; mmap app 0x10000 1p rw; write app 0x10000 1; fork app as kid"
 

@@ -3,8 +3,8 @@
 import os
 
 from kemu.api import Session
+from kemu.front.terminal.reporting import script_of
 from kemu.observe.report import film
-from kemu.shell.reporting import script_of
 from kemu.views.report import report
 from tests.golden import runner
 

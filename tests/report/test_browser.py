@@ -5,8 +5,8 @@ import re
 
 import pytest
 
-from kemu import cli
-from kemu.shell.output import to_json
+from kemu.front.cli import main as cli
+from kemu.front.terminal.output import to_json
 from kemu.views.report import default_sides
 from kemu.views.report_panels import NARROW_GRID, mappings, memory, memory_in_words, tasks
 from kemu.views.report_player import Player

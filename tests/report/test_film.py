@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from kemu.kernel.system import system
+from kemu.kernel.include.system import system
 from kemu.observe import frames as look_frames
 from kemu.observe.space import address_space
 from kemu.observe.tasks import process_list

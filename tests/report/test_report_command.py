@@ -10,10 +10,10 @@ import sys
 
 import pytest
 
-from kemu import cli
 from kemu.api import Session
 from kemu.errors import UsageError
-from kemu.shell import reporting
+from kemu.front.cli import main as cli
+from kemu.front.terminal import reporting
 from kemu.views.report import data
 from tests.report.plays import LESSON, LONG, SITUATIONS, film_of, page_of, session_of
 from tests.structure.sources import ROOT

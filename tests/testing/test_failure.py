@@ -2,9 +2,9 @@
 
 import pytest
 
-from kemu.kernel.files import create_file
-from kemu.kernel.flags import PG_locked
-from kemu.kernel.mman import (
+from kemu.kernel.fs.files import create_file
+from kemu.kernel.include.flags import PG_locked
+from kemu.kernel.include.mman import (
     CLONE_SIGHAND,
     CLONE_THREAD,
     CLONE_VM,
@@ -21,10 +21,10 @@ from kemu.kernel.mman import (
     MAP_PRIVATE,
     MAP_SHARED,
 )
-from kemu.kernel.mremap import MREMAP_DONTUNMAP, MREMAP_FIXED, MREMAP_MAYMOVE
-from kemu.kernel.signal import SIGSEGV
-from kemu.kernel.system import system
-from kemu.kernel.vma import vma_lookup
+from kemu.kernel.include.system import system
+from kemu.kernel.kernel.signal import SIGSEGV
+from kemu.kernel.mm.mremap import MREMAP_DONTUNMAP, MREMAP_FIXED, MREMAP_MAYMOVE
+from kemu.kernel.mm.vma import vma_lookup
 from kemu.machine.geometry import RISCV_SV39, X86_64_5LEVEL
 from kemu.testing import BASE, PAGE
 from kemu.testing.failure import FRAMES, OBJECTS, fail_every_alloc

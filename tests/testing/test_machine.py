@@ -5,8 +5,8 @@ import sys
 
 from hypothesis import given, settings
 
-from kemu.kernel.fork_row import row_copy
-from kemu.kernel.syscalls import SYSCALLS
+from kemu.kernel.init.syscalls import SYSCALLS
+from kemu.kernel.mm.fork_row import row_copy
 from kemu.machine.geometry import RISCV_SV39, X86_64_5LEVEL
 from kemu.testing.machine import MemoryMachine
 from kemu.testing.strategies import RULES, play, programs

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from kemu.api import Session
-from kemu.views import graph
+from kemu.views.pictures import draw as graph
 from kemu.views.style import UNICODE, Style
 from kemu.views.terminal import render
 

@@ -4,9 +4,16 @@ story = Story()             booted
 story.tell()                the usual story; story.at["fork"] = (first, last) are the events of the step called fork
 """
 
-from kemu.kernel.boot import Kernel
-from kemu.kernel.mman import MAP_ANONYMOUS, MAP_FIXED, MAP_PRIVATE, MAP_SHARED, PROT_READ, PROT_WRITE
-from kemu.kernel.system import system
+from kemu.kernel.include.mman import (
+    MAP_ANONYMOUS,
+    MAP_FIXED,
+    MAP_PRIVATE,
+    MAP_SHARED,
+    PROT_READ,
+    PROT_WRITE,
+)
+from kemu.kernel.include.system import system
+from kemu.kernel.init.boot import Kernel
 from kemu.machine.geometry import X86_64_4LEVEL
 from kemu.observe.translation import walk
 from kemu.userland.script import Script

@@ -5,8 +5,8 @@ import pytest
 from kemu.api import Session
 from kemu.commands import table
 from kemu.commands.run import run
+from kemu.front.terminal.output import fitted, to_text
 from kemu.readings import Picture
-from kemu.shell.output import fitted, to_text
 from kemu.views.folding import folded
 from kemu.views.style import ASCII, Style
 

@@ -7,9 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kemu.api import Session
-from kemu.views import dot, graph, layout
-from kemu.views.graph_model import Cell, Diagram, Edge, Node, compared
 from kemu.views.json import to_data
+from kemu.views.pictures import dot, layout
+from kemu.views.pictures import draw as graph
+from kemu.views.pictures.model import Cell, Diagram, Edge, Node, compared
 from kemu.views.terminal import render
 from tests.structure.sources import PACKAGE
 from tests.views.pictures import FOLDER, NAMES
@@ -96,7 +97,7 @@ def test_every_label_in_the_code_is_escaped():
     using = [path.name for path in PACKAGE.rglob("*.py") if "graphviz import" in path.read_text(encoding="utf-8")]
     assert [name for name in using if name != "layout.py"] == ["dot.py"], "only dot.py writes DOT"
     assert not found["dot.py"]
-    text = (PACKAGE / "views" / "dot.py").read_text(encoding="utf-8")
+    text = (PACKAGE / "views" / "pictures" / "dot.py").read_text(encoding="utf-8")
     assert text.count("nohtml(") == 2, "label and record, and nobody else"
 
 

@@ -6,8 +6,9 @@ from kemu.api import Session
 from kemu.commands.graph_files import ending, write
 from kemu.errors import HostUnavailable, UsageError
 from kemu.readings import Picture
-from kemu.views import graph, layout
-from kemu.views.graph_text import plain
+from kemu.views.pictures import draw as graph
+from kemu.views.pictures import layout
+from kemu.views.pictures.text import plain
 from tests.views.svg import ENGINES, without_an_engine, words_of
 
 KINDS = (

@@ -7,8 +7,8 @@ import pytest
 
 from kemu.api import Session
 from kemu.commands.run import run
-from kemu.views import graph
 from kemu.views.json import to_data
+from kemu.views.pictures import draw as graph
 from kemu.views.style import UNICODE, Style
 from kemu.views.terminal import render
 

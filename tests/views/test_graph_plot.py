@@ -5,7 +5,7 @@ import pytest
 from kemu.api import Session
 from kemu.commands.run import run
 from kemu.readings import PlotGraph, PlotSeries
-from kemu.views import graph_plot
+from kemu.views.pictures import plot as graph_plot
 from kemu.views.style import PLAIN
 from tests.views.svg import words_of
 

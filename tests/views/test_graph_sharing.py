@@ -5,12 +5,12 @@ import time
 import pytest
 
 from kemu.api import Session
-from kemu.kernel.mm_types import page
-from kemu.kernel.system import system
+from kemu.kernel.include.mm_types import page
+from kemu.kernel.include.system import system
 from kemu.machine import mmu
 from kemu.machine.physmem import Frame
-from kemu.observe.graph_sharing import sharing
-from kemu.views import graph
+from kemu.observe.pictures.sharing import sharing
+from kemu.views.pictures import draw as graph
 from kemu.views.style import UNICODE, Style
 from kemu.views.terminal import render
 

@@ -8,8 +8,9 @@ from kemu.api import Session
 from kemu.errors import UsageError
 from kemu.machine.geometry import GEOMETRIES, toy
 from kemu.machine.physmem import Frame, PhysMem
-from kemu.observe.graph_walk import TEXTBOOK, fields, textbook, toy_walk
-from kemu.views import graph, graph_walk
+from kemu.observe.pictures.walk import TEXTBOOK, fields, textbook, toy_walk
+from kemu.views.pictures import draw as graph
+from kemu.views.pictures import walk as graph_walk
 from kemu.views.style import PLAIN
 
 FLAT = toy("flat", 4096, (4,), 4, valid_bit=31, pfn_bits=31)

@@ -8,9 +8,9 @@ import pytest
 
 from kemu.api import Session
 from kemu.errors import UsageError
-from kemu.kernel.fork_row import row_copy
-from kemu.kernel.mman import MAP_ANONYMOUS, MAP_FIXED, MAP_PRIVATE, PROT_READ, PROT_WRITE
-from kemu.kernel.system import system
+from kemu.kernel.include.mman import MAP_ANONYMOUS, MAP_FIXED, MAP_PRIVATE, PROT_READ, PROT_WRITE
+from kemu.kernel.include.system import system
+from kemu.kernel.mm.fork_row import row_copy
 from kemu.machine.geometry import RISCV_SV39
 from kemu.observe.calls import calls
 from kemu.observe.describe import LOW

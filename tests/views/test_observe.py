@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from kemu.errors import KernelBug, UsageError
-from kemu.kernel.boot import regions
-from kemu.kernel.files import create_file
-from kemu.kernel.system import system
+from kemu.kernel.fs.files import create_file
+from kemu.kernel.include.system import system
+from kemu.kernel.init.boot import regions
 from kemu.machine import mmu
 from kemu.machine.geometry import RISCV_SV39, X86_64_4LEVEL, X86_64_5LEVEL
 from kemu.observe import calls, difference, events, frames, procfs, space, tasks, translation

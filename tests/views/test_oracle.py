@@ -9,7 +9,7 @@ import pytest
 
 from kemu.conform.cast import Cast
 from kemu.conform.perform import perform
-from kemu.kernel.system import system
+from kemu.kernel.include.system import system
 from kemu.observe import frames, procfs
 from kemu.views.procfs import SMAPS_KEYS
 from tests.conform.recorded import random_programs, scenarios

@@ -1,0 +1,49 @@
+"""Run a command of the past once more, to look at it closely, and take all of it back.
+
+    journal   ....... first [the command] last .......      stays as it is
+    scratch                 [the same command]              recorded beside it, undone at the end
+
+The state is brought to where the command began, a second journal takes what it does now, and at the end that journal is
+undone and thrown away (`Session.beside`). The same command in the same state does the same, so what is seen is what
+happened; with a switch of the kernel set otherwise, it is what *would* have happened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from kemu.experiment.session import Journal, Record, Session
+    from kemu.language.tokens import Line
+
+
+@contextmanager
+def rehearsal(session: Session, record: Record) -> Iterator[Journal]:
+    """Within the block the state is the one before the command, and changes go to the journal that is given."""
+    with session.beside(record.first) as scratch:
+        yield scratch
+
+
+def perform(session: Session, record: Record) -> Any:
+    """Run the command of the record inside a rehearsal; its reading."""
+    from kemu.language.tokens import split
+
+    (line,) = split(record.text)
+    return perform_line(session, line)
+
+
+def perform_line(session: Session, line: Line) -> Any:
+    """Run one command beside the journal; its reading."""
+    from kemu.commands.run import arguments
+    from kemu.commands.table import find, unknown
+    from kemu.language.tokens import split
+
+    if line.tokens[0].text == "on":
+        session.cpu = int(line.tokens[1].value, 0)
+        (line,) = split(line.rest(2).text)
+    made = find(line.tokens[0].text)
+    if made is None:
+        raise unknown(line.tokens[0].text)
+    return made.function(session, **arguments(session, made, line))

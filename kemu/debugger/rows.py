@@ -1,0 +1,87 @@
+"""Look into a whole-row event: the entries that fork copied, one by one.
+
+A table of many entries is one event of the journal. Here the fork runs once more beside the journal with rows switched
+off (`rehearse.py`), so the loop of `copy_pte_range` does the same entry by entry; what it does is shown as the sub-steps
+N.1, N.2 ... of event N. They have no numbers of their own: nothing can be branched from them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kemu import readings
+from kemu.debugger.rehearse import perform, rehearsal
+from kemu.errors import KernelBug, UsageError
+from kemu.language import kinds
+from kemu.language.spec import FREE, command, maybe
+
+if TYPE_CHECKING:
+    from kemu.experiment.session import Session
+
+_START = "spawn app; mmap app 0x200000 80p rw populate; fork app as kid; "
+
+
+@command(
+    "expand",
+    arguments=(maybe("event", kinds.MOMENT),),
+    group="time",
+    effect=FREE,
+    summary="the entries of a table that fork copied as one event, one by one",
+    more="Without an event the one at this moment, else the newest before it.",
+    examples=(_START + "expand", _START + "break row; rc; expand"),
+)
+def expand(session: Session, event: int | None) -> readings.SubSteps:
+    """The sub-steps of a row."""
+    number = _row_event(session, session.now if event is None else event, exact=event is not None)
+    found = entries_of(session, number)
+    return readings.SubSteps(number, found, len(found))
+
+
+def step_into(session: Session, count: int) -> readings.SubSteps | None:
+    """The next `count` entries of the row at this moment, or of the one that comes next, which is gone to; None where there
+    is no row, or all its entries have been seen."""
+    from kemu.observe.rows import is_row
+
+    inside = session.row is not None and session.row[0] == session.now
+    number = session.now if inside else session.now + 1
+    if number > session.end or not is_row(session.journal, number):
+        return None
+    found, seen = (session.row[1], session.row[2]) if inside and session.row else (entries_of(session, number), 0)
+    if seen >= len(found):
+        session.row = None
+        return None
+    session.goto(number)
+    session.row = (number, found, seen + count)
+    return readings.SubSteps(number, found[seen : seen + count], len(found))
+
+
+def entries_of(session: Session, number: int) -> tuple[readings.EventReading, ...]:
+    """The sub-steps of the row event, numbered from 1."""
+    from kemu.observe.events import events
+    from kemu.observe.rows import loops, without_rows
+
+    record = session.command_of(number)
+    if record is None:
+        raise KernelBug(f"the row #{number} belongs to no command")
+    index = len(loops(session.journal, record.first, number))
+    with rehearsal(session, record) as scratch:
+        with without_rows():
+            perform(session, record)
+        scratch.catch_up()
+        first, last = loops(scratch, 0, len(scratch))[index - 1]
+        found = [event for event in events(session.kernel, 0, last, session.name_of).events if event.number > first]
+    return tuple(event.replace(number=i) for i, event in enumerate(found, 1))
+
+
+def _row_event(session: Session, upto: int, *, exact: bool) -> int:
+    """The number of the row event. Raises UsageError if there is none."""
+    from kemu.observe.rows import is_row, newest_row
+
+    if upto > session.end:
+        raise UsageError(f"event: there is no #{upto}", hint=f"the experiment has the events 0 to {session.end}")
+    known = upto and is_row(session.journal, upto)
+    found = (upto if known else None) if exact else newest_row(session.journal, upto)
+    if found is not None:
+        return found
+    hint = "trace shows such events as 'pte table of ...'"
+    raise UsageError(f"expand: #{upto} copies no table as a whole", hint=hint, about="event")

@@ -1,0 +1,155 @@
+"""Where the session stands, and the search for a moment at which something is true: what all moves end with.
+
+A move shows the moment that it ends at. How much is shown of the way there, the choice of `context` says: the calls that
+were not open before, what changed in between, the page in question before and after.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from kemu import interrupts, readings
+from kemu.errors import UsageError
+
+if TYPE_CHECKING:
+    from kemu.experiment.session import Session
+    from kemu.language.expr import Expression
+
+MOST_EVENTS = 2000
+"""A move over more events shows no net change: `diff` compares any two moments."""
+
+MOST_CHANGES = 8
+"""Lines of the net change of a move."""
+
+
+def move(session: Session, target: int) -> readings.Moment:
+    """Go to the moment, and show it."""
+    begin = session.now
+    session.goto(target)
+    return moment(session, begin)
+
+
+def repeated(step: Callable[[int], int], begin: int, count: int) -> int:
+    """Where `count` steps from the moment `begin` end, or where nothing moves any more."""
+    here = begin
+    for _ in range(count):
+        following = step(here)
+        if following == here:
+            return here
+        here = following
+    return here
+
+
+def moment(session: Session, begin: int, stops: tuple[str, ...] = ()) -> readings.Moment:
+    """Where the session stands, after a move from the moment `begin`; `stops` are the lines about what stopped it here."""
+    from kemu.debugger.stops import displays
+    from kemu.observe.events import one_event
+
+    now = session.now
+    inside = session.command_at(now)
+    event = None
+    if now:
+        with session.traveling():
+            event = one_event(session.kernel, now, session.name_of, inside.last if inside else now)
+    made = readings.Moment(
+        now=now,
+        end=session.end,
+        timeline=session.timeline.number,
+        mark=next((name for name, marked in reversed(session.marks.items()) if marked == now), ""),
+        inside=inside.text if inside else "",
+        event=event,
+        stops=stops,
+        shown=displays(session),
+        hint=_hint(session, now),
+    )
+    return _with_context(session, made, begin)
+
+
+def _hint(session: Session, now: int) -> str:
+    """A word on an event that holds more than it shows."""
+    from kemu.observe.rows import is_row
+
+    return "a whole table in one event: step into shows its entries one by one" if now and is_row(session.journal, now) else ""
+
+
+def _with_context(session: Session, made: readings.Moment, begin: int) -> readings.Moment:
+    """The moment with the sections that `context` asks for."""
+    from kemu.debugger.sections import sections
+    from kemu.observe.moves import kept_calls, open_calls
+
+    wanted = sections(session)
+    now = session.now
+    if not wanted or begin == now:
+        return made
+    calls = open_calls(session.journal, now) if "calls" in wanted and not session.boundary(now) else []
+    changes = _changes(session, begin, now) if "changes" in wanted else ()
+    alone = begin < now and made.event is not None and all(_says(made.event, change) for change in changes)
+    return made.replace(
+        marked="changes" in wanted and (now == begin + 1 or (alone and bool(changes))),
+        calls=tuple(readings.OpenCall(call.name, call.path) for call in calls),
+        kept=kept_calls(session.journal, begin, now) if calls and not session.boundary(begin) else 0,
+        changes=() if alone else changes,
+        picture=_picture(session, begin, now) if "picture" in wanted else None,
+    )
+
+
+def _matters(change: readings.FieldChange) -> bool:
+    """Is it what a story needs: of page tables only entries of the last level?"""
+    from kemu.debugger.sections import SHORT
+
+    return change.field in SHORT.get(change.kind, ()) and (change.kind != "pte" or change.what.startswith("pte "))
+
+
+def _says(event: readings.EventReading, change: readings.FieldChange) -> bool:
+    """Does the event itself say what changed?"""
+    return (event.what, event.field, event.old, event.new) == (change.what, change.field, change.old, change.new)
+
+
+def _changes(session: Session, begin: int, now: int) -> tuple[readings.FieldChange, ...]:
+    """What is different from the moment before the move, old and new in its direction; one event says that itself."""
+    from kemu.observe.difference import diff
+
+    if now == begin + 1 or abs(now - begin) > MOST_EVENTS:
+        return ()
+    with session.traveling():
+        differing = diff(session.kernel, min(begin, now), max(begin, now), session.name_of).changes
+    found = tuple(change for change in differing if session.context == "full" or _matters(change))[:MOST_CHANGES]
+    return found if begin < now else tuple(change.replace(old=change.new, new=change.old, note="") for change in found)
+
+
+def _picture(session: Session, begin: int, now: int) -> readings.ThreeLines | None:
+    from kemu.observe.onepage import of_move
+
+    command = session.command_of(now)
+    if command is None:
+        return None
+    with session.traveling():
+        found = of_move(session.kernel, begin, now, (command.first, command.last), session.name_of)
+    return found if found.pages else None
+
+
+@contextmanager
+def stopping(session: Session) -> Iterator[None]:
+    """Where Ctrl-C breaks off a search in the block, the session stands at the event that was reached."""
+    try:
+        yield
+    except interrupts.Interrupted as stop:
+        session.goto(session.now if stop.at is None else stop.at)
+        raise
+
+
+def search(session: Session, condition: Expression, first: int, last: int) -> readings.Moment:
+    """Go to the first of the moments first..last (or back, where `last` lies before `first`) at which the condition holds.
+    Raises UsageError, and stays, if there is none."""
+    from kemu.debugger.stops import first_true, text_of
+    from kemu.language.names import check
+
+    check(condition, session)
+    with stopping(session):
+        found = first_true(session, condition, first, last)
+    if found is None:
+        what = f"until: {text_of(condition)} is true at no moment from #{first} to #{last}"
+        raise UsageError(what, hint="print EXPR shows its value here")
+    return move(session, found)

@@ -1,0 +1,1 @@
+"""One experiment: a kernel, its journal, its timelines and its names."""

@@ -1,0 +1,158 @@
+"""Why a signal came, why a call failed: the check that decided, and what would have made it succeed.
+
+A signal tells itself: its siginfo is in the journal, whoever sent it. For an errno the call is run once more beside the
+journal (`checks.py`), to see which function decided and by which line.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from kemu import readings
+from kemu.commands.uapi import ERRNO_TEXT, code_name, errno_name, signal_name
+from kemu.errors import UsageError
+from kemu.explain.advice import advice_for
+from kemu.explain.checks import Check, find_checks
+from kemu.explain.clines import as_c, is_helper
+from kemu.explain.reasons import instead_of
+
+if TYPE_CHECKING:
+    from kemu.experiment.session import Record, Session
+
+def why_failed(session: Session, what: str) -> readings.Reading:
+    """The answer to `why signal`, `why errno` and `why last`."""
+    if what == "signal":
+        return why_signal(session, 0, session.now)
+    record, reading = _last_failure(session, what)
+    if record is None:
+        raise UsageError(f"why {what}: nothing has failed at this moment", hint="why pte ADDRESS asks about an entry")
+    if getattr(reading, "errno", 0):
+        return _why_errno(session, record, reading)
+    return why_signal(session, record.first, record.last)
+
+
+def _last_failure(session: Session, what: str) -> tuple[Record | None, Any]:
+    """The newest command up to this moment that failed in the wanted way, and its reading."""
+    for record, reading in reversed(session.failures):
+        if record.last > session.now or record not in session.timeline.records:
+            continue
+        if what != "last" and bool(getattr(reading, "errno", 0)) is not (what == "errno"):
+            continue
+        newest = [known for known in session.timeline.records if known.last <= session.now][-1]
+        if what == "last" and newest != record:
+            break
+        return record, reading
+    return None, None
+
+
+# ---------------------------------------------------------------- signals
+
+
+def why_signal(session: Session, first: int, last: int) -> readings.Why:
+    """Why the newest signal was sent in the events (first, last]."""
+    from kemu.explain.why import last_signal
+    from kemu.observe.events import one_event
+    from kemu.observe.moves import open_names
+
+    found = last_signal(session.journal, first, last)
+    if found is None:
+        raise UsageError("why signal: none was sent up to this moment", hint="why errno, or why last")
+    number, info = found
+    calls = open_names(session.journal, number)
+    record = session.command_of(number)
+    with session.traveling():
+        event = one_event(session.kernel, number, session.name_of)
+        rule, advice = _signal_words(session, number, info, calls)
+    return readings.Why(
+        thing=f"{signal_name(info.signo)} ({code_name(info.signo, info.code)})",
+        events=(event.replace(note=""),),
+        more=0,
+        calls=calls,
+        command=record.text if record else "",
+        rule=rule,
+        advice=advice,
+        place=_decider(calls),
+    )
+
+
+DECIDERS = frozenset({"bad_area_nosemaphore", "bad_area_access_error", "do_sigbus", "oom_kill_process", "do_notify_parent"})
+"""Functions that decide that a signal is sent."""
+
+
+def _decider(calls: tuple[str, ...]) -> str:
+    known = next((name for name in reversed(calls) if name in DECIDERS), "")
+    sender = [name for name in calls if name not in SENDERS]
+    return known or (sender[-1] if sender else "the CPU: a general protection fault")
+
+
+SENDERS = frozenset({"force_sig_fault", "force_sig_info_to_task", "__send_signal_locked", "do_send_sig_info"})
+"""Functions that only carry a signal."""
+
+
+def _signal_words(session: Session, number: int, info: Any, calls: tuple[str, ...]) -> tuple[str, str]:
+    """The rule, with the access and the mapping in question, and the advice; the moment shown is another one behind it."""
+    from kemu.explain.rules import signal_rule
+
+    session.goto(number - 1)
+    target = _target(session, number)
+    code = code_name(info.signo, info.code)
+    rule, advice = signal_rule(signal_name(info.signo), code, info.addr, calls, _vma_flags(target, info.addr))
+    if info.pid and code in ("SI_USER", "SI_TKILL"):
+        return f"{session.name_of(info.pid)} (pid {info.pid}) sent it: {rule}", advice
+    if not info.addr and not info.error_code:
+        return rule, advice
+    access = "fetch" if info.error_code & 16 else "write" if info.error_code & 2 else "read"
+    return f"{access} at {info.addr:#x}: {rule}{_mapping_text(target, info.addr)}", advice
+
+
+def _target(session: Session, number: int) -> Any:
+    """The task that got the signal: the one whose list of pending ones grew, or whose group's did."""
+    obj: Any = session.journal.event(number)[0]
+    return next((task for task in session.tasks.values() if obj is task or obj is task.signal), None)
+
+
+def _vma_flags(task: Any, address: int) -> int | None:
+    """`vm_flags` of the mapping at the address; None where there is none."""
+    if task is None or task.mm is None:
+        return None
+    return next((vma.vm_flags for vma in task.mm.mm_mt if vma.vm_start <= address < vma.vm_end), None)
+
+
+def _mapping_text(task: Any, address: int) -> str:
+    """The mapping at the address, or the nearest ones, in the task's address space."""
+    if task is None or task.mm is None:
+        return ""
+    regions = [(vma.vm_start, vma.vm_end, vma.vm_flags) for vma in task.mm.mm_mt]
+    for start, end, flags in regions:
+        if start <= address < end:
+            letters = "".join(letter if flags >> bit & 1 else "-" for bit, letter in enumerate("rwx"))
+            return f" ({start:#x}-{end:#x} is {letters})"
+    below = [f"{start:#x}-{end:#x}" for start, end, _ in regions if end <= address][-1:]
+    above = [f"{start:#x}-{end:#x}" for start, end, _ in regions if start > address][:1]
+    return f" (nearest: {', '.join(below + above)})" if below or above else ""
+
+
+# ---------------------------------------------------------------- errno
+
+
+def _why_errno(session: Session, record: Record, reading: Any) -> readings.Why:
+    checks = find_checks(session, record, reading.errno)
+    name = errno_name(reading.errno)
+    decided = checks[0] if checks else None
+    words = reading.why or ERRNO_TEXT.get(reading.errno, "")
+    return readings.Why(
+        thing=f"{reading.call} -> -{name} ({reading.why})",
+        events=(),
+        more=0,
+        calls=tuple(check.function for check in reversed(checks)),
+        command=record.text,
+        rule=_rule(decided, name, words) if decided else words,
+        advice=instead_of(reading.why) or advice_for(reading.call, name),
+        place=decided.place if decided else "",
+    )
+
+
+def _rule(decided: Check, name: str, words: str) -> str:
+    """Who decided, the condition in words, and its line in C unless the function is a helper that Linux has not."""
+    line = "" if is_helper(decided.function) else as_c(decided.text)
+    return f"{decided.function} returned -{name}: {words}" + (f"; in C: {line}" if line else "")

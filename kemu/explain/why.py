@@ -1,0 +1,328 @@
+"""Who made a thing what it is: the events that wrote it, found in the journal from the newest back.
+
+    why pte child 0x10000
+        thing    the word 16 of the child's page table in frame 0x116
+        cells    that word, that whole frame, and rows that copied the word
+        events   #463 wp_page_copy, #449 ptep_clear_flush, #412 __copy_present_ptes
+
+A thing is a set of *cells*; a cell says of one event whether it wrote the thing, and from what to what. An event that
+stored what was there already changed nothing and is no answer.
+
+The rule that keeps this file honest: what the journal does not say is not said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import attrs
+
+from kemu.errors import UsageError
+from kemu.kernel.include.mm_types import MM_COUNTER_NAMES, mm_struct, page, vm_area_struct
+from kemu.kernel.include.sched_types import siginfo, task_struct
+from kemu.kernel.include.system import pfn_to_page, system
+from kemu.kernel.mm.fork_row import Row
+from kemu.machine import mmu
+from kemu.machine.physmem import Frame
+from kemu.observe.space import space_of
+from kemu.trace.index import STRETCH, Contents
+from kemu.trace.journal import SLOTS
+
+if TYPE_CHECKING:
+    from kemu.trace.journal import Journal
+
+ROWS: dict[type, frozenset[Any]] = {Row: frozenset({"copied"})}
+"""Whole-row events, which may concern any entry and any page."""
+
+Change = tuple[Any, Any]
+"""Old and new value."""
+
+
+class Thing(NamedTuple):
+    """What is asked about: its name, the objects whose events may concern it, and what such an event did to it (None:
+    nothing). It is made for the present moment and followed back from there once; `objects` may grow on the way. `fields`
+    are those that such an event can have (None: any); `classes` are classes any object of which counts, each with the
+    fields of such events. `level` is that of an entry of a page table, -1 for anything
+    else; `birth` is what is asked instead where a new object was simply made with the value. `empty`: at the present moment
+    there is nothing."""
+
+    text: str
+    objects: set[int]
+    classes: dict[type, frozenset[Any]]
+    change: Callable[[Any, Any, Any, Any], Change | None]
+    fields: frozenset[Any] | None = None
+    level: int = -1
+    birth: Thing | None = None
+    empty: bool = False
+
+
+def writers(journal: Journal, thing: Thing, upto: int, patience: int | None = None) -> Iterator[tuple[int, Any, Any]]:
+    """(event, old, new) of the events up to `upto` that changed the thing, newest first; with `patience` none that lie
+    further than so many events behind the newest."""
+    floor = 0
+    for stretch in range((upto - 1) // STRETCH, -1, -1):
+        end = min((stretch + 1) * STRETCH, upto)
+        if end <= floor:
+            return
+        for number, old, new in _in_stretch(journal, thing, stretch, end):
+            if number <= floor:
+                return
+            if patience is not None:
+                floor, patience = max(number - patience, 0), None
+            yield number, old, new
+
+
+def _in_stretch(journal: Journal, thing: Thing, stretch: int, end: int) -> Iterator[tuple[int, Any, Any]]:
+    """The writers in a stretch of the index, up to event `end`, newest first. Going back may teach the thing more objects;
+    then what is left of the stretch is looked through anew."""
+    held = journal.index.of(journal.log, stretch)
+    start, size = stretch * STRETCH, -1
+    log: list[Any] = []
+    while len(thing.objects) != size:
+        size = len(thing.objects)
+        fields = _fields_in(thing, held)
+        if fields is not None and not fields:
+            return
+        log = log or journal.log[start * SLOTS : end * SLOTS]
+        for i in reversed(_candidates(thing, log, fields)):
+            change = thing.change(*log[i * SLOTS : i * SLOTS + SLOTS])
+            if change is not None and change[0] is not change[1] and change[0] != change[1]:
+                yield start + i + 1, *change
+            if len(thing.objects) != size:
+                del log[i * SLOTS :]
+                break
+
+
+def _fields_in(thing: Thing, held: Contents) -> frozenset[Any] | None:
+    """The fields to look for in a stretch: none of them, or None for any."""
+    found = frozenset[Any]().union(*(fields for cls, fields in thing.classes.items() if cls in held.classes))
+    if not thing.objects.isdisjoint(held.objects):
+        if thing.fields is None:
+            return None
+        found |= thing.fields
+    return found & held.fields
+
+
+def _candidates(thing: Thing, log: list[Any], fields: frozenset[Any] | None) -> list[int]:
+    """The places of events that may concern the thing."""
+    objects, classes = thing.objects, thing.classes
+    present = log[::SLOTS]
+    if fields is None:
+        return [i for i, obj in enumerate(present) if id(obj) in objects or obj.__class__ in classes]
+    found = [i for i, field in enumerate(log[1::SLOTS]) if field in fields]
+    return [i for i in found if id(present[i]) in objects or present[i].__class__ in classes]
+
+
+# ---------------------------------------------------------------- things
+
+
+def field_of(obj: Any, text: str, field: str) -> Thing:
+    """A field of a structure or a key of a table."""
+
+    def change(_obj: Any, name: Any, old: Any, new: Any) -> Change | None:
+        return (old, new) if name == field else None
+
+    return Thing(f"{text} {field}", {id(obj)}, {}, change, frozenset({field}))
+
+
+def word(pfn: int, index: int, text: str) -> Thing:
+    """A word of RAM, whether it was stored alone, with its frame, or with a row.
+
+    A frame that is put into RAM goes on changing, so the journal does not say what it held then: that is what the word was
+    behind the event, which is known on the way back."""
+    frames = system.phys.frames
+    value = [system.phys.load((pfn << 12) + index * 8)]
+    objects = {id(frames), id(frames.get(pfn))}
+
+    def change(obj: Any, field: Any, old: Any, new: Any) -> Change | None:
+        found: Change | None = None
+        if obj is frames and field == pfn:
+            found = (old or {}).get(index, 0), value[0]
+            objects.add(id(old))
+        elif isinstance(obj, Row):
+            found = _in_row(obj, pfn, index)
+        elif isinstance(obj, Frame) and obj.pfn == pfn and field == index:
+            found = old or 0, new or 0
+        if found is not None:
+            value[0] = found[0]
+        return found
+
+    return Thing(text, objects, ROWS, change, frozenset({pfn, index}))
+
+
+def _in_row(row: Row, pfn: int, index: int) -> Change | None:
+    if row.dst.pfn == pfn and index in row.copied:
+        return 0, row.copied[index]
+    if row.src.pfn == pfn and index in row.src_before:
+        return row.src_before[index], row.src_before[index] & ~system.bits.write
+    return None
+
+
+def entry(task: task_struct, address: int, name: str) -> Thing:
+    """The last entry that exists on the way to the address."""
+    mm = space_of(task, lambda _pid: name)
+    if not system.geometry.canonical(address):
+        raise UsageError(f"address: {address:#x} is not canonical", hint="its upper bits must all be the same")
+    steps, _ = mmu.walk(system.phys, system.geometry, mm.pgd, address)
+    last = steps[-1]
+    level = system.geometry.levels[last.level].name
+    at = address & ~((1 << system.geometry.levels[last.level].shift) - 1)
+    found = word(last.entry_pa >> 12, last.entry_pa >> 3 & 511, f"{level} {name} {at:#x}")
+    return found._replace(level=last.level, empty=not last.entry)
+
+
+def frame(pfn: int, field: str) -> Thing:
+    """A field of a struct page."""
+    last = system.phys.nr_frames - 1
+    if not 0 <= pfn <= last:
+        raise UsageError(f"pfn: frame {pfn:#x} does not exist", hint=f"the machine has the frames 0 to {last:#x}")
+    found = pfn_to_page(pfn) if pfn in system.mem_map else None
+    if found is None:
+        raise UsageError(f"pfn: frame {pfn:#x} has never been used", hint="frame PFN shows one; mem shows all")
+    counted = {"_refcount": 1, "_mapcount": 1}.get(field)
+
+    def change(obj: Any, name: Any, old: Any, new: Any) -> Change | None:
+        if isinstance(obj, Row):
+            if counted and any(p is found for p in obj.pages):
+                return "n", f"n + {counted}"
+            return ("exclusive", "shared") if field == "flags" and any(p is found for p in obj.exclusive) else None
+        return (old, new) if name == field else None
+
+    return Thing(f"pfn {pfn:#x} {field}", {id(found)}, ROWS, change, frozenset({field}))
+
+
+def mapping(task: task_struct, address: int, field: str, name: str) -> Thing:
+    """That a VMA holds the address (or none does), or a field of the one that does."""
+    mm = space_of(task, lambda _pid: name)
+    tree = mm.mm_mt
+    vma = next((vma for vma in tree if vma.vm_start <= address < vma.vm_end), None)
+    if field:
+        if vma is None:
+            raise UsageError(f"address: no mapping holds {address:#x}", hint="without a field why says what became of it")
+        found = field_of(vma, f"vma {vma.vm_start:#x}-{vma.vm_end:#x} of {name}", field)
+        return found._replace(birth=mapping(task, address, "", name))
+
+    text = f"vma {vma.vm_start:#x}-{vma.vm_end:#x} of {name}" if vma else f"no vma of {name} at {address:#x}"
+    change = _Covering(mm, address).change
+    return Thing(text, {id(tree)}, {vm_area_struct: frozenset(BOUNDS)}, change, empty=vma is None)
+
+
+class _Covering:
+    """Which VMA of an mm holds an address, followed back event by event: the VMAs of the tree with their bounds."""
+
+    def __init__(self, mm: mm_struct, address: int) -> None:
+        self.mm, self.address = mm, address
+        self.bounds = {vma: [vma.vm_start, vma.vm_end] for vma in mm.mm_mt}
+        self.gone: dict[vm_area_struct, list[int]] = {}
+
+    def now(self) -> vm_area_struct | None:
+        """The VMA that holds the address at the moment that has been reached."""
+        return next((vma for vma, (start, end) in self.bounds.items() if start <= self.address < end), None)
+
+    def change(self, obj: Any, field: Any, old: Any, new: Any) -> Change | None:
+        """Go back over an event: what held the address before and behind it."""
+        if isinstance(obj, vm_area_struct) and (obj.vm_mm is not self.mm or field not in BOUNDS):
+            return None
+        after = self.now()
+        if isinstance(obj, vm_area_struct):
+            self._bounds_of(obj)[BOUNDS.index(field)] = old
+        elif new is not None:
+            self.gone[new] = self.bounds.pop(new)
+        else:
+            self.bounds[old] = self._bounds_of(old)
+        return self.now(), after
+
+    def _bounds_of(self, vma: vm_area_struct) -> list[int]:
+        """Start and end; those of a VMA that is not in the tree are as they were left."""
+        return self.bounds.get(vma) or self.gone.setdefault(vma, [vma.vm_start, vma.vm_end])
+
+
+BOUNDS = ("vm_start", "vm_end")
+"""The fields of a VMA that say what it holds."""
+
+
+def counter(task: task_struct, field: str, name: str) -> Thing:
+    """A number of an mm_struct: a field, or a counter of its resident pages (MM_ANONPAGES ...)."""
+    mm = space_of(task, lambda _pid: name)
+    birth = field_of(task, f"task {name}", "mm")
+    if field in MM_COUNTER_NAMES:
+        key = MM_COUNTER_NAMES.index(field)
+        found = field_of(mm.rss_stat, f"mm of {name}", field)
+        wanted = frozenset({key})
+        return found._replace(change=lambda _obj, k, old, new: (old, new) if k == key else None, fields=wanted, birth=birth)
+    return field_of(mm, f"mm of {name}", field)._replace(birth=birth)
+
+
+def of_kernel(field: str) -> Thing:
+    """A number of the whole machine: an event that is counted (PGFAULT ...), free pages, memory that was promised."""
+    owner = next(owner for owner in _counted() if field in _field_names(type(owner)))
+    return field_of(owner, "kernel", field)
+
+
+def kernel_fields() -> frozenset[str]:
+    """The names that `of_kernel` knows."""
+    return frozenset().union(*(_field_names(type(owner)) for owner in _counted()))
+
+
+def _counted() -> tuple[Any, ...]:
+    return system.vmstat, system.counters, system.zone
+
+
+def _field_names(cls: type) -> frozenset[str]:
+    return frozenset(field.name for field in attrs.fields(cls) if field.type in ("int", int))
+
+
+def of_task(task: task_struct, field: str, name: str) -> Thing:
+    """A field of a task_struct."""
+    birth = field_of(system.tasks, "tasks", "")._replace(
+        change=lambda _obj, pid, old, new: (old, new) if pid == task.pid else None, fields=frozenset({task.pid})
+    )
+    return field_of(task, f"task {name}", field)._replace(birth=birth)
+
+
+def tlb_entry(cpu: int, address: int) -> Thing:
+    """What a CPU remembers (or does not) of the page of the address. A flush puts a new table of entries in place of the
+    old one, so the tables are learnt on the way back."""
+    tlb = system.cpus[cpu].hw.tlb
+    vpn, slot = address >> 12, (address >> 12) % tlb.size
+    tables = {id(tlb), id(tlb.slots)}
+
+    def of(found: Any) -> Any:
+        return found if found is not None and found.vpn == vpn else None
+
+    def change(obj: Any, field: Any, old: Any, new: Any) -> Change | None:
+        if obj is tlb:
+            if field == "slots":
+                tables.add(id(old))
+            return (of(old.get(slot)), of(new.get(slot))) if field == "slots" else None
+        return (of(old), of(new)) if field == slot else None
+
+    empty = of(tlb.slots.get(slot)) is None
+    return Thing(f"TLB of CPU {cpu} {address & ~4095:#x}", tables, {}, change, frozenset({slot, "slots"}), empty=empty)
+
+
+CLASSES: dict[str, type] = {"frame": page, "vma": vm_area_struct, "mm": mm_struct, "task": task_struct}
+"""The structure whose fields may be asked about, by what is asked."""
+
+
+def known_fields(what: str) -> frozenset[str]:
+    """The fields that may be named for a key of `CLASSES`."""
+    counters = MM_COUNTER_NAMES if what == "mm" else ()
+    return frozenset(known.name for known in attrs.fields(CLASSES[what])).union(counters)
+
+
+PENDING = frozenset({"pending", "shared_pending"})
+"""The fields that hold signals until they are taken, of a task and of its thread group."""
+
+
+def last_signal(journal: Journal, first: int, last: int) -> tuple[int, siginfo] | None:
+    """(event, signal) of the newest signal that was sent in (first, last]."""
+    for stretch in range((last - 1) // STRETCH, first // STRETCH - 1, -1):
+        if PENDING.isdisjoint(journal.index.of(journal.log, stretch).fields):
+            continue
+        for number in range(min(last, (stretch + 1) * STRETCH), max(first, stretch * STRETCH), -1):
+            _, field, old, new = journal.event(number)
+            if field in PENDING and len(new) > len(old):
+                return number, next(info for info in new if not any(info is known for known in old))
+    return None

@@ -1,0 +1,28 @@
+"""Completion on Tab: a thin coat over `commands.expect`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from prompt_toolkit.completion import CompleteEvent, Completer, Completion
+
+from kemu.language.expect import candidates
+
+if TYPE_CHECKING:
+    from prompt_toolkit.document import Document
+
+    from kemu.experiment.session import Session
+
+
+class KemuCompleter(Completer):
+    """Offers command names, then what the arguments of the command can be."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+
+    def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
+        """What the word before the cursor could become."""
+        word, found = candidates(self.session, document.text_before_cursor)
+        for text, meta in found:
+            yield Completion(text, start_position=-len(word), display_meta=meta)

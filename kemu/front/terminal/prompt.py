@@ -1,0 +1,44 @@
+"""The prompt and the toolbar: where the experiment stands, in words."""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from kemu.experiment.session import Session
+
+LONGEST_COMMAND = 30
+
+
+def prompt(session: Session) -> str:
+    """`kemu #12 app> `, or `kemu #41/57 past app> ` where newer events exist."""
+    where = f"#{session.now}/{session.end} past" if session.past else f"#{session.now}"
+    return f"kemu {where} {session.name_of(session.current_pid)}> "
+
+
+def toolbar(session: Session, width: int = 0) -> str:
+    """One line: lesson and step, the event, the current task, the timeline, and whether this is the past. What does not fit into
+    the width (of the terminal, if none is given) is left out from the end; each fact stands in the prompt or in `show` too."""
+    room = (width or shutil.get_terminal_size().columns) - 2
+    parts = _facts(session)
+    if session.past and len(" | ".join(parts)) > room:
+        parts = [part.partition(",")[0] if part.startswith("PAST") else part for part in parts]
+    while len(parts) > 1 and len(" | ".join(parts)) > room:
+        parts.pop()
+    return f" {' | '.join(parts)[:room]} "
+
+
+def _facts(session: Session) -> list[str]:
+    current = session.current
+    waits = f" waits in {current.blocked_in}" if current.blocked_in else ""
+    parts = [f"lesson {session.lesson}"] if session.lesson else []
+    parts += [f"event {session.now} of {session.end}", f"{session.name_of(current.pid)} (pid {current.pid}){waits}"]
+    if session.past:
+        inside = session.command_at(session.now)
+        text = inside.text if inside else ""
+        shown = text if len(text) <= LONGEST_COMMAND else text[: LONGEST_COMMAND - 3] + "..."
+        parts.append(f"PAST, inside '{shown}'" if inside else "PAST, between two commands")
+    if len(session.timelines) > 1:
+        parts.append(f"timeline {session.timeline.number} of {len(session.timelines)}")
+    return parts

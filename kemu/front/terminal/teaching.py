@@ -1,0 +1,163 @@
+"""`lesson` inside the shell: the list, beginning one, and the words while it is taken."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from kemu.errors import UsageError
+from kemu.language.result import BAD_LESSON, Complaint, Result
+from kemu.language.spec import FREE, Candidate, command, maybe, rest
+
+if TYPE_CHECKING:
+    from kemu.experiment.session import Session
+    from kemu.language.tokens import Line, Token
+
+
+class LessonWordKind:
+    """A word of a lesson, or the id of one."""
+
+    name = "WORD"
+    what = "a word such as start, task or hint, or the id of a lesson"
+
+    def fits(self, token: Token, session: Session, known: bool) -> bool:
+        """Anything."""
+        return True
+
+    def convert(self, token: Token, line: Line, session: Session) -> str:
+        """The word as typed."""
+        return token.value
+
+    def complete(self, session: Session) -> Iterable[Candidate]:
+        """The words that have a meaning now."""
+        words = [
+            ("list", "the lessons"),
+            ("start", "begin one, or go on with it"),
+            ("student", "say who you are"),
+            ("record", "make one of what you do"),
+        ]
+        if session.guide is None:
+            return [*words, *lesson_ids()]
+        from kemu.lessons.guide import ACTIONS
+
+        return [*words, *((word, "in this lesson") for word in ACTIONS)]
+
+
+class LessonRestKind(LessonWordKind):
+    """What stands behind the word: an id, an answer."""
+
+    name = "WORDS"
+    what = "what belongs to the word: an id, an answer"
+
+    def complete(self, session: Session) -> Iterable[Candidate]:
+        """The lessons."""
+        return lesson_ids()
+
+
+def lesson_ids() -> list[Candidate]:
+    """All lessons with their titles."""
+    from kemu.commands.lessonrefs import titles
+
+    return list(titles())
+
+
+@command(
+    "lesson",
+    arguments=(maybe("what", LessonWordKind()), rest("words", LessonRestKind(), needed=False)),
+    group="lessons",
+    effect=FREE,
+    summary="take a guided lesson",
+    more="lesson lists them with what you have done; lesson start ID begins one or goes on with it, with --lang zh-CN in that "
+    "language where it is translated. Inside, task shows the question, answer commits you to something, check looks whether"
+    " the machine is as wanted, hint helps step by step, skip shows the solution (marked as shown), reset begins the step "
+    "again, play ... return is free play on a copy, previous goes back, problem writes a report for the author, leave ends "
+    "the lesson: these words work bare. So does the answer itself, where it is a number, or the letters of options. lesson "
+    "next goes on, as task does where the step is done. Of a prediction the first answer counts; letters and values that "
+    "are read off may be tried again, and hints cost nothing.",
+    examples=("lesson", "lesson start 1; task"),
+)
+def lesson(session: Session, what: str | None, words: str | None) -> Any:
+    """List, begin, or do a word of the lesson that is being taken.  Results, or a list."""
+    from kemu.lessons.lesson import LessonError
+    from kemu.lessons.world import WorldError
+
+    try:
+        return dispatch(session, what or "list", (words or "").strip())
+    except LessonError as error:
+        invalid = UsageError(f"lesson: {error.problems[0]}", hint="kemu lesson check FILE lists all")
+        return [Result(f"lesson {what} {words}", status=BAD_LESSON, now=session.now, error=Complaint.of(invalid))]
+    except WorldError as error:
+        hint = error.hint or "problem writes a report for the author"
+        raise UsageError(f"lesson: line {error.line}: {error.text}", hint=hint) from error
+
+
+def dispatch(session: Session, what: str, words: str) -> Any:
+    """Do the word.  Raises UsageError, LessonError, WorldError."""
+    from kemu.front.folders import state_folder
+    from kemu.lessons.guide import ACTIONS, Guide
+    from kemu.lessons.shelf import Shelf, steps_of
+
+    guide = session.guide if isinstance(session.guide, Guide) else None
+    shelf = Shelf(state_folder())
+    outside: dict[str, Callable[[], Any]] = {
+        "list": lambda: shelf.listing(guide.lesson.id if guide else ""),
+        "student": lambda: _student(shelf, words),
+        "record": lambda: _record(session, words),
+        "start": lambda: _start(shelf, session, words),
+    }
+    if what in outside:
+        return outside[what]()
+    if what == "check" and words.endswith((".md", "/")):
+        raise UsageError("lesson check: files are checked outside the shell", hint=f"kemu lesson check {words[:60]}")
+    if what == "steps" and guide is not None:
+        return steps_of(guide)
+    if guide is not None and what in ACTIONS:
+        return guide.word(what, words)
+    if what in ACTIONS or what == "steps":
+        raise UsageError(f"lesson {what}: no lesson has been begun", hint="lesson start ID begins one; lesson lists them")
+    return shelf.begin(session, what, words)
+
+
+def _start(shelf: Any, session: Session, words: str) -> Any:
+    """`lesson start ID [--lang LANGUAGE] [--student ME]`, as on the command line; the language may stand alone."""
+    from kemu.front.cli.words import Words
+    from kemu.language.tokens import split
+
+    given = [token.value for line in split(words)[:1] for token in line.tokens]
+    read = Words(given, {"--student": "", "--lang": ""}, frozenset())
+    word, language, *more = [*read.places, read.values["--lang"]] if read.places else ["", ""]
+    if not word:
+        raise UsageError("lesson start: which one?", hint="lesson lists them")
+    if any(more):
+        raise UsageError(f"lesson start: '{more[0][:40]}' is one word too many", hint="lesson start ID --lang LANGUAGE")
+    if read.values["--student"]:
+        shelf.be(read.values["--student"])
+    return shelf.begin(session, word, language)
+
+
+def _record(session: Session, words: str) -> Any:
+    """`lesson record begin`, and `lesson record FILE.md`."""
+    from pathlib import Path
+
+    from kemu.lessons.author import RECORD_MARK, put, recorded
+    from kemu.readings import Text
+
+    if session.guide is not None:
+        raise UsageError("lesson record: not while a lesson is taken", hint="lesson leave")
+    if words == "begin":
+        session.mark(RECORD_MARK)
+        return Text((f"what was done so far is the setup; what you do from #{session.now} on is the solution",))
+    if not words:
+        raise UsageError("lesson record: begin, or a file?", hint="lesson record begin, do it, then lesson record FILE.md")
+    path = Path(words)
+    put(path, recorded(session, f"my/{path.stem}"))
+    return Text((f"{path}: keep the goals you mean, then kemu lesson check {path}",))
+
+
+def _student(shelf: Any, words: str) -> Any:
+    from kemu.readings import Text
+
+    if words:
+        shelf.be(words)
+    name = shelf.student()
+    return Text((f"you are {name}" if name else "you have not said who you are: lesson student ID",))

@@ -1,0 +1,1 @@
+"""Programs and files: exec, binary formats, pipes, the small file system (fs/)."""

@@ -1,0 +1,183 @@
+"""Recognising an ELF program and putting it in the old one's place (fs/binfmt_elf.c).
+
+    load_elf_binary       header, program headers, interpreter: what is wrong here is an errno
+      begin_new_exec      ------------------------------------- from here on it is SIGSEGV
+      setup_arg_pages     the stack to its place
+      load_segments, load_elf_interp                            (elf_load.py)
+      map_vdso, create_elf_tables                               (vdso.py, elf_tables.py)
+      set_code_and_heap, start_thread
+
+The heap begins behind the program; that of a static-pie program, which lies among the mappings, at ELF_ET_DYN_BASE.
+"""
+
+from __future__ import annotations
+
+from kemu.kernel.arch.mmap_layout import (
+    arch_randomize_brk,
+    elf_et_dyn_base,
+    randomize_stack_top,
+    randomizing,
+    stack_top,
+)
+from kemu.kernel.arch.vdso import arch_setup_additional_pages
+from kemu.kernel.fs.binprm import PATH_MAX, kernel_read, linux_binprm, open_exec
+from kemu.kernel.fs.elf_load import BAD_ADDR, elf_image, elf_layout, load_elf_interp, load_segments
+from kemu.kernel.fs.elf_tables import create_elf_tables
+from kemu.kernel.fs.new_exec import (
+    EXSTACK_DEFAULT,
+    EXSTACK_DISABLE_X,
+    EXSTACK_ENABLE_X,
+    begin_new_exec,
+    finalize_exec,
+    setup_arg_pages,
+    setup_new_exec,
+)
+from kemu.kernel.include.elf import (
+    PF_X,
+    SIZEOF_EHDR,
+    SIZEOF_PHDR,
+    elf_phdr,
+    elfhdr,
+    parse_elf_phdrs,
+    parse_elfhdr,
+)
+from kemu.kernel.include.mm_types import PAGE_ALIGN, PAGE_SIZE, U64, file
+from kemu.kernel.include.mman import EINVAL, EIO, ELIBBAD, ENOEXEC
+from kemu.kernel.include.sched_types import PF_RANDOMIZE
+from kemu.kernel.include.system import current, current_mm, system
+from kemu.kernel.mm.vma import fput
+from kemu.trace.frames import linux
+
+MAX_PHDRS_SIZE = 65536
+
+# ---------------------------------------------------------------- reading the file
+
+
+def elf_check_arch(ex: elfhdr) -> bool:
+    """True if the file is for this machine."""
+    return ex.e_machine == ("EM_X86_64" if system.geometry.name.startswith("x86") else "EM_RISCV")
+
+
+@linux("fs/binfmt_elf.c")
+def elf_read(file: file, length: int, pos: int) -> bytes | int:
+    """Exactly ``length`` bytes from ``pos``; -EIO if the file is shorter, -EINVAL, -ENOMEM."""
+    data = kernel_read(file, length, pos)
+    return -EIO if isinstance(data, bytes) and len(data) != length else data
+
+
+@linux("fs/binfmt_elf.c")
+def load_elf_phdrs(ex: elfhdr, file: file) -> tuple[elf_phdr, ...] | None:
+    """The program headers; None if they cannot be right."""
+    size = SIZEOF_PHDR * ex.e_phnum
+    if ex.e_phentsize != SIZEOF_PHDR or not 0 < size <= MAX_PHDRS_SIZE:
+        return None
+    data = elf_read(file, size, ex.e_phoff)
+    return None if isinstance(data, int) else parse_elf_phdrs(data, ex.e_phnum)
+
+
+def open_interpreter(program: elf_image) -> tuple[file | None, bytes | int]:
+    """(the open file that the first PT_INTERP names, its first bytes); (None, 0 or a negative error) without one."""
+    phdr = next((phdr for phdr in program.phdata if phdr.p_type == "PT_INTERP"), None)
+    if phdr is None:
+        return None, 0
+    if not 2 <= phdr.p_filesz <= PATH_MAX:
+        return None, -ENOEXEC
+    name = elf_read(program.file, phdr.p_filesz, phdr.p_offset)
+    if isinstance(name, int):
+        return None, name
+    if name[-1]:
+        return None, -ENOEXEC
+    interpreter = open_exec(name.partition(b"\0")[0])
+    if isinstance(interpreter, int):
+        return None, interpreter
+    return interpreter, elf_read(interpreter, SIZEOF_EHDR, 0)
+
+
+def check_interpreter(interpreter: file, head: bytes | int) -> elf_image | int:
+    """The interpreter as an ELF file; -ELIBBAD if it is none, or the error of reading it."""
+    if isinstance(head, int):
+        return head
+    ex = parse_elfhdr(head)
+    phdata = load_elf_phdrs(ex, interpreter) if ex is not None and elf_check_arch(ex) else None
+    return elf_image(interpreter, ex, phdata) if ex is not None and phdata is not None else -ELIBBAD
+
+
+def executable_stack(program: elf_image) -> int:
+    """What the last PT_GNU_STACK says about the stack."""
+    wish = EXSTACK_DEFAULT
+    for phdr in program.phdata:
+        if phdr.p_type == "PT_GNU_STACK":
+            wish = EXSTACK_ENABLE_X if phdr.p_flags & PF_X else EXSTACK_DISABLE_X
+    return wish
+
+
+@linux("fs/binfmt_elf.c")
+def load_elf_binary(bprm: linux_binprm) -> int:
+    """Execute ``bprm`` if it is an ELF file; 0, -ENOEXEC (perhaps another format), or another error."""
+    ex = parse_elfhdr(bprm.buf)
+    if ex is None or ex.e_type not in ("ET_EXEC", "ET_DYN") or not elf_check_arch(ex):
+        return -ENOEXEC
+    phdata = load_elf_phdrs(ex, bprm.file)
+    if phdata is None:
+        return -ENOEXEC
+    program = elf_image(bprm.file, ex, phdata)
+    file, head = open_interpreter(program)
+    if file is None:
+        return head if isinstance(head, int) and head else load_elf_program(bprm, program, None)
+    interpreter = check_interpreter(file, head)
+    retval = interpreter if isinstance(interpreter, int) else load_elf_program(bprm, program, interpreter)
+    fput(file)
+    return retval
+
+
+# ---------------------------------------------------------------- the new program
+
+
+def load_elf_program(bprm: linux_binprm, program: elf_image, interpreter: elf_image | None) -> int:
+    """Replace the current program (the second half of ``load_elf_binary``); 0 or a negative error."""
+    retval = begin_new_exec(bprm)
+    if retval:
+        return retval
+    if randomizing():
+        current().flags |= PF_RANDOMIZE
+    setup_new_exec(bprm)
+    retval = setup_arg_pages(bprm, randomize_stack_top(stack_top()), executable_stack(program))
+    if retval:
+        return retval
+    layout = load_segments(program, interpreter is not None)
+    if isinstance(layout, int):
+        return layout
+    e_entry = (program.ex.e_entry + layout.bias) & U64
+    entry, base = e_entry, 0
+    if interpreter is not None:
+        base = load_elf_interp(interpreter, layout.bias)
+        entry = base if base < 0 else (base + interpreter.ex.e_entry) & U64
+    if BAD_ADDR(entry):
+        return min(entry, 0) or -EINVAL
+    retval = arch_setup_additional_pages()
+    retval = retval or create_elf_tables(bprm, program.ex, base, e_entry, layout.phdr_addr)
+    if retval:
+        return retval
+    set_code_and_heap(bprm, layout, moved=program.ex.e_type == "ET_DYN" and interpreter is None)
+    finalize_exec(bprm)
+    start_thread(entry, bprm.p)
+    return 0
+
+
+def set_code_and_heap(bprm: linux_binprm, layout: elf_layout, *, moved: bool) -> None:
+    """Set the mm's code, data, stack and heap; ``moved``: the heap goes where a PIE program would be."""
+    mm = current_mm()
+    mm.end_code, mm.start_code = layout.end_code, layout.start_code
+    mm.start_data, mm.end_data = layout.start_data, layout.end_data
+    mm.start_stack = bprm.p
+    mm.start_brk = mm.brk = PAGE_ALIGN(elf_et_dyn_base() if moved else layout.brk)
+    if current().flags & PF_RANDOMIZE:
+        if not moved:
+            mm.brk = mm.start_brk = mm.brk + PAGE_SIZE
+        mm.brk = mm.start_brk = arch_randomize_brk(mm)
+
+
+def start_thread(ip: int, sp: int) -> None:
+    """The first instruction and the stack pointer; everything else is 0 (arch/x86/kernel/process_64.c)."""
+    regs = current().regs
+    regs.ip, regs.sp, regs.ax = ip, sp, 0

@@ -1,0 +1,68 @@
+"""Scripts: ``#!INTERPRETER [ARGUMENT]`` in the first line (fs/binfmt_script.c).
+
+    ./script a b    with  #!/bin/sh -x    runs    /bin/sh -x ./script a b
+
+All behind the interpreter's path is one argument.  A first line that does not fit into the 256 bytes that the kernel looks at
+is good as long as the path does.
+"""
+
+from __future__ import annotations
+
+from kemu.kernel.fs.binprm import (
+    BINPRM_BUF_SIZE,
+    copy_string_kernel,
+    linux_binprm,
+    open_exec,
+    remove_arg_zero,
+)
+from kemu.kernel.include.mman import ENOEXEC
+
+SPACETAB = b" \t"
+
+
+def first_line(buf: bytes) -> bytes | None:
+    """What stands between ``#!`` and the end of the line, without spaces and tabs at its ends; None if the interpreter's path
+    may be cut off."""
+    line, newline, _ = buf[2:].partition(b"\n")
+    if not newline:
+        rest = line.lstrip(SPACETAB)
+        if not any(c in rest for c in b" \t\0"):
+            return None
+        line = line[: BINPRM_BUF_SIZE - 3]
+    return line.strip(SPACETAB)
+
+
+def split_line(line: bytes) -> tuple[bytes, bytes | None]:
+    """(path of the interpreter, its argument or None); a NUL ends either, and a NUL behind the path ends the line."""
+    for at, c in enumerate(line):
+        if c == 0:
+            return line[:at], None
+        if c in SPACETAB:
+            argument = line[at:].lstrip(SPACETAB)
+            return line[:at], argument.partition(b"\0")[0]
+    return line, None
+
+
+def load_script(bprm: linux_binprm) -> int:
+    """Ask for the interpreter if ``bprm`` is a script; 0, -ENOEXEC (perhaps another format), or another error.
+
+    argv[0] gives way to the interpreter, its argument and the script's path."""
+    if not bprm.buf.startswith(b"#!"):
+        return -ENOEXEC
+    line = first_line(bprm.buf)
+    if not line:
+        return -ENOEXEC
+    name, argument = split_line(line)
+    retval = remove_arg_zero(bprm)
+    for text in (bprm.interp, argument, name):
+        if not retval and text is not None:
+            retval = copy_string_kernel(text, bprm)
+            bprm.argc += 1
+    if retval:
+        return retval
+    bprm.interp = name
+    file = open_exec(name)
+    if isinstance(file, int):
+        return file
+    bprm.interpreter = file
+    return 0

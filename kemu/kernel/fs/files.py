@@ -1,0 +1,147 @@
+"""The small in-memory file system: paths, inodes, open files (fs/).
+
+    system.files   "/bin/a.out" -> inode
+    inode          i_size, i_mapping (the page cache); a disk file also has its bytes on ``disk``
+    file           one open of it, counted; what a VMA and a descriptor hold
+
+Kinds: ``memfd`` and ``tmpfs`` keep their pages as memory; ``shm`` is the nameless file behind shared anonymous memory; a ``disk``
+file's pages can be dropped and read again, and it wants to hear of the first write to each page.  There are no
+folders: a path is a name.
+"""
+
+from __future__ import annotations
+
+from kemu.kernel.include.mm_types import (
+    FMODE_READ,
+    FMODE_WRITE,
+    PAGE_SIZE,
+    address_space,
+    file,
+    inode,
+    super_operations,
+)
+from kemu.kernel.include.mman import EACCES, EBADF, EINVAL, EMFILE, ENOENT, ENOMEM, ENOSPC
+from kemu.kernel.include.system import current, system
+from kemu.kernel.mm.slab import slab_fails
+from kemu.kernel.mm.vma import fput
+from kemu.machine.atomic import atomic_inc
+
+O_RDONLY, O_WRONLY, O_RDWR, O_ACCMODE, O_CREAT, O_NONBLOCK = 0, 1, 2, 3, 0o100, 0o4000
+RLIMIT_NOFILE = 1024
+
+
+def new_inode(kind: str, size: int = 0, s_op: super_operations | None = None) -> inode:
+    """An inode without pages; memfd and shm files have no name from the start."""
+    number = system.counters.next_ino
+    system.counters.next_ino = number + 1
+    mapping = address_space()
+    made = inode(i_ino=number, kind=kind, i_mapping=mapping, i_size=size, s_op=s_op)
+    made.i_nlink = 0 if kind in ("memfd", "shm", "pipe") else 1
+    mapping.host = made
+    return made
+
+
+def is_shmem(node: inode) -> bool:
+    """True if the file's pages are its only copy (swap-backed memory)."""
+    return node.kind != "disk"
+
+
+def shmem_inode_acct_blocks(pages: int) -> int:
+    """Take ``pages`` from what the tmpfs may hold; 0 or -ENOSPC (mm/shmem.c).  Without a limit nobody counts."""
+    limit = system.sysctl.shmem_max_blocks
+    if limit:
+        if system.counters.shmem_used_blocks + pages > limit:
+            return -ENOSPC
+        system.counters.shmem_used_blocks += pages
+    return 0
+
+
+def shmem_inode_unacct_blocks(pages: int) -> None:
+    """Give ``pages`` back."""
+    if system.sysctl.shmem_max_blocks:
+        system.counters.shmem_used_blocks -= pages
+
+
+def shmem_limit(pages: int) -> int:
+    """Remount the tmpfs with room for ``pages`` pages, 0 for no limit; 0, -EINVAL if it holds more (shmem_reconfigure)."""
+    used = sum(node.i_mapping.nrpages for node in system.files.values() if node.kind == "tmpfs")
+    if pages and used > pages:
+        return -EINVAL
+    system.sysctl.shmem_max_blocks = pages
+    system.counters.shmem_used_blocks = used
+    return 0
+
+
+def create_file(path: str, kind: str, data: bytes = b"") -> inode:
+    """Make (or replace) the file ``path``.  A disk file's bytes lie on disk until its pages are read; pages of the other
+    kinds are made by the caller."""
+    node = new_inode(kind, len(data))
+    if kind == "disk":
+        for index in range((len(data) + PAGE_SIZE - 1) // PAGE_SIZE):
+            node.disk.put(index, data[index * PAGE_SIZE : (index + 1) * PAGE_SIZE])
+    system.files.put(path, node)
+    return node
+
+
+def lookup(path: str) -> inode | None:
+    """The inode of ``path``; a relative path starts at "/"."""
+    return system.files.get(normalize(path))
+
+
+def normalize(path: str) -> str:
+    """The absolute form of ``path``, with ``.`` and ``..`` resolved."""
+    parts: list[str] = []
+    for part in path.split("/"):
+        if part == "..":
+            del parts[-1:]
+        elif part not in ("", "."):
+            parts.append(part)
+    return "/" + "/".join(parts)
+
+
+def open_file(node: inode, mode: int, path: str) -> file:
+    """A new open file with one reference, held by the caller."""
+    atomic_inc(node, "i_count")
+    return file(f_inode=node, f_mapping=node.i_mapping, f_mode=mode, f_path=path)
+
+
+def fget(fd: int) -> file | None:
+    """The file behind a descriptor of the current task."""
+    files = current().files
+    return files.fd.get(fd) if files is not None else None
+
+
+def fd_install(file: file) -> int:
+    """The lowest free descriptor, now holding ``file``; -EMFILE if there is none."""
+    files = current().files
+    if files is None:
+        return -EBADF
+    for fd in range(3, RLIMIT_NOFILE):
+        if fd not in files.fd:
+            files.fd.put(fd, file)
+            return fd
+    return -EMFILE
+
+
+def install_new(file: file) -> int:
+    """A descriptor for a file that was just opened; without a free one it is closed again, and -EMFILE."""
+    fd = fd_install(file)
+    if fd < 0:
+        fput(file)
+    return fd
+
+
+def do_open(path: str, flags: int) -> int:
+    """open(2): a descriptor, -ENOENT, -EACCES, -ENOMEM."""
+    node = lookup(path)
+    if node is None:
+        if not flags & O_CREAT:
+            return -ENOENT
+        node = create_file(normalize(path), "tmpfs")
+    modes = {O_RDONLY: FMODE_READ, O_WRONLY: FMODE_WRITE, O_RDWR: FMODE_READ | FMODE_WRITE}
+    mode = modes.get(flags & O_ACCMODE)
+    if mode is None:
+        return -EACCES
+    if slab_fails("filp"):
+        return -ENOMEM
+    return install_new(open_file(node, mode, normalize(path)))

@@ -1,0 +1,1 @@
+"""Structures, flags, lists and numbers (include/linux, include/uapi), and the kernel's globals."""

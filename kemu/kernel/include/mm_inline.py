@@ -1,0 +1,51 @@
+"""The LRU lists as such (include/linux/mm_inline.h): which list a page belongs on, putting it there, taking it off.
+
+Being on a list holds no reference.  Who decides when a page goes on a list is ``lru.py``.
+"""
+
+from __future__ import annotations
+
+from kemu.kernel.include.flags import PG_active, PG_lru, PG_swapbacked, PG_unevictable
+from kemu.kernel.include.lists import list_add, list_del
+from kemu.kernel.include.mm_types import folio
+from kemu.kernel.include.sched_types import (
+    LRU_ACTIVE_ANON,
+    LRU_ACTIVE_FILE,
+    LRU_INACTIVE_ANON,
+    LRU_INACTIVE_FILE,
+    LRU_UNEVICTABLE,
+)
+from kemu.kernel.include.system import system
+
+
+def folio_lru_list(folio: folio) -> int:
+    """The list on which the page belongs (LRU_*)."""
+    if folio.flags & PG_unevictable:
+        return LRU_UNEVICTABLE
+    if folio.flags & PG_swapbacked:
+        return LRU_ACTIVE_ANON if folio.flags & PG_active else LRU_INACTIVE_ANON
+    return LRU_ACTIVE_FILE if folio.flags & PG_active else LRU_INACTIVE_FILE
+
+
+_shared: dict[int, int] = {}
+"""One number for all pages with the same flags: who reads those of one page after the other, as fork does, finds them in the
+host's cache."""
+
+
+def lruvec_add_folio(folio: folio) -> None:
+    """Put the page at the head of its list."""
+    lruvec = system.lruvec
+    lru = folio_lru_list(folio)
+    flags = folio.flags | PG_lru
+    folio.flags = _shared.setdefault(flags, flags)
+    lruvec.nr.put(lru, lruvec.nr[lru] + 1)
+    list_add(folio, lruvec.lists[lru])
+
+
+def lruvec_del_folio(folio: folio) -> None:
+    """Take the page off its list."""
+    lruvec = system.lruvec
+    lru = folio_lru_list(folio)
+    list_del(folio)
+    lruvec.nr.put(lru, lruvec.nr[lru] - 1)
+    folio.flags &= ~PG_lru

@@ -1,0 +1,1 @@
+"""Tasks: fork, exit, scheduling, signals (kernel/)."""

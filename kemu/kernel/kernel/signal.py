@@ -1,0 +1,175 @@
+"""Signals: sending, forcing, delivering (kernel/signal.c).
+
+    force_sig_fault / kill -> __send_signal_locked -> task.pending -> get_signal (on the way back to user mode)
+                                                                         |- handle: the interrupted access fails, the task goes on
+                                                                         |- ignore
+                                                                         `- default: most kill -> do_group_exit
+
+Handlers are not executed: "handle" stands for one that returns past the failing instruction.  Upward call:
+``system.fatal_signal``.
+"""
+
+from __future__ import annotations
+
+from kemu.kernel.include.sched_types import (
+    PF_EXITING,
+    PF_SIGNALED,
+    SIGNAL_UNKILLABLE,
+    TASK_DEAD,
+    TASK_INTERRUPTIBLE,
+    TASK_KILLABLE,
+    siginfo,
+    task_struct,
+)
+from kemu.kernel.include.system import current, system
+from kemu.kernel.kernel.sched import wake_up_process
+from kemu.trace.frames import linux
+
+SIGHUP, SIGINT, SIGQUIT, SIGILL, SIGTRAP, SIGABRT, SIGBUS, SIGFPE, SIGKILL = 1, 2, 3, 4, 5, 6, 7, 8, 9
+SIGUSR1, SIGSEGV, SIGUSR2, SIGPIPE, SIGALRM, SIGTERM, SIGSTKFLT, SIGCHLD, SIGCONT, SIGSTOP = range(10, 20)
+SIGTSTP, SIGTTIN, SIGTTOU, SIGURG, SIGXCPU, SIGXFSZ, SIGVTALRM, SIGPROF, SIGWINCH, SIGIO, SIGPWR, SIGSYS = range(20, 32)
+NSIG = 64
+
+SEGV_MAPERR, SEGV_ACCERR, SEGV_PKUERR = 1, 2, 4
+BUS_ADRALN, BUS_ADRERR = 1, 2
+SI_KERNEL, SI_USER, SI_TKILL = 0x80, 0, -6
+CLD_EXITED, CLD_KILLED, CLD_DUMPED = 1, 2, 3
+
+IGNORED_BY_DEFAULT = frozenset({SIGCHLD, SIGCONT, SIGURG, SIGWINCH})
+SYNCHRONOUS = frozenset({SIGSEGV, SIGBUS, SIGILL, SIGTRAP, SIGFPE, SIGSYS})
+
+SIGNAL_NAMES = {
+    number: name for name, number in sorted(globals().items()) if name.startswith("SIG") and isinstance(number, int)
+    and "_" not in name
+}  # fmt: skip
+
+
+def sig_action(task: task_struct, sig: int) -> str:
+    """What the task does on ``sig``: "default", "handle" or "ignore"."""
+    return task.sighand.action.get(sig, "default")
+
+
+def sig_ignored(task: task_struct, sig: int) -> bool:
+    """True if the signal need not even be queued."""
+    action = sig_action(task, sig)
+    return action == "ignore" or (action == "default" and sig in IGNORED_BY_DEFAULT)
+
+
+@linux("kernel/signal.c")
+def __send_signal_locked(info: siginfo, task: task_struct, group: bool) -> None:
+    """Queue the signal and wake its receiver; an ignored one is dropped, a classic one that already waits is not doubled."""
+    if sig_ignored(task, info.signo) or task.flags & PF_EXITING:
+        return
+    queue = task.signal.shared_pending if group else task.pending
+    if any(waiting.signo == info.signo for waiting in queue):
+        return
+    if group:
+        task.signal.shared_pending += (info,)
+    else:
+        task.pending += (info,)
+    complete_signal(info.signo, task)
+
+
+@linux("kernel/signal.c")
+def complete_signal(sig: int, task: task_struct) -> None:
+    """Wake the task if its sleep can be broken by this signal."""
+    if task.state == TASK_INTERRUPTIBLE or (task.state == TASK_KILLABLE and sig == SIGKILL):
+        wake_up_process(task)
+
+
+@linux("kernel/signal.c")
+def force_sig_fault(sig: int, code: int, addr: int, error_code: int = 0) -> None:
+    """A fault of the current task: the signal cannot be ignored."""
+    force_sig_info_to_task(siginfo(sig, code, addr, error_code), current())
+
+
+@linux("kernel/signal.c")
+def force_sig_info_to_task(info: siginfo, task: task_struct) -> None:
+    """Send so that it arrives: where it is ignored or blocked the default action is put back."""
+    if sig_action(task, info.signo) == "ignore" or task.blocked >> info.signo & 1:
+        task.sighand.action.put(info.signo, None)
+        task.blocked &= ~(1 << info.signo)
+    __send_signal_locked(info, task, False)
+
+
+def force_fatal_sig(sig: int) -> None:
+    """Kill the current task by ``sig`` whatever it has arranged (an exec that failed past the point of no return)."""
+    task = current()
+    task.sighand.action.put(sig, None)
+    task.pending += (siginfo(sig, SI_KERNEL),)
+
+
+@linux("kernel/signal.c")
+def group_send_sig_info(info: siginfo, task: task_struct) -> int:
+    """kill(2): to the process.  init takes only signals that it handles."""
+    if info.signo == 0:
+        return 0
+    unkillable = task.signal.flags & SIGNAL_UNKILLABLE and sig_action(task, info.signo) == "default"
+    if not unkillable:
+        __send_signal_locked(info, task, True)
+    return 0
+
+
+@linux("kernel/signal.c")
+def do_send_specific(info: siginfo, task: task_struct) -> int:
+    """tgkill(2): to one thread, not to whichever of its process takes it."""
+    unkillable = task.signal.flags & SIGNAL_UNKILLABLE and sig_action(task, info.signo) == "default"
+    if info.signo and not unkillable:
+        __send_signal_locked(info, task, False)
+    return 0
+
+
+def signal_pending(task: task_struct) -> bool:
+    """True if a signal waits that is not blocked."""
+    return any(not task.blocked >> i.signo & 1 for i in (*task.pending, *task.signal.shared_pending))
+
+
+def fatal_signal_pending(task: task_struct) -> bool:
+    """True if SIGKILL waits."""
+    return any(i.signo == SIGKILL for i in (*task.pending, *task.signal.shared_pending))
+
+
+def _dequeue(task: task_struct) -> siginfo | None:
+    """The next signal: SIGKILL, then the synchronous ones, then the lowest number; own queue before the process's."""
+
+    def rank(info: siginfo) -> tuple[bool, bool, int]:
+        return info.signo != SIGKILL, info.signo not in SYNCHRONOUS, info.signo
+
+    own = [i for i in task.pending if not task.blocked >> i.signo & 1]
+    if own:
+        info = min(own, key=rank)
+        task.pending = tuple(i for i in task.pending if i is not info)
+        return info
+    shared = [i for i in task.signal.shared_pending if not task.blocked >> i.signo & 1]
+    if not shared:
+        return None
+    info = min(shared, key=rank)
+    task.signal.shared_pending = tuple(i for i in task.signal.shared_pending if i is not info)
+    return info
+
+
+@linux("kernel/signal.c")
+def get_signal() -> list[siginfo]:
+    """Take the current task's signals; a fatal one ends it.  Returns those that were handled or killed."""
+    task = current()
+    taken: list[siginfo] = []
+    while not task.exit_state and task.state != TASK_DEAD:
+        info = _dequeue(task)
+        if info is None:
+            break
+        action = sig_action(task, info.signo) if info.signo not in (SIGKILL, SIGSTOP) else "default"
+        if action == "handle":
+            taken.append(info)
+        elif action == "default" and info.signo not in IGNORED_BY_DEFAULT:
+            taken.append(info)
+            _fatal(task, info.signo)
+    return taken
+
+
+def _fatal(task: task_struct, sig: int) -> None:
+    """The default action of ``sig`` is to end the process (stopping is not modelled: it ends nothing)."""
+    if sig in (SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU):
+        return
+    task.flags |= PF_SIGNALED
+    task.exit_code = sig
+    system.fatal_signal(task)

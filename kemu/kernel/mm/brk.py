@@ -1,0 +1,119 @@
+"""brk: the heap's end (mm/mmap.c).
+
+The heap is ordinary private anonymous memory that begins at ``start_brk``; brk moves its end, byte by byte, and whole pages come
+or go.  The call returns the break, the old one if it could not be moved: never an error.
+"""
+
+from __future__ import annotations
+
+from kemu.kernel.arch.pgtable import vm_get_page_prot
+from kemu.kernel.arch.uaccess import task_size_max
+from kemu.kernel.include.flags import VM_ACCOUNT, VM_DATA_DEFAULT_FLAGS, VM_EXEC, VM_LOCKED
+from kemu.kernel.include.mm_types import PAGE_ALIGN, PAGE_SHIFT, PAGE_SIZE, U64, mm_struct
+from kemu.kernel.include.mman import EINVAL, ENOMEM
+from kemu.kernel.include.sched_types import RLIM_INFINITY, RLIMIT_DATA
+from kemu.kernel.include.system import current_mm, system
+from kemu.kernel.mm.gup import __mm_populate
+from kemu.kernel.mm.mmap_lock import mmap_write_lock, mmap_write_unlock
+from kemu.kernel.mm.munmap import do_vmi_align_munmap, do_vmi_munmap
+from kemu.kernel.mm.util import __vm_enough_memory, may_expand_vm, rlimit, vm_unacct_memory
+from kemu.kernel.mm.vma import (
+    find_vma_intersection,
+    vm_area_alloc,
+    vm_start_gap,
+    vma_link,
+    vma_merge_new_range,
+    vma_merge_struct,
+)
+from kemu.trace.frames import linux
+
+
+@linux("mm/mmap.c")
+def sys_brk(brk: int) -> int:
+    """brk(2): the break in force afterwards."""
+    mm = current_mm()
+    mmap_write_lock(mm)
+    populate = _move_break(mm, brk)
+    mmap_write_unlock(mm)
+    if populate:
+        __mm_populate(*populate, True)
+    return mm.brk
+
+
+def _move_break(mm: mm_struct, brk: int) -> tuple[int, int] | None:
+    """Move the break if it may be moved; (start, length) to populate if the heap is locked."""
+    data = mm.end_data - mm.start_data
+    limit = rlimit(RLIMIT_DATA)
+    if brk < mm.start_brk or (limit != RLIM_INFINITY and brk - mm.start_brk + data > limit):
+        return None
+    newbrk, oldbrk = PAGE_ALIGN(brk), PAGE_ALIGN(mm.brk)
+    if newbrk == oldbrk:
+        mm.brk = brk
+    elif brk <= mm.brk:
+        _shrink(mm, brk, newbrk, oldbrk)
+    elif _room_above(mm, oldbrk, newbrk) and not do_brk_flags(oldbrk, newbrk - oldbrk, 0):
+        mm.brk = brk
+        if mm.def_flags & VM_LOCKED:
+            return oldbrk, newbrk - oldbrk
+    return None
+
+
+def _shrink(mm: mm_struct, brk: int, newbrk: int, oldbrk: int) -> None:
+    vma = find_vma_intersection(mm, newbrk, oldbrk)
+    if vma is not None and not do_vmi_align_munmap(mm, newbrk, oldbrk):
+        mm.brk = brk
+
+
+def _room_above(mm: mm_struct, oldbrk: int, newbrk: int) -> bool:
+    """True if one free page stays between the new break and what comes next (a whole guard gap if that is a stack)."""
+    if not oldbrk < newbrk <= task_size_max():
+        return False
+    next = find_vma_intersection(mm, oldbrk, U64)
+    return next is None or newbrk + PAGE_SIZE <= vm_start_gap(next)
+
+
+@linux("mm/mmap.c")
+def do_brk_flags(addr: int, length: int, flags: int) -> int:
+    """Private anonymous memory for [addr, addr+length), as growth of the VMA before it if that fits; 0 or -ENOMEM."""
+    mm = current_mm()
+    flags |= VM_DATA_DEFAULT_FLAGS | VM_ACCOUNT | mm.def_flags
+    pages = length >> PAGE_SHIFT
+    if not may_expand_vm(mm, flags, pages) or mm.map_count > system.sysctl.max_map_count:
+        return -ENOMEM
+    if __vm_enough_memory(mm, pages):
+        return -ENOMEM
+    prev = mm.mm_mt.before(addr)
+    vmg = vma_merge_struct(mm, prev, None, addr, addr + length, flags, addr >> PAGE_SHIFT, just_expand=True)
+    if prev is None or prev.vm_end != addr or vma_merge_new_range(vmg) is None:
+        vma = vm_area_alloc(mm, addr, addr + length)
+        if vma is None:
+            vm_unacct_memory(pages)
+            return -ENOMEM
+        vma.vm_flags = flags
+        vma.vm_pgoff = addr >> PAGE_SHIFT
+        vma.vm_page_prot = vm_get_page_prot(flags)
+        vma_link(mm, vma)
+    mm.total_vm += pages
+    mm.data_vm += pages
+    if flags & VM_LOCKED:
+        mm.locked_vm += pages
+    return 0
+
+
+@linux("mm/mmap.c")
+def vm_brk_flags(addr: int, length: int, flags: int) -> int:
+    """Anonymous memory, ``length`` bytes at a fixed place on behalf of the kernel (the bss of a program); 0, -ENOMEM, -EINVAL."""
+    mm = current_mm()
+    size = PAGE_ALIGN(length)
+    if size < length:
+        return -ENOMEM
+    if not size:
+        return 0
+    if flags & ~VM_EXEC:
+        return -EINVAL
+    if addr > task_size_max() - size:
+        return -ENOMEM
+    mmap_write_lock(mm)
+    ret = do_vmi_munmap(mm, addr, size) or do_brk_flags(addr, size, flags)
+    mmap_write_unlock(mm)
+    return ret

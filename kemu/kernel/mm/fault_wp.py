@@ -1,0 +1,215 @@
+"""Copy-on-write: a write to a present entry that does not allow it (mm/memory.c).
+
+    shared mapping                          wp_page_shared    tell the file system, then write in place
+    anonymous and exclusive,
+    or this entry is its only reference     wp_page_reuse     write in place, no copy
+    everything else                         wp_page_copy      copy, clear and flush the old entry, map the copy, drop the old
+
+PageAnonExclusive decides, then the reference count.  How many entries map the page is not asked: a page that somebody else
+holds by a plain reference must be copied although it is mapped once.
+"""
+
+from __future__ import annotations
+
+from kemu.kernel.arch.pgtable import (
+    maybe_mkwrite,
+    mk_pte,
+    pte_mkdirty,
+    pte_mkyoung,
+    pte_offset_map_lock,
+    pte_unmap_unlock,
+    ptep_clear_flush,
+    ptep_get,
+    ptep_set_access_flags,
+    set_pte_at,
+)
+from kemu.kernel.include.flags import (
+    FAULT_FLAG_UNSHARE,
+    VM_FAULT_ERROR,
+    VM_FAULT_NOPAGE,
+    VM_FAULT_OOM,
+    VM_MAYSHARE,
+    VM_SHARED,
+    PG_locked,
+    PG_lru,
+    PG_uptodate,
+)
+from kemu.kernel.include.mm_types import (
+    MM_ANONPAGES,
+    folio,
+    mm_struct,
+    page,
+    vm_area_struct,
+    vm_fault,
+)
+from kemu.kernel.include.system import system
+from kemu.kernel.mm.fault_missing import do_page_mkwrite, fault_dirty_shared_page
+from kemu.kernel.mm.filemap import mm_counter_file
+from kemu.kernel.mm.lru import folio_add_lru_vma, lru_add_drain
+from kemu.kernel.mm.page_alloc import (
+    GFP_KERNEL,
+    GFP_ZERO,
+    alloc_page,
+    folio_get,
+    folio_put,
+    unlock_page,
+)
+from kemu.kernel.mm.rmap import (
+    PageAnonExclusive,
+    SetPageAnonExclusive,
+    folio_add_new_anon_rmap,
+    folio_move_anon_rmap,
+    folio_remove_rmap_pte,
+    folio_test_anon,
+    vmf_anon_prepare,
+)
+from kemu.kernel.mm.util import dec_mm_counter, inc_mm_counter
+from kemu.kernel.mm.zap import vm_normal_page
+from kemu.trace.frames import linux
+
+# ---------------------------------------------------------------- write-protected
+
+
+@linux("mm/memory.c")
+def do_wp_page(vmf: vm_fault) -> int:
+    """A write (or an unshare) to a present entry without write permission, in a VMA that allows it.  The table is locked."""
+    vma = vmf.vma
+    unshare = vmf.flags & FAULT_FLAG_UNSHARE
+    page = vm_normal_page(vma, vmf.address, vmf.orig_pte)
+    vmf.page = page
+    if vma.vm_flags & (VM_SHARED | VM_MAYSHARE):
+        return wp_page_shared(vmf, page) if page is not None else wp_pfn_shared(vmf)
+    if page is not None and folio_test_anon(page) and (PageAnonExclusive(page) or wp_can_reuse_anon_folio(page, vma)):
+        if not PageAnonExclusive(page):
+            SetPageAnonExclusive(page)
+        if unshare:
+            pte_unmap_unlock(vmf.pte)
+            return 0
+        wp_page_reuse(vmf)
+        return 0
+    if page is not None:
+        folio_get(page)
+    pte_unmap_unlock(vmf.pte)
+    return wp_page_copy(vmf)
+
+
+@linux("mm/memory.c")
+def wp_can_reuse_anon_folio(folio: folio, vma: vm_area_struct) -> bool:
+    """True if nobody else can reach the page: its only reference is this entry.  Then it moves to this VMA's anon_vma."""
+    if folio._refcount > 3:
+        return False
+    if not folio.flags & PG_lru:
+        lru_add_drain()
+    if folio._refcount > 1:
+        return False
+    folio_move_anon_rmap(folio, vma)
+    return True
+
+
+@linux("mm/memory.c")
+def wp_page_reuse(vmf: vm_fault) -> None:
+    """Write in place: the entry becomes young, dirty and writable.  No flush: it was only loosened."""
+    entry = maybe_mkwrite(pte_mkdirty(pte_mkyoung(vmf.orig_pte)), vmf.vma)
+    ptep_set_access_flags(vmf.vma, vmf.address, vmf.pte, entry, True)
+    pte_unmap_unlock(vmf.pte)
+    system.vmstat.PGREUSE += 1
+
+
+@linux("mm/memory.c")
+def wp_page_copy(vmf: vm_fault) -> int:
+    """Copy the page and map the copy.  The old entry is cleared and flushed before the new one is set; the old page is
+    uncounted and put only after that, so that no CPU can reach a freed frame.  ``vmf.page`` has a reference (or is None:
+    the zero page)."""
+    vma, mm, old = vmf.vma, vmf.mm, vmf.page
+    unshare = vmf.flags & FAULT_FLAG_UNSHARE
+    new = _copy_for_write(vmf, old)
+    if new is None:
+        if old is not None:
+            folio_put(old)
+        return VM_FAULT_OOM
+    vmf.pte = pte_offset_map_lock(mm, vmf.pmd, vmf.address)
+    if ptep_get(vmf.pte) == vmf.orig_pte:
+        _count_copied(mm, old)
+        entry = pte_mkyoung(mk_pte(new, vma.vm_page_prot))
+        if not unshare:
+            entry = maybe_mkwrite(pte_mkdirty(entry), vma)
+        ptep_clear_flush(vma, vmf.address, vmf.pte)
+        folio_add_new_anon_rmap(new, vma, vmf.address)
+        folio_add_lru_vma(new, vma)
+        set_pte_at(mm, vmf.address, vmf.pte, entry)
+        if old is not None:
+            folio_remove_rmap_pte(old, vma)
+            spare = old
+        else:
+            spare = None
+    else:
+        spare = new
+    pte_unmap_unlock(vmf.pte)
+    if spare is not None:
+        folio_put(spare)
+    if old is not None:
+        folio_put(old)
+    return 0
+
+
+def _copy_for_write(vmf: vm_fault, old: folio | None) -> folio | None:
+    """A page with the contents of ``old`` (None: zeros), not mapped yet; None when out of memory (``folio_prealloc``)."""
+    if vmf_anon_prepare(vmf):
+        return None
+    new = alloc_page(GFP_ZERO if old is None else GFP_KERNEL)
+    if new is not None:
+        if old is not None:
+            system.phys.copy_page(new.pfn, old.pfn)
+        new.flags |= PG_uptodate
+    return new
+
+
+def _count_copied(mm: mm_struct, old: folio | None) -> None:
+    """The copy is anonymous; the page it replaces counted as that already, or as a file page, or not at all."""
+    if old is None:
+        inc_mm_counter(mm, MM_ANONPAGES)
+    elif not folio_test_anon(old):
+        dec_mm_counter(mm, mm_counter_file(old))
+        inc_mm_counter(mm, MM_ANONPAGES)
+
+
+@linux("mm/memory.c")
+def wp_pfn_shared(vmf: vm_fault) -> int:
+    """A raw frame in a shared mapping: nothing to copy."""
+    wp_page_reuse(vmf)
+    return 0
+
+
+@linux("mm/memory.c")
+def wp_page_shared(vmf: vm_fault, page: page) -> int:
+    """A shared page that was write-protected so that the file system hears of the write: tell it, then allow."""
+    folio_get(page)
+    ops = vmf.vma.vm_ops
+    if ops is not None and ops.page_mkwrite is not None:
+        pte_unmap_unlock(vmf.pte)
+        told = do_page_mkwrite(vmf)
+        if not told or told & (VM_FAULT_ERROR | VM_FAULT_NOPAGE):
+            folio_put(page)
+            return told
+        ret = finish_mkwrite_fault(vmf)
+        if ret & (VM_FAULT_ERROR | VM_FAULT_NOPAGE):
+            unlock_page(page)
+            folio_put(page)
+            return ret
+    else:
+        wp_page_reuse(vmf)
+        page.flags |= PG_locked
+    ret = fault_dirty_shared_page(vmf)
+    folio_put(page)
+    return ret
+
+
+@linux("mm/memory.c")
+def finish_mkwrite_fault(vmf: vm_fault) -> int:
+    """After ``page_mkwrite``: allow the write if the entry is still the one that was seen."""
+    vmf.pte = pte_offset_map_lock(vmf.mm, vmf.pmd, vmf.address)
+    if ptep_get(vmf.pte) != vmf.orig_pte:
+        pte_unmap_unlock(vmf.pte)
+        return VM_FAULT_NOPAGE
+    wp_page_reuse(vmf)
+    return 0

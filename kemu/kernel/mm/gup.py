@@ -1,0 +1,334 @@
+"""The kernel looks up user pages by itself: get_user_pages (mm/gup.c).
+
+    __get_user_pages   for each page: follow_page_pte - is it there with the right wanted? -> else faultin_page -> again
+
+Two ways to hold a page: FOLL_GET, a plain reference, for looking at it briefly; FOLL_PIN, 1024 references, for reading or writing
+its contents.  Only an exclusive anonymous page may be pinned, so a pin for reading first *unshares* a page that fork left
+shared: copies it, or takes it over, without making it writable.  That is what keeps a pinned page the owner's.
+
+GUP asks the VMA for the right first, never expands a stack, and charges
+the faults that it takes to the calling task.
+"""
+
+from __future__ import annotations
+
+from kemu.kernel.arch.pgtable import (
+    pte_dirty,
+    pte_offset_map,
+    pte_offset_map_lock,
+    pte_pfn,
+    pte_present,
+    pte_protnone,
+    pte_special,
+    pte_unmap_unlock,
+    pte_write,
+    ptep_get,
+)
+from kemu.kernel.include.flags import (
+    FAULT_FLAG_ALLOW_RETRY,
+    FAULT_FLAG_TRIED,
+    FAULT_FLAG_UNSHARE,
+    FAULT_FLAG_WRITE,
+    MMF_HAS_PINNED,
+    VM_ACCESS_FLAGS,
+    VM_FAULT_ERROR,
+    VM_FAULT_OOM,
+    VM_FAULT_RETRY,
+    VM_IO,
+    VM_LOCKONFAULT,
+    VM_MAYREAD,
+    VM_MAYSHARE,
+    VM_MAYWRITE,
+    VM_PFNMAP,
+    VM_READ,
+    VM_SHARED,
+    VM_WRITE,
+    PG_dirty,
+    PG_referenced,
+)
+from kemu.kernel.include.mm_types import (
+    PAGE_MASK,
+    PAGE_SHIFT,
+    PAGE_SIZE,
+    folio,
+    is_cow_mapping,
+    mm_struct,
+    vm_area_struct,
+)
+from kemu.kernel.include.mman import EBUSY, EFAULT, EINTR, EINVAL, EMLINK, ENOMEM
+from kemu.kernel.include.system import current, current_mm, pfn_to_page, system
+from kemu.kernel.kernel.signal import fatal_signal_pending
+from kemu.kernel.mm.fault import handle_mm_fault
+from kemu.kernel.mm.filemap import folio_mark_dirty
+from kemu.kernel.mm.lru import folio_mark_accessed, lru_add_drain
+from kemu.kernel.mm.mmap_lock import mmap_read_lock, mmap_read_unlock
+from kemu.kernel.mm.page_alloc import folio_get, folio_put, folio_put_refs, folio_ref_add
+from kemu.kernel.mm.rmap import PageAnonExclusive, folio_test_anon
+from kemu.kernel.mm.vma import find_vma_intersection, vma_lookup
+from kemu.kernel.mm.zap import pmds_in, vm_normal_page
+from kemu.trace.frames import linux
+
+FOLL_WRITE, FOLL_GET, FOLL_FORCE = 0x1, 0x2, 0x8
+FOLL_LONGTERM = 0x100
+FOLL_TOUCH = 1 << 16
+FOLL_TRIED = 1 << 17
+FOLL_PIN = 1 << 19
+FOLL_MADV_POPULATE = 1 << 22
+INSISTING = FOLL_GET | FOLL_PIN | FOLL_MADV_POPULATE
+"""Those that fault once more at once, which counts as major, where a page had to be read (``__get_user_pages_locked``).  The
+populating of mmap and mlock begins anew instead, and finds the page."""
+GUP_PIN_COUNTING_BIAS = 1024
+
+
+def check_vma_flags(vma: vm_area_struct, gup_flags: int) -> int:
+    """0, or -EFAULT if the VMA does not give the right that is wanted."""
+    vm_flags = vma.vm_flags
+    if vm_flags & (VM_IO | VM_PFNMAP):
+        return -EFAULT
+    if gup_flags & FOLL_WRITE:
+        if gup_flags & (FOLL_PIN | FOLL_LONGTERM) == FOLL_PIN | FOLL_LONGTERM and vma_needs_dirty_tracking(vma):
+            return -EFAULT
+        if not vm_flags & VM_WRITE and not (gup_flags & FOLL_FORCE and is_cow_mapping(vm_flags)):
+            return -EFAULT
+    elif not vm_flags & VM_READ and not (gup_flags & FOLL_FORCE and vm_flags & VM_MAYREAD):
+        return -EFAULT
+    return 0
+
+
+def vma_needs_dirty_tracking(vma: vm_area_struct) -> bool:
+    """True if a file system must hear of writes to the mapping, which a long-term pin would hide from it."""
+    if vma.vm_flags & (VM_WRITE | VM_SHARED) != VM_WRITE | VM_SHARED:
+        return False
+    return vma.vm_ops is not None and vma.vm_ops.page_mkwrite is not None
+
+
+def gup_must_unshare(gup_flags: int, page: folio, vma: vm_area_struct) -> bool:
+    """True if the page may not be pinned as it is: a read-only pin of a page that is not exclusively the owner's."""
+    if gup_flags & (FOLL_WRITE | FOLL_PIN) != FOLL_PIN:
+        return False
+    if not folio_test_anon(page):
+        return bool(gup_flags & FOLL_LONGTERM) and is_cow_mapping(vma.vm_flags)
+    return not PageAnonExclusive(page)
+
+
+def try_grab_folio(folio: folio, gup_flags: int, mm: mm_struct) -> None:
+    """Take the kind of hold that is asked for; the zero page needs none for a pin."""
+    if gup_flags & FOLL_PIN:
+        if not mm.flags & MMF_HAS_PINNED:
+            mm.flags |= MMF_HAS_PINNED
+        if folio.pfn != system.zero_pfn:
+            folio_ref_add(folio, GUP_PIN_COUNTING_BIAS)
+    elif gup_flags & FOLL_GET:
+        folio_get(folio)
+
+
+def gup_put_folio(folio: folio, gup_flags: int) -> None:
+    """Give back what ``try_grab_folio`` took."""
+    if gup_flags & FOLL_PIN:
+        if folio.pfn != system.zero_pfn:
+            folio_put_refs(folio, GUP_PIN_COUNTING_BIAS)
+    else:
+        folio_put(folio)
+
+
+def can_follow_write_pte(pte: int, page: folio | None, vma: vm_area_struct, gup_flags: int) -> bool:
+    """True if a write through GUP may go to this entry's page: it is writable, or FOLL_FORCE on a private mapping that is
+    not, whose page is already a private copy (exclusive)."""
+    if pte_write(pte):
+        return True
+    if not gup_flags & FOLL_FORCE or vma.vm_flags & (VM_MAYSHARE | VM_SHARED | VM_WRITE):
+        return False
+    return bool(vma.vm_flags & VM_MAYWRITE) and page is not None and folio_test_anon(page) and PageAnonExclusive(page)
+
+
+@linux("mm/gup.c")
+def follow_page_pte(vma: vm_area_struct, address: int, gup_flags: int) -> folio | int:
+    """The page that is mapped at ``address``, held as asked; 0 if the access that is wanted would fault; -EMLINK if the page must
+    be unshared first."""
+    pmd = _pmd_of(vma.vm_mm, address)
+    ptep = pte_offset_map_lock(vma.vm_mm, pmd, address) if pmd else 0
+    if not ptep:
+        return 0
+    found = _follow_entry(vma, address, ptep_get(ptep), gup_flags)
+    pte_unmap_unlock(ptep)
+    return found
+
+
+def _follow_entry(vma: vm_area_struct, address: int, entry: int, gup_flags: int) -> folio | int:
+    """The rest of ``follow_page_pte``: the table is locked, so that the page cannot go before it is held."""
+    if not pte_present(entry) or (pte_protnone(entry) and vma.vm_flags & VM_ACCESS_FLAGS):
+        return 0
+    page = vm_normal_page(vma, address, entry)
+    if gup_flags & FOLL_WRITE and not can_follow_write_pte(entry, page, vma, gup_flags):
+        return 0
+    found = page if page is not None else pfn_to_page(pte_pfn(entry))
+    if not pte_write(entry) and gup_must_unshare(gup_flags, found, vma):
+        return -EMLINK
+    try_grab_folio(found, gup_flags, vma.vm_mm)
+    if gup_flags & FOLL_TOUCH and page is not None:
+        if gup_flags & FOLL_WRITE and not pte_dirty(entry) and not page.flags & PG_dirty:
+            folio_mark_dirty(page)
+        folio_mark_accessed(page)
+    return found
+
+
+def _pmd_of(mm: mm_struct, address: int) -> int:
+    """Where the entry lies that leads to the table for ``address``, 0 if there is no table."""
+    return next((pmd for pmd, _, _ in pmds_in(mm, address & PAGE_MASK, (address & PAGE_MASK) + PAGE_SIZE)), 0)
+
+
+def mapped_entry(mm: mm_struct, address: int) -> int:
+    """The entry for ``address``, 0 if its table does not exist."""
+    pmd = _pmd_of(mm, address)
+    return ptep_get(pte_offset_map(pmd, address)) if pmd else 0
+
+
+@linux("mm/gup.c")
+def faultin_page(vma: vm_area_struct, address: int, gup_flags: int, *, unshare: bool) -> int:
+    """Fault the page in (or ``unshare`` it) as the access that is wanted would; 0, -ENOMEM, -EFAULT; -EBUSY if the fault had
+    to wait: then the address space is not locked any more."""
+    flags = FAULT_FLAG_ALLOW_RETRY | (FAULT_FLAG_WRITE if gup_flags & FOLL_WRITE else 0)
+    flags |= (FAULT_FLAG_UNSHARE if unshare else 0) | (FAULT_FLAG_TRIED if gup_flags & FOLL_TRIED else 0)
+    ret = handle_mm_fault(vma, address, flags)
+    if ret & VM_FAULT_OOM:
+        return -ENOMEM
+    if ret & VM_FAULT_RETRY:
+        return -EBUSY
+    return -EFAULT if ret & VM_FAULT_ERROR else 0
+
+
+@linux("mm/gup.c")
+def __get_user_pages(mm: mm_struct, start: int, nr_pages: int, gup_flags: int, pages: list[folio] | None = None) -> int:
+    """Make ``nr_pages`` pages from ``start`` present with the right wanted, and append them, held, to ``pages``; how many,
+    or the error of the first."""
+    for i in range(nr_pages):
+        found = get_user_page(mm, start + i * PAGE_SIZE, gup_flags)
+        if isinstance(found, int):
+            return i or found
+        if pages is not None:
+            pages.append(found)
+    return nr_pages
+
+
+def get_user_page(mm: mm_struct, address: int, gup_flags: int) -> folio | int:
+    """One page, held as asked, or a negative error: -EFAULT, -ENOMEM, -EINTR.  ``mm`` is locked for reading."""
+    vma = vma_lookup(mm, address)
+    error = -EFAULT if vma is None else check_vma_flags(vma, gup_flags)
+    while not error and vma is not None:
+        found = follow_page_pte(vma, address, gup_flags)
+        if not isinstance(found, int):
+            return found
+        error = faultin_page(vma, address, gup_flags, unshare=found == -EMLINK)
+        if error == -EBUSY:
+            mmap_read_lock(mm)
+            vma = vma_lookup(mm, address)
+            error = -EFAULT if vma is None else check_vma_flags(vma, gup_flags)
+            gup_flags |= FOLL_TRIED if gup_flags & INSISTING else 0
+        if fatal_signal_pending(current()):
+            error = -EINTR
+    return error
+
+
+@linux("mm/gup.c")
+def get_user_pages_remote(mm: mm_struct, start: int, nr_pages: int, gup_flags: int, pages: list[folio]) -> int:
+    """Pages of any address space by plain references; how many, or an error."""
+    return __get_user_pages(mm, start, nr_pages, gup_flags | FOLL_TOUCH | FOLL_GET, pages)
+
+
+@linux("mm/gup.c")
+def pin_user_pages_remote(mm: mm_struct, start: int, nr_pages: int, gup_flags: int, pages: list[folio]) -> int:
+    """Pin pages of any address space; how many, or an error."""
+    return __get_user_pages(mm, start, nr_pages, gup_flags | FOLL_TOUCH | FOLL_PIN, pages)
+
+
+@linux("mm/gup.c")
+def gup_fast_fallback(start: int, nr_pages: int, gup_flags: int, pages: list[folio]) -> int:
+    """Pages of the current task: as far as the entries allow it without a look at the VMAs, the rest the slow way."""
+    mm = current_mm()
+    while len(pages) < nr_pages:
+        found = gup_fast(mm, start + len(pages) * PAGE_SIZE, gup_flags)
+        if found is None:
+            break
+        pages.append(found)
+    done = len(pages)
+    if done == nr_pages:
+        return done
+    mmap_read_lock(mm)
+    ret = __get_user_pages(mm, start + done * PAGE_SIZE, nr_pages - done, gup_flags | FOLL_TOUCH, pages)
+    mmap_read_unlock(mm)
+    return done or ret if ret < 0 else done + ret
+
+
+def gup_fast(mm: mm_struct, address: int, gup_flags: int) -> folio | None:
+    """One page if its entry alone allows the access; None leaves it to the slow way (``gup_fast_pte_range``)."""
+    entry = mapped_entry(mm, address)
+    vma = vma_lookup(mm, address)
+    if vma is None or not pte_present(entry) or pte_protnone(entry) or pte_special(entry):
+        return None
+    if gup_flags & FOLL_WRITE and not pte_write(entry):
+        return None
+    page = pfn_to_page(pte_pfn(entry))
+    if gup_flags & FOLL_LONGTERM and gup_flags & FOLL_WRITE and vma_needs_dirty_tracking(vma):
+        return None
+    if not pte_write(entry) and gup_must_unshare(gup_flags, page, vma):
+        return None
+    try_grab_folio(page, gup_flags, mm)
+    page.flags |= PG_referenced
+    return page
+
+
+@linux("mm/gup.c")
+def populate_vma_page_range(vma: vm_area_struct, start: int, end: int) -> int:
+    """Fault in [start, end) of one VMA: by write where it is private and writable, so that nothing is left to copy; pages
+    done, or an error."""
+    if vma.vm_flags & VM_LOCKONFAULT:
+        return (end - start) >> PAGE_SHIFT
+    gup_flags = FOLL_TOUCH
+    if vma.vm_flags & (VM_WRITE | VM_SHARED) == VM_WRITE:
+        gup_flags |= FOLL_WRITE
+    if vma.vm_flags & VM_ACCESS_FLAGS:
+        gup_flags |= FOLL_FORCE
+    ret = __get_user_pages(vma.vm_mm, start, (end - start) >> PAGE_SHIFT, gup_flags)
+    lru_add_drain()
+    return ret
+
+
+@linux("mm/gup.c")
+def faultin_page_range(mm: mm_struct, start: int, end: int, write: bool) -> int:
+    """Prefault part of [start, end), within one VMA, for reading or writing; pages done, or an error.  Whatever comes, the
+    batches of this CPU are empty afterwards."""
+    vma = find_vma_intersection(mm, start, end)
+    gup_flags = FOLL_TOUCH | FOLL_MADV_POPULATE | (FOLL_WRITE if write else 0)
+    if vma is None or vma.vm_start > start:
+        ret = -ENOMEM
+    elif check_vma_flags(vma, gup_flags):
+        ret = -EINVAL
+    else:
+        ret = __get_user_pages(mm, start, (min(end, vma.vm_end) - start) >> PAGE_SHIFT, gup_flags)
+    lru_add_drain()
+    return ret
+
+
+@linux("mm/gup.c")
+def __mm_populate(start: int, length: int, ignore_errors: bool) -> int:
+    """Populate every VMA in the range (``mm_populate`` ignores errors); 0 or the first error."""
+    mm = current_mm()
+    end = start + length
+    at = start
+    mmap_read_lock(mm)
+    error = 0
+    while at < end and not error:
+        vma = find_vma_intersection(mm, at, end)
+        if vma is None:
+            break
+        first, last = max(at, vma.vm_start), min(end, vma.vm_end)
+        at = last
+        if vma.vm_flags & (VM_IO | VM_PFNMAP):
+            continue
+        ret = populate_vma_page_range(vma, first, last)
+        if ret < 0:
+            error = 0 if ignore_errors else ret
+        elif ret < (last - first) >> PAGE_SHIFT:
+            at = first + (ret << PAGE_SHIFT)
+    mmap_read_unlock(mm)
+    return error

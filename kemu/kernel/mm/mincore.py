@@ -1,0 +1,131 @@
+"""Small questions and orders about ranges: mincore, msync, mseal (mm/mincore.c, mm/msync.c, mm/mseal.c)."""
+
+from __future__ import annotations
+
+from kemu.kernel.arch.pgtable import pte_present
+from kemu.kernel.arch.uaccess import access_ok
+from kemu.kernel.include.flags import VM_LOCKED, VM_SEALED, VM_SHARED, PG_uptodate
+from kemu.kernel.include.mm_types import (
+    PAGE_ALIGN,
+    PAGE_SHIFT,
+    PAGE_SIZE,
+    U64,
+    mm_struct,
+    vm_area_struct,
+)
+from kemu.kernel.include.mman import EBUSY, EINVAL, ENOMEM
+from kemu.kernel.include.system import current_mm
+from kemu.kernel.mm.filemap import filemap_get_folio
+from kemu.kernel.mm.gup import mapped_entry
+from kemu.kernel.mm.mmap_lock import (
+    mmap_read_lock,
+    mmap_read_unlock,
+    mmap_write_lock,
+    mmap_write_unlock,
+)
+from kemu.kernel.mm.vma import find_vma, vma_lookup, vma_modify_flags, vmas_in
+from kemu.kernel.mm.writeback import filemap_write_and_wait_range
+from kemu.trace.frames import linux
+
+MS_ASYNC, MS_INVALIDATE, MS_SYNC = 1, 2, 4
+
+
+@linux("mm/mincore.c")
+def do_mincore(start: int, length: int) -> tuple[int, bytes]:
+    """(0 or an error, one byte a page): bit 0 says that the page is resident, by an entry or in its file's cache."""
+    mm = current_mm()
+    if start % PAGE_SIZE:
+        return -EINVAL, b""
+    if not access_ok(start, length):
+        return -ENOMEM, b""
+    end = start + PAGE_ALIGN(length)
+    vec = bytearray()
+    mmap_read_lock(mm)
+    error = 0
+    while start < end:
+        vma = vma_lookup(mm, start)
+        if vma is None:
+            error = -ENOMEM
+            break
+        last = min(end, vma.vm_end)
+        vec += bytes(_resident(vma, at) for at in range(start, last, PAGE_SIZE))
+        start = last
+    mmap_read_unlock(mm)
+    return error, bytes(vec)
+
+
+def _resident(vma: vm_area_struct, address: int) -> bool:
+    """True if the page at ``address`` is in memory (``mincore_pte_range``)."""
+    if pte_present(mapped_entry(vma.vm_mm, address)):
+        return True
+    if vma.vm_file is None:
+        return False
+    page = filemap_get_folio(vma.vm_file.f_mapping, vma.vm_pgoff + ((address - vma.vm_start) >> PAGE_SHIFT))
+    return page is not None and bool(page.flags & PG_uptodate)
+
+
+def do_msync(start: int, length: int, flags: int) -> int:
+    """msync(2) of ``length`` bytes: 0, -EINVAL, -ENOMEM (hole), -EBUSY."""
+    mm = current_mm()
+    if flags & ~(MS_ASYNC | MS_INVALIDATE | MS_SYNC) or start % PAGE_SIZE:
+        return -EINVAL
+    if flags & MS_ASYNC and flags & MS_SYNC:
+        return -EINVAL
+    length = PAGE_ALIGN(length)
+    end = (start + length) & U64
+    if end < start:
+        return -ENOMEM
+    unmapped = 0
+    at = start
+    while at < end:
+        vma = find_vma(mm, at)
+        if vma is None:
+            return -ENOMEM
+        if at < vma.vm_start:
+            if flags == MS_ASYNC:
+                return -ENOMEM
+            at, unmapped = vma.vm_start, -ENOMEM
+            if at >= end:
+                break
+        if flags & MS_INVALIDATE and vma.vm_flags & VM_LOCKED:
+            return -EBUSY
+        last = min(end, vma.vm_end)
+        if flags & MS_SYNC and vma.vm_file is not None and vma.vm_flags & VM_SHARED:
+            first = vma.vm_pgoff + ((at - vma.vm_start) >> PAGE_SHIFT)
+            filemap_write_and_wait_range(vma.vm_file.f_inode, first, first + ((last - at) >> PAGE_SHIFT) - 1)
+        at = last
+    return unmapped
+
+
+@linux("mm/mseal.c")
+def do_mseal(start: int, length: int, flags: int) -> int:
+    """mseal(2) of ``length`` bytes: 0, -EINVAL, -ENOMEM (hole: then nothing is sealed)."""
+    mm = current_mm()
+    if flags or start % PAGE_SIZE:
+        return -EINVAL
+    size = PAGE_ALIGN(length)
+    end = start + size
+    if (length and not size) or end > U64:
+        return -EINVAL
+    if end == start:
+        return 0
+    mmap_write_lock(mm)
+    error = -ENOMEM if _has_hole(mm, start, end) else 0
+    for vma in [] if error else vmas_in(mm, start, end):
+        changed = vma_modify_flags(vma, max(vma.vm_start, start), min(vma.vm_end, end), vma.vm_flags | VM_SEALED)
+        if isinstance(changed, int):
+            error = changed
+            break
+        changed.vm_flags |= VM_SEALED
+    mmap_write_unlock(mm)
+    return error
+
+
+def _has_hole(mm: mm_struct, start: int, end: int) -> bool:
+    """True if part of the range is not mapped."""
+    at = start
+    for vma in vmas_in(mm, start, end):
+        if vma.vm_start > at:
+            return True
+        at = vma.vm_end
+    return at < end

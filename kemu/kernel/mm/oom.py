@@ -1,0 +1,90 @@
+"""Out of memory: choose who dies (mm/oom_kill.c).
+
+    badness = resident pages + swap entries + page-table pages + oom_score_adj * (all pages / 1000)
+
+The highest is killed; the caller then tries its allocation again.  The victim is torn down at once, as if the scheduler had
+let it run.
+"""
+
+from __future__ import annotations
+
+from kemu.kernel.include.flags import MMF_OOM_SKIP
+from kemu.kernel.include.mm_types import (
+    MM_ANONPAGES,
+    MM_FILEPAGES,
+    MM_SHMEMPAGES,
+    MM_SWAPENTS,
+    PAGE_SIZE,
+)
+from kemu.kernel.include.sched_types import PF_KTHREAD, PF_SIGNALED, siginfo, task_struct
+from kemu.kernel.include.system import current, system
+from kemu.kernel.kernel.sched import schedule_to
+from kemu.kernel.kernel.signal import SI_KERNEL, SIGKILL
+from kemu.trace.frames import linux
+
+OOM_SCORE_ADJ_MIN = -1000
+LONG_MIN = -(1 << 63)
+
+
+@linux("mm/oom_kill.c")
+def oom_badness(task: task_struct, totalpages: int) -> int:
+    """How good a victim ``task`` is, in pages; LONG_MIN: not at all."""
+    mm = task.mm
+    unkillable = task.pid == 1 or task.flags & PF_KTHREAD or task.signal.oom_score_adj == OOM_SCORE_ADJ_MIN
+    if mm is None or unkillable or mm.flags & MMF_OOM_SKIP or task.vfork_done is not None:
+        return LONG_MIN
+    rss = mm.rss_stat
+    points = rss[MM_FILEPAGES] + rss[MM_ANONPAGES] + rss[MM_SHMEMPAGES] + rss[MM_SWAPENTS]
+    points += mm.pgtables_bytes // PAGE_SIZE
+    return points + task.signal.oom_score_adj * (totalpages // 1000)
+
+
+@linux("mm/oom_kill.c")
+def select_bad_process() -> task_struct | None:
+    """The task with the highest badness, the later one of equals; None if nobody may be killed."""
+    totalpages = system.zone.managed_pages
+    chosen, best = None, LONG_MIN
+    for pid in sorted(system.tasks):
+        points = oom_badness(system.tasks[pid], totalpages)
+        if points != LONG_MIN and points >= best:
+            chosen, best = system.tasks[pid], points
+    return chosen
+
+
+@linux("mm/oom_kill.c")
+def out_of_memory() -> bool:
+    """Kill somebody; True if that may have helped (then the allocation is tried again)."""
+    victim = select_bad_process()
+    if victim is None:
+        return False
+    oom_kill_process(victim)
+    return True
+
+
+@linux("mm/oom_kill.c")
+def oom_kill_process(victim: task_struct) -> None:
+    """SIGKILL to every task that uses the victim's memory; all but the caller are gone when this returns."""
+    mm = victim.mm
+    system.vmstat.OOM_KILL += 1
+    for pid in sorted(system.tasks):
+        task = system.tasks[pid]
+        if task.mm is mm:
+            task.flags |= PF_SIGNALED
+            task.exit_code = SIGKILL
+            if task is not current():
+                _let_it_die(task)
+    if victim.mm is not None and victim is current():
+        victim.pending += (siginfo(SIGKILL, SI_KERNEL),)
+
+
+def _let_it_die(task: task_struct) -> None:
+    """Run the victim, so that it exits, and come back."""
+    me = current()
+    schedule_to(task)
+    system.fatal_signal(task)
+    schedule_to(me)
+
+
+@linux("mm/oom_kill.c")
+def pagefault_out_of_memory() -> None:
+    """A fault ended with VM_FAULT_OOM: nothing more to do here, the access is tried again unless the task was killed."""

@@ -1,0 +1,257 @@
+"""The buddy allocator, and the reference counts by which its pages are held (mm/page_alloc.c, include/linux/page_ref.h).
+
+    order 10  [ 1024 frames                                   ]
+    order  9  [ 512                    ][ 512                 ]      a block is split in halves until it is small enough,
+    order  8  [ 256     ][ 256         ]                             the upper half goes on the list of its order;
+                                                                     a freed block joins with its buddy (pfn ^ size)
+
+A page lives while ``_refcount`` is above 0: allocation gives one reference, ``folio_get`` adds, ``folio_put`` drops, and the
+last drop frees.  There is one zone and there are no per-CPU lists of single pages, so allocation order depends on nothing
+but the order of calls.
+
+``_refcount`` changes in this file only.  Upward calls: ``system.reclaim`` and ``system.out_of_memory`` when memory is short.
+"""
+
+from __future__ import annotations
+
+from kemu.errors import KernelBug
+from kemu.kernel.include.flags import PG_locked, PG_lru
+from kemu.kernel.include.lists import list_add, list_add_tail, list_del, list_empty
+from kemu.kernel.include.mm_inline import lruvec_del_folio
+from kemu.kernel.include.mm_types import PGTY_buddy, folio, page
+from kemu.kernel.include.sched_types import EXIT_ZOMBIE, MAX_ORDER, PF_EXITING, PF_SIGNALED
+from kemu.kernel.include.system import current, pfn_to_page, system
+from kemu.machine.atomic import atomic_add_return, atomic_dec_and_test, atomic_inc, atomic_inc_not_zero
+from kemu.trace.frames import linux
+
+GFP_KERNEL = 0
+GFP_ZERO = 0x100
+"""Zero the page before it is handed out."""
+
+MAX_RECLAIM_RETRIES = 16
+
+# ---------------------------------------------------------------- references
+
+
+def folio_get(folio: folio) -> None:
+    """Take a reference; the caller has one already, or a lock that keeps the page alive."""
+    if folio._refcount <= 0:
+        raise KernelBug(f"folio_get on {folio}: _refcount {folio._refcount}")
+    atomic_inc(folio, "_refcount")
+
+
+def folio_try_get(folio: folio) -> bool:
+    """Take a reference to a page that was found without holding anything; False if it is free already."""
+    return atomic_inc_not_zero(folio, "_refcount")
+
+
+def folio_ref_add(folio: folio, nr: int) -> None:
+    """Take ``nr`` references at once."""
+    atomic_add_return(folio, "_refcount", nr)
+
+
+def folio_put_refs(folio: folio, nr: int) -> None:
+    """Drop ``nr`` references at once."""
+    if not atomic_add_return(folio, "_refcount", -nr):
+        __folio_put(folio)
+
+
+def folio_put(folio: folio) -> None:
+    """Drop a reference; the last one frees the page."""
+    if atomic_dec_and_test(folio, "_refcount"):
+        __folio_put(folio)
+
+
+@linux("mm/swap.c")
+def __folio_put(folio: folio) -> None:
+    """The last reference is gone: off the LRU, back to the allocator."""
+    if folio.flags & PG_lru:
+        lruvec_del_folio(folio)
+    free_frozen_pages(folio, 0)
+
+
+def set_page_refcounted(page: page) -> None:
+    """Give a page that came from the allocator its first reference."""
+    page._refcount = 1
+
+
+def lock_page(page: page) -> None:
+    """Hold the page's own lock (PG_locked)."""
+    page.flags |= PG_locked
+
+
+def unlock_page(page: page) -> None:
+    """Release the page's own lock."""
+    page.flags &= ~PG_locked
+
+
+# ---------------------------------------------------------------- allocation
+
+
+@linux("mm/page_alloc.c")
+def __alloc_pages_noprof(gfp: int, order: int) -> page | None:
+    """2**order frames with one reference on the first, or None.
+
+    Normal requests leave ``watermark_min`` frames alone; a task that is dying may have those too."""
+    if system.sysctl.fail_alloc and should_fail_alloc_page():
+        return None
+    page = get_page_from_freelist(gfp, order, system.zone.watermark_low)
+    if page is None:
+        page = __alloc_pages_slowpath(gfp, order)
+    if page is not None:
+        set_page_refcounted(page)
+    return page
+
+
+@linux("mm/fail_page_alloc.c")
+def should_fail_alloc_page() -> bool:
+    """Fault injection: True for the allocation whose turn has come; then it is over."""
+    left = system.sysctl.fail_alloc
+    system.sysctl.fail_alloc = left - 1
+    return left == 1
+
+
+def alloc_page(gfp: int = GFP_KERNEL) -> page | None:
+    """One frame."""
+    return __alloc_pages_noprof(gfp, 0)
+
+
+@linux("mm/page_alloc.c")
+def __alloc_pages_slowpath(gfp: int, order: int) -> page | None:
+    """Below the low watermark: try down to the minimum, then reclaim, then kill somebody, then give up."""
+    zone = system.zone
+    page = get_page_from_freelist(gfp, order, zone.watermark_min)
+    for _ in range(MAX_RECLAIM_RETRIES):
+        if page is not None:
+            return page
+        if _is_dying(current()):
+            return get_page_from_freelist(gfp, order, 0)
+        if not system.reclaim(32) and not system.out_of_memory():
+            return None
+        page = get_page_from_freelist(gfp, order, zone.watermark_min)
+    return page
+
+
+def _is_dying(task: object) -> bool:
+    """True for an OOM victim or an exiting task, which gets the reserves (TIF_MEMDIE)."""
+    flags: int = getattr(task, "flags", 0)
+    return bool(flags & (PF_EXITING | PF_SIGNALED)) or getattr(task, "exit_state", 0) == EXIT_ZOMBIE
+
+
+@linux("mm/page_alloc.c")
+def get_page_from_freelist(gfp: int, order: int, mark: int) -> page | None:
+    """A block of ``order`` from the free lists, unless that would leave fewer than ``mark`` frames."""
+    zone = system.zone
+    if zone.nr_free_pages - (1 << order) < mark:
+        return None
+    page = __rmqueue_smallest(order)
+    if page is not None:
+        prep_new_page(page, order, gfp)
+    return page
+
+
+@linux("mm/page_alloc.c")
+def __rmqueue_smallest(order: int) -> page | None:
+    """Take the first block of the smallest sufficient order and split it down."""
+    areas = system.zone.free_area
+    for high in range(order, MAX_ORDER + 1):
+        head = areas[high].free_list
+        if not list_empty(head):
+            page: folio = head.next
+            _del_page_from_free_list(page, high)
+            expand(page, order, high)
+            account_freepages(-(1 << order))
+            return page
+    return None
+
+
+@linux("mm/page_alloc.c")
+def expand(page: page, low: int, high: int) -> None:
+    """Split a block of order ``high`` down to ``low``: each upper half becomes a free block."""
+    while high > low:
+        high -= 1
+        _add_to_free_list(pfn_to_page(page.pfn + (1 << high)), high)
+
+
+def prep_new_page(page: page, order: int, gfp: int) -> None:
+    """Zero the frames if asked to.  ``struct page`` is clean already: whoever freed the page saw to that."""
+    system.vmstat.PGALLOC += 1 << order
+    if gfp & GFP_ZERO:
+        system.phys.clear_page(page.pfn)
+        if order:
+            for pfn in range(page.pfn + 1, page.pfn + (1 << order)):
+                system.phys.clear_page(pfn)
+
+
+def _del_page_from_free_list(page: page, order: int) -> None:
+    list_del(page)
+    page.page_type = 0
+    page.private = 0
+    system.zone.free_area[order].nr_free -= 1
+
+
+def _add_to_free_list(page: page, order: int) -> None:
+    page.page_type = PGTY_buddy
+    page.private = order
+    area = system.zone.free_area[order]
+    list_add(page, area.free_list)
+    area.nr_free += 1
+
+
+def account_freepages(nr: int) -> None:
+    """``nr`` frames more (or less, below 0) are free."""
+    system.zone.nr_free_pages += nr
+
+
+# ---------------------------------------------------------------- freeing
+
+
+@linux("mm/page_alloc.c")
+def free_frozen_pages(page: page, order: int) -> None:
+    """Give back a block whose last reference is gone.  A page that is still mapped here would be a use after free."""
+    if page._mapcount != -1 or page._refcount:
+        raise KernelBug(f"Bad page state: {page} freed with _mapcount {page._mapcount}, _refcount {page._refcount}")
+    page.mapping = None
+    page.flags = 0
+    system.vmstat.PGFREE += 1 << order
+    __free_one_page(page, order)
+
+
+@linux("mm/page_alloc.c")
+def __free_one_page(page: page, order: int) -> None:
+    """Join with the buddy while it is free and whole, then put the block on its list."""
+    account_freepages(1 << order)
+    pfn = page.pfn
+    while order < MAX_ORDER:
+        buddy = system.mem_map.get(pfn ^ (1 << order))
+        if buddy is None or buddy.page_type != PGTY_buddy or buddy.private != order:
+            break
+        _del_page_from_free_list(buddy, order)
+        pfn &= ~(1 << order)
+        order += 1
+    _add_to_free_list(pfn_to_page(pfn), order)
+
+
+def __free_page(page: page) -> None:
+    """Free a page that is held by the kernel itself (a page table)."""
+    folio_put(page)
+
+
+def free_area_init(first: int, last: int) -> None:
+    """Boot: hand the frames [first, last) to the allocator, in the largest aligned blocks, the lowest first on its list."""
+    zone = system.zone
+    pfn = first
+    while pfn < last:
+        order = MAX_ORDER
+        while pfn & ((1 << order) - 1) or pfn + (1 << order) > last:
+            order -= 1
+        page = pfn_to_page(pfn)
+        page.page_type = PGTY_buddy
+        page.private = order
+        area = zone.free_area[order]
+        list_add_tail(page, area.free_list)
+        area.nr_free += 1
+        pfn += 1 << order
+    zone.nr_free_pages += last - first
+    zone.managed_pages += last - first
+

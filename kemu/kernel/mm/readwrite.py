@@ -1,0 +1,106 @@
+"""read(2) and write(2) on files: between the page cache and user memory.  mm/filemap.c: generic_file_read_iter,
+generic_file_write_iter.
+
+read   page cache -> copy_to_user      a store in kernel mode: it may fault, and breaks copy-on-write like any store
+write  copy_from_user -> page cache
+"""
+
+from __future__ import annotations
+
+from kemu.kernel.arch.uaccess import copy_from_user_inatomic, copy_to_user, fault_in_readable
+from kemu.kernel.fs.files import is_shmem
+from kemu.kernel.include.flags import PG_uptodate
+from kemu.kernel.include.mm_types import PAGE_SHIFT, PAGE_SIZE, file, folio, inode
+from kemu.kernel.include.mman import EFAULT, EINVAL, ENOSPC
+from kemu.kernel.include.system import system
+from kemu.kernel.mm.filemap import (
+    filemap_get_folio,
+    folio_mark_dirty,
+    page_cache_sync_ra,
+    read_folio,
+)
+from kemu.kernel.mm.lru import folio_mark_accessed
+from kemu.kernel.mm.shmem import SGP_WRITE, shmem_get_folio_gfp
+from kemu.kernel.mm.truncate import pagecache_isize_extended
+from kemu.trace.frames import linux
+
+
+def generic_file_read(file: file, addr: int, count: int, pos: int) -> int:
+    """Copy up to ``count`` bytes from file offset ``pos`` to user memory; bytes done, or -EFAULT if none, -EINVAL."""
+    node = file.f_inode
+    if pos < 0:
+        return -EINVAL
+    count = max(0, min(count, node.i_size - pos))
+    done = 0
+    while done < count:
+        data = _file_bytes(file, pos + done, count - done)
+        left = copy_to_user(addr + done, data)
+        done += len(data) - left
+        if left:
+            return done or -EFAULT
+    return done
+
+
+def _file_bytes(file: file, pos: int, count: int) -> bytes:
+    """The bytes of one page of the file from ``pos``."""
+    node = file.f_inode
+    offset = pos % PAGE_SIZE
+    size = min(count, PAGE_SIZE - offset)
+    page = filemap_get_folio(node.i_mapping, pos >> PAGE_SHIFT)
+    if page is None and not is_shmem(node):
+        last = (pos + count + PAGE_SIZE - 1) >> PAGE_SHIFT
+        page_cache_sync_ra(file, pos >> PAGE_SHIFT, last - (pos >> PAGE_SHIFT))
+        page = filemap_get_folio(node.i_mapping, pos >> PAGE_SHIFT)
+    if page is None or not page.flags & PG_uptodate:
+        return bytes(size)
+    if offset == 0 if is_shmem(node) else pos >> PAGE_SHIFT != (file.prev_pos - 1) >> PAGE_SHIFT:
+        folio_mark_accessed(page)
+    file.prev_pos = pos + size
+    return system.phys.read((page.pfn << PAGE_SHIFT) + offset, size)
+
+
+@linux("mm/filemap.c")
+def generic_perform_write(file: file, addr: int, count: int, pos: int) -> int:
+    """Copy up to ``count`` bytes of user memory to file offset ``pos``; bytes done, or an error if none.
+
+    The page of the file is there before the bytes are: a page of the file may itself be the source, so the copy is made
+    without faults, and what was missing is faulted in between two attempts.  A file can grow to ``pos`` by an attempt that
+    copied nothing."""
+    if pos < 0:
+        return -EINVAL
+    done = 0
+    while done < count:
+        size = min(count - done, PAGE_SIZE - (pos + done) % PAGE_SIZE)
+        folio = write_begin(file.f_inode, (pos + done) >> PAGE_SHIFT)
+        if folio is None:
+            return done or -ENOSPC
+        copied = copy_from_user_inatomic(addr + done, size)
+        write_end(file.f_inode, folio, pos + done, copied)
+        if not copied and fault_in_readable(addr + done, size) == size:
+            return done or -EFAULT
+        done += len(copied)
+    return done
+
+
+def write_begin(node: inode, index: int) -> folio | None:
+    """The page at ``index``, made if need be (``a_ops->write_begin``); None when out of memory."""
+    if is_shmem(node):
+        page = shmem_get_folio_gfp(node, index, SGP_WRITE)
+        return None if isinstance(page, int) else page
+    return filemap_get_folio(node.i_mapping, index) or _new_disk_page(node, index)
+
+
+def write_end(node: inode, folio: folio, pos: int, data: bytes) -> None:
+    """``data`` came to lie at ``pos`` in the page: it is dirty, and the file ends there at least (``a_ops->write_end``)."""
+    system.phys.write((folio.pfn << PAGE_SHIFT) + pos % PAGE_SIZE, data)
+    folio.flags |= PG_uptodate
+    if data or is_shmem(node):
+        folio_mark_dirty(folio)
+    if pos > node.i_size:
+        pagecache_isize_extended(node, node.i_size, pos)
+    node.i_size = max(node.i_size, pos + len(data))
+
+
+def _new_disk_page(node: inode, index: int) -> folio | None:
+    """A page beyond what is on disk."""
+    return node.i_mapping.i_pages.get(index) if read_folio(node, index) else None

@@ -1,0 +1,111 @@
+"""Reclaiming pages (mm/vmscan.c), as far as it goes without swap: the pages that MADV_PAGEOUT names, and those that have been
+on the LRU lists of files longest when memory is short (direct reclaim).
+
+    clean page of a file, unmapped everywhere, held by nobody else   -> out of the cache, freed
+    dirty page of a file                                             -> unmapped, stays in the cache
+    anonymous page that may be lost (MADV_FREE, MAP_DROPPABLE)       -> freed, unless it was written since (droppable: even then)
+    any other anonymous page                                         -> stays where it is
+
+There is no swap device, so anonymous memory cannot go anywhere, and shared memory only if it was never written.
+"""
+
+from __future__ import annotations
+
+from kemu.kernel.arch.pgtable import pte_dirty, pte_unmap_unlock, ptep_clear_flush, set_pte_at
+from kemu.kernel.include.flags import (
+    VM_DROPPABLE,
+    VM_LOCKED,
+    PG_dirty,
+    PG_locked,
+    PG_swapbacked,
+    PG_unevictable,
+)
+from kemu.kernel.include.lists import list_for_each
+from kemu.kernel.include.mm_types import MM_ANONPAGES, folio
+from kemu.kernel.include.sched_types import LRU_ACTIVE_FILE, LRU_INACTIVE_FILE
+from kemu.kernel.include.system import system
+from kemu.kernel.mm.filemap import filemap_remove_folio, folio_mark_dirty, mm_counter_file
+from kemu.kernel.mm.lru import lru_add_drain
+from kemu.kernel.mm.page_alloc import folio_put
+from kemu.kernel.mm.rmap import (
+    folio_mapcount,
+    folio_remove_rmap_pte,
+    folio_test_anon,
+    lock_mapped,
+    rmap_walk,
+)
+from kemu.kernel.mm.util import dec_mm_counter
+from kemu.trace.frames import linux
+
+
+@linux("mm/vmscan.c")
+def try_to_free_pages(nr: int) -> int:
+    """Direct reclaim: free about ``nr`` pages, the inactive ones first, the oldest at the tail of its list; how many went.
+    Whether a page was used since it came on the list does not matter (Linux gives such a page a second chance)."""
+    lru_add_drain()
+    freed = 0
+    for lru in (LRU_INACTIVE_FILE, LRU_ACTIVE_FILE):
+        for page in reversed(list(list_for_each(system.lruvec.lists[lru]))):
+            freed += shrink_folio(page)
+            if freed >= nr:
+                return freed
+    return freed
+
+
+@linux("mm/vmscan.c")
+def reclaim_pages(folios: list[folio]) -> int:
+    """Try to free each page; how many went."""
+    return sum(shrink_folio(page) for page in folios)
+
+
+def shrink_folio(folio: folio) -> bool:
+    """One page of ``shrink_folio_list``: True if it was freed."""
+    if folio.flags & (PG_locked | PG_unevictable):
+        return False
+    if folio_test_anon(folio):
+        return not folio.flags & PG_swapbacked and discard_lazyfree(folio)
+    if folio_mapcount(folio):
+        try_to_unmap(folio)
+    if folio_mapcount(folio) or folio.flags & PG_dirty or folio._refcount != 1 or folio.mapping is None:
+        return False
+    filemap_remove_folio(folio)
+    return True
+
+
+@linux("mm/rmap.c")
+def try_to_unmap(folio: folio) -> None:
+    """Clear every entry that maps the page of a file; a dirty entry makes the page dirty."""
+    for vma, address, ptep in rmap_walk(folio):
+        if vma.vm_flags & VM_LOCKED or not lock_mapped(ptep, folio):
+            continue
+        pte = ptep_clear_flush(vma, address, ptep)
+        if pte_dirty(pte):
+            folio_mark_dirty(folio)
+        dec_mm_counter(vma.vm_mm, mm_counter_file(folio))
+        folio_remove_rmap_pte(folio, vma)
+        pte_unmap_unlock(ptep)
+        folio_put(folio)
+
+
+def discard_lazyfree(folio: folio) -> bool:
+    """``try_to_unmap_one`` for anonymous memory that needs no swap: True if the page was dropped.  One that was written since
+    MADV_FREE is ordinary memory again; one with further references stays as it is."""
+    for vma, address, ptep in rmap_walk(folio):
+        if vma.vm_flags & VM_LOCKED:
+            return False
+        if not lock_mapped(ptep, folio):
+            continue
+        pte = ptep_clear_flush(vma, address, ptep)
+        if pte_dirty(pte):
+            folio.flags |= PG_dirty
+        redirtied = folio.flags & PG_dirty and not vma.vm_flags & VM_DROPPABLE
+        if redirtied or folio._refcount != folio_mapcount(folio):
+            set_pte_at(vma.vm_mm, address, ptep, pte)
+            folio.flags |= PG_swapbacked if redirtied else 0
+            pte_unmap_unlock(ptep)
+            return False
+        dec_mm_counter(vma.vm_mm, MM_ANONPAGES)
+        folio_remove_rmap_pte(folio, vma)
+        pte_unmap_unlock(ptep)
+        folio_put(folio)
+    return True

@@ -1,0 +1,338 @@
+"""Reverse mapping: from a page back to every page-table entry that maps it (mm/rmap.c).
+
+    vma (parent)  --avc-->  anon_vma A (root)  <--page.mapping--  pages written before the fork
+    vma (child)   --avc-->  anon_vma A
+                  --avc-->  anon_vma B         <--page.mapping--  pages that the child wrote after it
+
+An anonymous page hangs on one anon_vma for its life (until reuse moves it).  fork links the child's VMA to all anon_vmas of the
+parent's, so a page from before the fork is found in both; what the child writes later hangs on its own, and only the child
+and its descendants are searched.
+
+``_mapcount`` (page-table entries minus 1) and PageAnonExclusive change in this file only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kemu.kernel.arch.pgtable import pte_lock, pte_pfn, pte_present, pte_unmap_unlock, ptep_get
+from kemu.kernel.include.flags import (
+    VM_DROPPABLE,
+    VM_EXEC,
+    VM_FAULT_OOM,
+    VM_READ,
+    VM_WRITE,
+    PG_anon_exclusive,
+    PG_swapbacked,
+)
+from kemu.kernel.include.mm_types import (
+    PAGE_SHIFT,
+    address_space,
+    anon_vma,
+    anon_vma_chain,
+    folio,
+    mm_struct,
+    vm_area_struct,
+    vm_fault,
+    vma_pages,
+)
+from kemu.kernel.include.mman import ENOMEM
+from kemu.kernel.include.system import system
+from kemu.kernel.mm.mlock_folio import mlock_vma_folio, munlock_vma_folio
+from kemu.kernel.mm.slab import slab_fails
+from kemu.machine.atomic import atomic_add_negative, atomic_dec_and_test, atomic_inc, atomic_inc_and_test
+from kemu.machine.mmu import walk
+from kemu.trace.frames import linux
+
+# ---------------------------------------------------------------- what kind of page
+
+
+def folio_test_anon(folio: folio) -> bool:
+    """True for an anonymous page (C: the low bit of ``mapping``)."""
+    return isinstance(folio.mapping, anon_vma)
+
+
+def folio_mapcount(folio: folio) -> int:
+    """How many page-table entries map the page."""
+    return folio._mapcount + 1
+
+
+def PageAnonExclusive(page: folio) -> bool:
+    """True if this one entry may write the page without a copy."""
+    return bool(page.flags & PG_anon_exclusive)
+
+
+def SetPageAnonExclusive(page: folio) -> None:
+    """Mark the page as belonging to one entry alone."""
+    page.flags |= PG_anon_exclusive
+
+
+def ClearPageAnonExclusive(page: folio) -> None:
+    """The page is, or is about to be, shared."""
+    page.flags &= ~PG_anon_exclusive
+
+
+# ---------------------------------------------------------------- anon_vma
+
+
+def _anon_vma_alloc() -> anon_vma | None:
+    """A new one with one reference (``anon_vma_alloc``); None when out of memory."""
+    if slab_fails("anon_vma"):
+        return None
+    number = system.counters.next_anon_vma
+    system.counters.next_anon_vma = number + 1
+    return anon_vma(id=number)
+
+
+def anon_vma_prepare(vma: vm_area_struct) -> int:
+    """Make sure that the VMA has an anon_vma; 0 or -ENOMEM."""
+    return 0 if vma.anon_vma is not None else __anon_vma_prepare(vma)
+
+
+@linux("mm/rmap.c")
+def __anon_vma_prepare(vma: vm_area_struct) -> int:
+    """First anonymous page of the VMA: use a neighbour's anon_vma if they could be one VMA one day, else a new one."""
+    if slab_fails("anon_vma_chain"):
+        return -ENOMEM
+    av = find_mergeable_anon_vma(vma)
+    if av is None:
+        av = _anon_vma_alloc()
+        if av is None:
+            return -ENOMEM
+        av.root = av
+        av.parent = av
+        av.num_children = 1
+    vma.anon_vma = av
+    _anon_vma_chain_link(vma, av)
+    av.num_active_vmas += 1
+    return 0
+
+
+def vmf_anon_prepare(vmf: vm_fault) -> int:
+    """The VMA is about to get its first anonymous page: it needs an anon_vma.  0 or VM_FAULT_OOM."""
+    return VM_FAULT_OOM if anon_vma_prepare(vmf.vma) else 0
+
+
+def _anon_vma_chain_link(vma: vm_area_struct, av: anon_vma) -> None:
+    """Connect a VMA and an anon_vma (``anon_vma_chain_link``); the newest link stands first in the VMA's chain."""
+    avc = anon_vma_chain(vma, av)
+    vma.anon_vma_chain = (avc, *vma.anon_vma_chain)
+    av.rb_root += (avc,)
+
+
+@linux("mm/vma.c")
+def find_mergeable_anon_vma(vma: vm_area_struct) -> anon_vma | None:
+    """The next, else the previous neighbour's anon_vma, if the VMAs differ in nothing but rights."""
+    tree = vma.vm_mm.mm_mt
+    following = tree.find(vma.vm_end)
+    if following is not None and following.vm_start == vma.vm_end:
+        found = reusable_anon_vma(following, vma, following)
+        if found is not None:
+            return found
+    preceding = tree.before(vma.vm_start)
+    if preceding is not None and preceding.vm_end == vma.vm_start:
+        return reusable_anon_vma(preceding, preceding, vma)
+    return None
+
+
+def reusable_anon_vma(old: vm_area_struct, a: vm_area_struct, b: vm_area_struct) -> anon_vma | None:
+    """``old``'s anon_vma if ``a`` and ``b`` are compatible neighbours and ``old`` was never inherited by fork."""
+    if anon_vma_compatible(a, b) and old.anon_vma is not None and len(old.anon_vma_chain) == 1:
+        return old.anon_vma
+    return None
+
+
+def anon_vma_compatible(a: vm_area_struct, b: vm_area_struct) -> bool:
+    """True if ``b`` follows ``a``, with the same file and flags (rights apart) and continuous offsets."""
+    return (
+        a.vm_end == b.vm_start
+        and a.vm_file is b.vm_file
+        and not (a.vm_flags ^ b.vm_flags) & ~(VM_READ | VM_WRITE | VM_EXEC)
+        and b.vm_pgoff == a.vm_pgoff + vma_pages(a)
+    )
+
+
+@linux("mm/rmap.c")
+def anon_vma_clone(dst: vm_area_struct, src: vm_area_struct) -> int:
+    """Link ``dst`` to every anon_vma of ``src``; a fork child may also take over an idle ancestor as its own.  0 or -ENOMEM."""
+    for avc in reversed(src.anon_vma_chain):
+        av = avc.anon_vma
+        if slab_fails("anon_vma_chain"):
+            dst.anon_vma = None
+            unlink_anon_vmas(dst)
+            return -ENOMEM
+        _anon_vma_chain_link(dst, av)
+        if dst.anon_vma is None and src.anon_vma is not None and av.num_children < 2 and av.num_active_vmas == 0:
+            dst.anon_vma = av
+    if dst.anon_vma is not None:
+        dst.anon_vma.num_active_vmas += 1
+    return 0
+
+
+@linux("mm/rmap.c")
+def anon_vma_fork(vma: vm_area_struct, pvma: vm_area_struct) -> int:
+    """Give the child's ``vma`` the parent's anon_vmas and one of its own for the pages it will write.  0 or -ENOMEM."""
+    if pvma.anon_vma is None:
+        return 0
+    vma.anon_vma = None
+    error = anon_vma_clone(vma, pvma)
+    if error or _took_over(vma):
+        return error
+    av = _anon_vma_alloc()
+    if av is None or slab_fails("anon_vma_chain"):
+        unlink_anon_vmas(vma)
+        return -ENOMEM
+    av.num_active_vmas += 1
+    av.root = pvma.anon_vma.root
+    av.parent = pvma.anon_vma
+    atomic_inc(av.root, "refcount")
+    vma.anon_vma = av
+    _anon_vma_chain_link(vma, av)
+    av.parent.num_children += 1
+    return 0
+
+
+def _took_over(vma: vm_area_struct) -> bool:
+    """True if cloning found an idle ancestor that serves as the child's own."""
+    return vma.anon_vma is not None
+
+
+@linux("mm/rmap.c")
+def unlink_anon_vmas(vma: vm_area_struct) -> None:
+    """Cut the VMA from all its anon_vmas; those that are left without any VMA go."""
+    empty = []
+    for avc in vma.anon_vma_chain:
+        av = avc.anon_vma
+        av.rb_root = tuple(a for a in av.rb_root if a is not avc)
+        if not av.rb_root:
+            av.parent.num_children -= 1
+            empty.append(av)
+    if vma.anon_vma is not None:
+        vma.anon_vma.num_active_vmas -= 1
+        vma.anon_vma = None
+    vma.anon_vma_chain = ()
+    for av in empty:
+        put_anon_vma(av)
+
+
+def put_anon_vma(av: anon_vma) -> None:
+    """Drop a reference; the last one frees."""
+    if atomic_dec_and_test(av, "refcount"):
+        __put_anon_vma(av)
+
+
+@linux("mm/rmap.c")
+def __put_anon_vma(av: anon_vma) -> None:
+    """Free an anon_vma, and its hold on the root."""
+    root = av.root
+    if root is not av:
+        put_anon_vma(root)
+
+
+# ---------------------------------------------------------------- mapping and unmapping a page
+
+
+@linux("mm/rmap.c")
+def folio_add_new_anon_rmap(folio: folio, vma: vm_area_struct, address: int) -> None:
+    """A new anonymous page is mapped for the first time, and exclusively."""
+    if not vma.vm_flags & VM_DROPPABLE:
+        folio.flags |= PG_swapbacked
+    folio._mapcount = 0
+    _folio_set_anon(folio, vma, address)
+    SetPageAnonExclusive(folio)
+
+
+def _folio_set_anon(folio: folio, vma: vm_area_struct, address: int) -> None:
+    """Hang the page on the VMA's anon_vma at its linear index (``__folio_set_anon``)."""
+    folio.mapping = vma.anon_vma
+    folio.index = vma.vm_pgoff + ((address - vma.vm_start) >> PAGE_SHIFT)
+
+
+@linux("mm/rmap.c")
+def folio_move_anon_rmap(folio: folio, vma: vm_area_struct) -> None:
+    """The last user takes the page over: it hangs on this VMA's own anon_vma from now on."""
+    folio.mapping = vma.anon_vma
+
+
+def folio_add_file_rmap_pte(folio: folio, vma: vm_area_struct) -> None:
+    """One more entry maps a page of the page cache."""
+    atomic_inc_and_test(folio, "_mapcount")
+    mlock_vma_folio(folio, vma)
+
+
+def folio_dup_file_rmap_pte(folio: folio) -> None:
+    """Fork copied an entry of a page-cache page."""
+    atomic_inc(folio, "_mapcount")
+
+
+def folio_try_dup_anon_rmap_pte(folio: folio, maybe_pinned: bool) -> bool:
+    """Fork wants to share the page: clear its exclusivity and count the child's entry.  False if it is pinned and exclusive:
+    then the child must get its own copy at once."""
+    if PageAnonExclusive(folio):
+        if maybe_pinned:
+            return False
+        ClearPageAnonExclusive(folio)
+    atomic_inc(folio, "_mapcount")
+    return True
+
+
+def folio_remove_rmap_pte(folio: folio, vma: vm_area_struct) -> None:
+    """One entry less maps the page."""
+    atomic_add_negative(folio, "_mapcount", -1)
+    munlock_vma_folio(folio, vma)
+
+
+def folio_maybe_dma_pinned(folio: folio) -> bool:
+    """True if the reference count is so high that somebody probably pinned the page (GUP_PIN_COUNTING_BIAS = 1024)."""
+    return folio._refcount >= 1024
+
+
+# ---------------------------------------------------------------- walking back
+
+
+def vma_address(folio: folio, vma: vm_area_struct) -> int | None:
+    """The address at which ``vma`` would map the page, or None if the page's index lies outside."""
+    if not vma.vm_pgoff <= folio.index < vma.vm_pgoff + vma_pages(vma):
+        return None
+    return vma.vm_start + ((folio.index - vma.vm_pgoff) << PAGE_SHIFT)
+
+
+def rmap_walk(folio: folio) -> Iterator[tuple[vm_area_struct, int, int]]:
+    """(vma, address, physical address of the entry) of every entry that maps the page, as rmap finds them.  Nothing is locked:
+    ``lock_mapped`` comes before an entry is changed."""
+    if isinstance(folio.mapping, anon_vma):
+        vmas = [avc.vma for avc in folio.mapping.rb_root]
+    elif isinstance(folio.mapping, address_space):
+        vmas = list(folio.mapping.i_mmap)
+    else:
+        return
+    for vma in vmas:
+        address = vma_address(folio, vma)
+        if address is not None:
+            ptep = page_vma_mapped(vma.vm_mm, address, folio)
+            if ptep:
+                yield vma, address, ptep
+
+
+def page_vma_mapped(mm: mm_struct, address: int, folio: folio) -> int:
+    """The entry of ``mm`` that maps ``address`` to this very page, or 0."""
+    steps = walk(system.phys, system.geometry, mm.pgd, address).steps
+    if len(steps) != len(system.geometry.levels):
+        return 0
+    entry_pa = steps[-1].entry_pa
+    return entry_pa if maps(entry_pa, folio) else 0
+
+
+def lock_mapped(ptep: int, folio: folio) -> bool:
+    """Lock the table of an entry that ``rmap_walk`` has found; False, with nothing locked, if it maps the page no more."""
+    pte_lock(ptep)
+    if maps(ptep, folio):
+        return True
+    pte_unmap_unlock(ptep)
+    return False
+
+
+def maps(ptep: int, folio: folio) -> bool:
+    """True if the entry maps this very page."""
+    pte = ptep_get(ptep)
+    return pte_present(pte) and pte_pfn(pte) == folio.pfn

@@ -1,0 +1,171 @@
+"""Shared memory: the pages of a memfd, a tmpfs file, or a shared anonymous mapping (mm/shmem.c).
+
+There is no zero page here: a read of a hole makes a real page.  The entry template of a shared writable mapping already
+allows writing, so the page that a read faulted in can be written without another fault.
+"""
+
+from __future__ import annotations
+
+from kemu.kernel.fs.files import (
+    new_inode,
+    open_file,
+    shmem_inode_acct_blocks,
+    shmem_inode_unacct_blocks,
+)
+from kemu.kernel.include.flags import (
+    VM_FAULT_LOCKED,
+    VM_FAULT_OOM,
+    VM_FAULT_SIGBUS,
+    VM_NORESERVE,
+    PG_locked,
+    PG_referenced,
+    PG_swapbacked,
+    PG_uptodate,
+)
+from kemu.kernel.include.mm_types import (
+    FMODE_READ,
+    FMODE_WRITE,
+    PAGE_SHIFT,
+    address_space,
+    file,
+    folio,
+    inode,
+    super_operations,
+    vm_area_struct,
+    vm_fault,
+    vm_operations_struct,
+    vma_pages,
+)
+from kemu.kernel.include.mman import ENOMEM, ENOSPC
+from kemu.kernel.mm.filemap import file_pages, filemap_map_pages, truncate_inode_pages_final
+from kemu.kernel.mm.lru import folio_add_lru, folio_mark_accessed
+from kemu.kernel.mm.page_alloc import GFP_ZERO, alloc_page, folio_get
+from kemu.kernel.mm.slab import slab_fails
+from kemu.kernel.mm.util import __vm_enough_memory, vm_unacct_memory
+from kemu.trace.frames import linux
+
+SGP_CACHE, SGP_WRITE, SGP_FALLOC = range(3)
+"""What a page of shared memory is wanted for (include/linux/shmem_fs.h)."""
+
+
+@linux("mm/shmem.c")
+def shmem_get_folio_gfp(node: inode, index: int, sgp: int = SGP_CACHE) -> folio | int:
+    """The page at ``index``, made if it is a hole; -ENOMEM, -ENOSPC where the tmpfs is full.  No reference is taken.
+
+    SGP_CACHE for a fault; SGP_WRITE for write(2), which fills the page and marks it used; SGP_FALLOC for fallocate(2), which
+    leaves a page that it makes without content (not uptodate) until somebody needs it."""
+    page = node.i_mapping.i_pages.get(index)
+    if page is not None:
+        if sgp == SGP_WRITE:
+            folio_mark_accessed(page)
+    else:
+        made = shmem_alloc_and_add_folio(node, index, PG_referenced if sgp == SGP_WRITE else 0)
+        if isinstance(made, int):
+            return made
+        page = made
+        sgp = SGP_WRITE if sgp == SGP_FALLOC else sgp
+    if sgp != SGP_WRITE:
+        page.flags |= PG_uptodate
+    return page
+
+
+@linux("mm/shmem.c")
+def shmem_alloc_and_add_folio(node: inode, index: int, flags: int) -> folio | int:
+    """A new page of zeros at ``index``, in the cache and on the LRU, with these PG_* flags; -ENOMEM, -ENOSPC where the tmpfs is
+    full."""
+    error = shmem_inode_acct_blocks(1) if node.kind == "tmpfs" else 0
+    if error:
+        return error
+    page = shmem_alloc_folio()
+    if page is None:
+        shmem_inode_unacct_blocks(1 if node.kind == "tmpfs" else 0)
+        return -ENOMEM
+    page.flags |= PG_swapbacked | flags
+    shmem_add_to_page_cache(page, node.i_mapping, index)
+    folio_add_lru(page)
+    return page
+
+
+@linux("mm/shmem.c")
+def shmem_alloc_folio() -> folio | None:
+    """A page of zeros, with one reference."""
+    return alloc_page(GFP_ZERO)
+
+
+@linux("mm/shmem.c")
+def shmem_add_to_page_cache(folio: folio, mapping: address_space, index: int) -> None:
+    """Enter the page into the cache, which takes over the reference."""
+    folio.mapping = mapping
+    folio.index = index
+    mapping.i_pages.put(index, folio)
+    mapping.nrpages += 1
+
+
+def vmf_error(err: int) -> int:
+    """What a fault says where a call would say ``err`` (include/linux/mm_types.h): only -ENOMEM is worth another try."""
+    return VM_FAULT_OOM if err == -ENOMEM else VM_FAULT_SIGBUS
+
+
+@linux("mm/shmem.c")
+def shmem_fault(vmf: vm_fault) -> int:
+    """The page at ``vmf.pgoff``, referenced and locked, in ``vmf.page``; behind the end, and where the tmpfs is full, SIGBUS."""
+    assert vmf.vma.vm_file is not None
+    node = vmf.vma.vm_file.f_inode
+    if vmf.pgoff >= file_pages(node):
+        return VM_FAULT_SIGBUS
+    page = shmem_get_folio_gfp(node, vmf.pgoff)
+    if isinstance(page, int):
+        return vmf_error(page)
+    folio_get(page)
+    page.flags |= PG_locked
+    vmf.page = page
+    return VM_FAULT_LOCKED
+
+
+shmem_vm_ops = vm_operations_struct(name="shmem_vm_ops", fault=shmem_fault, map_pages=filemap_map_pages)
+"""What a mapping of shared memory does."""
+
+
+@linux("mm/shmem.c")
+def shmem_evict_inode(node: inode) -> None:
+    """The object is gone: free its pages and take back its charge."""
+    truncate_inode_pages_final(node)
+    if not node.noreserve:
+        vm_unacct_memory(file_pages(node))
+
+
+shmem_ops = super_operations(evict_inode=shmem_evict_inode)
+
+
+def _no_room_for_file() -> int:
+    """0, or what Linux says when there is no memory for the inode (-ENOSPC) or the open file (-ENOMEM) of a nameless file."""
+    if slab_fails("shmem_inode_cache"):
+        return -ENOSPC
+    return -ENOMEM if slab_fails("filp") else 0
+
+
+def memfd_create(name: str) -> file | int:
+    """A nameless file of memory, open for reading and writing, with one reference held by the caller; -ENOSPC, -ENOMEM."""
+    error = _no_room_for_file()
+    if error:
+        return error
+    node = new_inode("memfd", 0, shmem_ops)
+    node.noreserve = True
+    return open_file(node, FMODE_READ | FMODE_WRITE, f"/memfd:{name} (deleted)")
+
+
+@linux("mm/shmem.c")
+def shmem_zero_setup(vma: vm_area_struct) -> int:
+    """Give a MAP_SHARED anonymous mapping its nameless file; the whole size is charged at once.  0, -ENOMEM, -ENOSPC."""
+    noreserve = bool(vma.vm_flags & VM_NORESERVE)
+    if not noreserve and __vm_enough_memory(vma.vm_mm, vma_pages(vma)):
+        return -ENOMEM
+    error = _no_room_for_file()
+    if error:
+        vm_unacct_memory(0 if noreserve else vma_pages(vma))
+        return error
+    node = new_inode("shm", vma_pages(vma) << PAGE_SHIFT, shmem_ops)
+    node.noreserve = noreserve
+    vma.vm_file = open_file(node, FMODE_READ | FMODE_WRITE, "/dev/zero (deleted)")
+    vma.vm_ops = shmem_vm_ops
+    return 0

@@ -1,0 +1,64 @@
+"""Stacks that grow (mm/vma.c).
+
+An access below a MAP_GROWSDOWN mapping moves its start down to the page touched, however far, as long as the limits allow it
+and a guard gap of 256 pages stays to an accessible mapping below.
+"""
+
+from __future__ import annotations
+
+from kemu.kernel.include.flags import VM_ACCESS_FLAGS, VM_GROWSDOWN, VM_LOCKED
+from kemu.kernel.include.mm_types import PAGE_MASK, PAGE_SHIFT, vm_area_struct
+from kemu.kernel.include.mman import EFAULT, ENOMEM, EPERM
+from kemu.kernel.include.sched_types import RLIMIT_STACK
+from kemu.kernel.include.system import system
+from kemu.kernel.mm.rmap import anon_vma_prepare
+from kemu.kernel.mm.util import __vm_enough_memory, may_expand_vm, rlimit, vm_stat_account
+from kemu.kernel.mm.vma import set_range
+from kemu.trace.frames import linux
+
+
+@linux("mm/mmap.c")
+def acct_stack_growth(vma: vm_area_struct, size: int, grow: int) -> int:
+    """Check the limits and charge ``grow`` pages; 0 or -ENOMEM."""
+    mm = vma.vm_mm
+    if not may_expand_vm(mm, vma.vm_flags, grow):
+        return -ENOMEM
+    if size > rlimit(RLIMIT_STACK):
+        return -ENOMEM
+    return -ENOMEM if __vm_enough_memory(mm, grow) else 0
+
+
+@linux("mm/mmap.c")
+def expand_downwards(vma: vm_area_struct, address: int) -> int:
+    """Move the start of a stack down to ``address``'s page; 0, -EFAULT, -EPERM, -ENOMEM.  Faults nothing in."""
+    mm = vma.vm_mm
+    if not vma.vm_flags & VM_GROWSDOWN:
+        return -EFAULT
+    address &= PAGE_MASK
+    if address < system.sysctl.mmap_min_addr:
+        return -EPERM
+    prev = mm.mm_mt.before(vma.vm_start)
+    if prev is not None and prev.vm_flags & VM_ACCESS_FLAGS and not prev.vm_flags & VM_GROWSDOWN:
+        gap = system.sysctl.stack_guard_gap << PAGE_SHIFT
+    else:
+        gap = 0
+    if prev is not None and address - prev.vm_end < gap:
+        return -ENOMEM
+    if anon_vma_prepare(vma):
+        return -ENOMEM
+    if address >= vma.vm_start:
+        return 0
+    size = vma.vm_end - address
+    grow = (vma.vm_start - address) >> PAGE_SHIFT
+    if grow > vma.vm_pgoff or acct_stack_growth(vma, size, grow):
+        return -ENOMEM
+    if vma.vm_flags & VM_LOCKED:
+        mm.locked_vm += grow
+    vm_stat_account(mm, vma.vm_flags, grow)
+    set_range(vma, address, vma.vm_end)
+    return 0
+
+
+def expand_stack_locked(vma: vm_area_struct, address: int) -> int:
+    """On this architecture stacks grow down."""
+    return expand_downwards(vma, address)

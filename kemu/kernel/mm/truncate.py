@@ -1,0 +1,195 @@
+"""Shortening files, punching holes, dropping cached pages (mm/truncate.c, mm/shmem.c, mm/memory.c: unmap_mapping_range).
+
+ftruncate down   pages beyond the new end leave the cache and every mapping, private copies too; a later access is SIGBUS
+punch hole       the file's pages in the hole go, private copies of them stay
+fadvise          clean pages that nobody maps are dropped; they can be read again
+"""
+
+from __future__ import annotations
+
+from kemu.kernel.fs.files import is_shmem
+from kemu.kernel.include.flags import PG_dirty, PG_locked
+from kemu.kernel.include.mm_types import (
+    PAGE_MASK,
+    PAGE_SHIFT,
+    PAGE_SIZE,
+    U64,
+    address_space,
+    folio,
+    inode,
+    vma_pages,
+)
+from kemu.kernel.include.mman import EINVAL, ENOSPC, EOPNOTSUPP
+from kemu.kernel.include.system import system
+from kemu.kernel.mm.filemap import (
+    cached_page,
+    filemap_remove_folio,
+    folio_mark_dirty,
+    page_cache_ra_unbounded,
+)
+from kemu.kernel.mm.lru import folio_mark_accessed, lru_add_drain, lru_add_drain_all
+from kemu.kernel.mm.rmap import folio_mapcount
+from kemu.kernel.mm.shmem import SGP_FALLOC, shmem_get_folio_gfp
+from kemu.kernel.mm.writeback import filemap_write_and_wait_range
+from kemu.kernel.mm.zap import zap_details, zap_page_range_single
+from kemu.trace.frames import linux
+
+FALLOC_FL_KEEP_SIZE, FALLOC_FL_PUNCH_HOLE = 1, 2
+FADV_NORMAL, FADV_RANDOM, FADV_SEQUENTIAL, FADV_WILLNEED, FADV_DONTNEED, FADV_NOREUSE = range(6)
+
+
+@linux("mm/memory.c")
+def unmap_mapping_pages(mapping: address_space, start: int, nr: int, even_cows: bool) -> None:
+    """Clear the entries of file pages start..start+nr-1 in every mapping; ``even_cows``: private copies too."""
+    details = zap_details(even_cows=even_cows)
+    for vma in mapping.i_mmap:
+        first = max(start, vma.vm_pgoff)
+        last = min(start + nr, vma.vm_pgoff + vma_pages(vma))
+        if first < last:
+            address = vma.vm_start + ((first - vma.vm_pgoff) << PAGE_SHIFT)
+            zap_page_range_single(vma, address, (last - first) << PAGE_SHIFT, details)
+
+
+@linux("mm/truncate.c")
+def truncate_inode_pages_range(node: inode, start: int, end: int) -> None:
+    """Take the bytes [start, end) out of the cache: whole pages go, the rest of partial ones becomes zero.  Where pages go, the
+    batches of this CPU are emptied (``__folio_batch_release``)."""
+    first, last = (start + PAGE_SIZE - 1) >> PAGE_SHIFT, end >> PAGE_SHIFT
+    whole = [index for index in sorted(node.i_mapping.i_pages) if first <= index < last]
+    for index in whole:
+        page = node.i_mapping.i_pages.get(index)
+        if page is not None:
+            truncate_inode_folio(node, page)
+    if whole:
+        lru_add_drain()
+    if start % PAGE_SIZE:
+        _zero_part(node, start, min(end, (start | PAGE_SIZE - 1) + 1))
+    if end % PAGE_SIZE and (end >> PAGE_SHIFT != start >> PAGE_SHIFT or not start % PAGE_SIZE):
+        _zero_part(node, max(start, end & PAGE_MASK), end)
+
+
+def _zero_part(node: inode, start: int, end: int) -> None:
+    """Zero bytes of one page; a disk file's page is read for that if need be."""
+    if start >= min(end, node.i_size):
+        return
+    page = cached_page(node, start >> PAGE_SHIFT)
+    if page is not None:
+        system.phys.write((page.pfn << PAGE_SHIFT) + start % PAGE_SIZE, bytes(end - start))
+        folio_mark_dirty(page)
+
+
+@linux("mm/truncate.c")
+def truncate_inode_folio(node: inode, folio: folio) -> None:
+    """One whole page leaves the cache, and any mapping that got it meanwhile."""
+    if folio_mapcount(folio):
+        unmap_mapping_pages(node.i_mapping, folio.index, 1, False)
+    folio.flags &= ~PG_dirty
+    node.disk.put(folio.index, None)
+    filemap_remove_folio(folio)
+
+
+@linux("mm/truncate.c")
+def truncate_pagecache(node: inode, newsize: int) -> None:
+    """The file ends at ``newsize`` now: nothing beyond stays mapped or cached.  The mappings are cleared twice, since a
+    fault can slip in between."""
+    holebegin = (newsize + PAGE_SIZE - 1) >> PAGE_SHIFT
+    unmap_mapping_pages(node.i_mapping, holebegin, U64 >> PAGE_SHIFT, True)
+    truncate_inode_pages_range(node, newsize, U64 & PAGE_MASK)
+    unmap_mapping_pages(node.i_mapping, holebegin, U64 >> PAGE_SHIFT, True)
+    for index in sorted(node.disk):
+        if index >= holebegin:
+            node.disk.put(index, None)
+
+
+@linux("mm/truncate.c")
+def pagecache_isize_extended(node: inode, old: int, new: int) -> None:
+    """The file grows from ``old`` to ``new`` bytes: what a mapping stored behind the old end of the last page must not become
+    part of the file.  (A disk file's; memory that is a file shows it.)"""
+    page = None if is_shmem(node) else node.i_mapping.i_pages.get(old >> PAGE_SHIFT)
+    if page is not None and old % PAGE_SIZE:
+        size = min(new - old, PAGE_SIZE - old % PAGE_SIZE)
+        system.phys.write((page.pfn << PAGE_SHIFT) + old % PAGE_SIZE, bytes(size))
+        folio_mark_dirty(page)
+        folio_mark_accessed(page)
+
+
+def do_truncate(node: inode, size: int) -> int:
+    """ftruncate(2) on an open file, to ``size`` bytes: 0."""
+    old = node.i_size
+    if size > old:
+        pagecache_isize_extended(node, old, size)
+        node.i_size = size
+    elif size < old:
+        _zero_part(node, size, min(old, (size | PAGE_SIZE - 1) + 1)) if size % PAGE_SIZE else None
+        node.i_size = size
+        truncate_pagecache(node, size)
+    return 0
+
+
+@linux("mm/shmem.c")
+def shmem_fallocate(node: inode, mode: int, offset: int, length: int) -> int:
+    """fallocate(2) on memory: punch a hole, or make the pages of a range; 0, -ENOSPC."""
+    end = offset + length
+    if mode & FALLOC_FL_PUNCH_HOLE:
+        first, last = (offset + PAGE_SIZE - 1) >> PAGE_SHIFT, end >> PAGE_SHIFT
+        if last > first:
+            unmap_mapping_pages(node.i_mapping, first, last - first, False)
+        truncate_inode_pages_range(node, offset, end)
+        for index in [index for index in sorted(node.disk) if first <= index < last]:
+            node.disk.put(index, None)
+        return 0
+    for index in range(offset >> PAGE_SHIFT, (end + PAGE_SIZE - 1) >> PAGE_SHIFT):
+        page = shmem_get_folio_gfp(node, index, SGP_FALLOC)
+        if isinstance(page, int):
+            return -ENOSPC
+        folio_mark_dirty(page)
+    if not mode & FALLOC_FL_KEEP_SIZE and end > node.i_size:
+        node.i_size = end
+    return 0
+
+
+def vfs_fallocate(node: inode, mode: int, offset: int, length: int) -> int:
+    """fallocate(2) of ``length`` bytes from ``offset`` on: 0, -EINVAL, -EOPNOTSUPP, -ENOSPC."""
+    if offset < 0 or length <= 0:
+        return -EINVAL
+    if mode & ~(FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE):
+        return -EOPNOTSUPP
+    if mode & FALLOC_FL_PUNCH_HOLE and not mode & FALLOC_FL_KEEP_SIZE:
+        return -EOPNOTSUPP
+    if is_shmem(node) or mode & FALLOC_FL_PUNCH_HOLE:
+        return shmem_fallocate(node, mode, offset, length)
+    if not mode & FALLOC_FL_KEEP_SIZE and offset + length > node.i_size:
+        pagecache_isize_extended(node, node.i_size, offset + length)
+        node.i_size = offset + length
+    return 0
+
+
+@linux("mm/truncate.c")
+def invalidate_mapping_pages(mapping: address_space, start: int, end: int) -> int:
+    """Drop the pages start..end (inclusive) that are clean, not mapped and held by nobody but the cache; how many went."""
+    dropped = 0
+    for index in sorted(mapping.i_pages):
+        page = mapping.i_pages[index]
+        if start <= index <= end and not page.flags & (PG_dirty | PG_locked) and page._refcount == 1:
+            filemap_remove_folio(page)
+            dropped += 1
+    return dropped
+
+
+@linux("mm/fadvise.c")
+def generic_fadvise(node: inode, offset: int, length: int, advice: int) -> int:
+    """posix_fadvise(2): 0, -EINVAL.  ``length`` 0: to the end of the file."""
+    if offset < 0 or length < 0 or not 0 <= advice <= FADV_NOREUSE:
+        return -EINVAL
+    end = offset + length if length else U64 & PAGE_MASK
+    if is_shmem(node):
+        return 0
+    if advice == FADV_WILLNEED:
+        page_cache_ra_unbounded(node, offset >> PAGE_SHIFT, ((end - 1) >> PAGE_SHIFT) - (offset >> PAGE_SHIFT) + 1)
+    elif advice == FADV_DONTNEED:
+        first, last = (offset + PAGE_SIZE - 1) >> PAGE_SHIFT, (end >> PAGE_SHIFT) - 1
+        filemap_write_and_wait_range(node, offset >> PAGE_SHIFT, end >> PAGE_SHIFT)
+        if last >= first:
+            lru_add_drain_all()
+            invalidate_mapping_pages(node.i_mapping, first, last)
+    return 0

@@ -1,0 +1,110 @@
+"""Accounting of an address space: which class a VMA counts in, what a process may have, what has been promised in all, what
+is resident.
+
+Sources: mm/mmap.c (vm_stat_account, may_expand_vm), mm/util.c (__vm_enough_memory).
+"""
+
+from __future__ import annotations
+
+from kemu.kernel.include.flags import VM_EXEC, VM_GROWSDOWN, VM_SHARED, VM_WRITE
+from kemu.kernel.include.mm_types import (
+    MM_ANONPAGES,
+    MM_FILEPAGES,
+    MM_SHMEMPAGES,
+    PAGE_SHIFT,
+    mm_struct,
+)
+from kemu.kernel.include.mman import ENOMEM
+from kemu.kernel.include.sched_types import RLIM_INFINITY, RLIMIT_AS, RLIMIT_DATA
+from kemu.kernel.include.system import current, system
+from kemu.trace.frames import linux
+
+OVERCOMMIT_GUESS, OVERCOMMIT_ALWAYS, OVERCOMMIT_NEVER = 0, 1, 2
+
+
+def rlimit(resource: int) -> int:
+    """The current task's soft limit in bytes (RLIM_INFINITY if none is set)."""
+    return current().signal.rlim.get(resource, (RLIM_INFINITY, RLIM_INFINITY))[0]
+
+
+def is_exec_mapping(flags: int) -> bool:
+    """Executable, not writable, not a stack."""
+    return flags & (VM_EXEC | VM_WRITE | VM_GROWSDOWN) == VM_EXEC
+
+
+def is_stack_mapping(flags: int) -> bool:
+    """Grows down."""
+    return bool(flags & VM_GROWSDOWN)
+
+
+def is_data_mapping(flags: int) -> bool:
+    """Writable, private, not a stack."""
+    return flags & (VM_WRITE | VM_SHARED | VM_GROWSDOWN) == VM_WRITE
+
+
+@linux("mm/mmap.c")
+def vm_stat_account(mm: mm_struct, flags: int, npages: int) -> None:
+    """Count ``npages`` (may be negative) in ``total_vm`` and in the class that ``flags`` put them in."""
+    mm.total_vm += npages
+    if is_exec_mapping(flags):
+        mm.exec_vm += npages
+    elif is_stack_mapping(flags):
+        mm.stack_vm += npages
+    elif is_data_mapping(flags):
+        mm.data_vm += npages
+
+
+@linux("mm/mmap.c")
+def may_expand_vm(mm: mm_struct, flags: int, npages: int) -> bool:
+    """True if RLIMIT_AS and, for data, RLIMIT_DATA allow ``npages`` more."""
+    if mm.total_vm + npages > rlimit(RLIMIT_AS) >> PAGE_SHIFT:
+        return False
+    if is_data_mapping(flags) and mm.data_vm + npages > rlimit(RLIMIT_DATA) >> PAGE_SHIFT:
+        hard = current().signal.rlim.get(RLIMIT_DATA, (0, RLIM_INFINITY))[1]
+        return rlimit(RLIMIT_DATA) == 0 and mm.data_vm + npages <= hard >> PAGE_SHIFT
+    return True
+
+
+@linux("mm/util.c")
+def __vm_enough_memory(mm: mm_struct, pages: int) -> int:
+    """Promise ``pages`` more: 0, or -ENOMEM by the overcommit policy."""
+    system.counters.vm_committed_as += pages
+    mode = system.sysctl.overcommit_memory
+    if mode == OVERCOMMIT_ALWAYS:
+        return 0
+    if mode == OVERCOMMIT_GUESS:
+        allowed = pages <= system.zone.managed_pages
+    else:
+        allowed = system.counters.vm_committed_as < system.zone.managed_pages // 2
+    if allowed:
+        return 0
+    vm_unacct_memory(pages)
+    return -ENOMEM
+
+
+def vm_unacct_memory(pages: int) -> None:
+    """Take back a promise."""
+    if pages:
+        system.counters.vm_committed_as -= pages
+
+
+def inc_mm_counter(mm: mm_struct, member: int) -> None:
+    """One page more in an rss counter (MM_*)."""
+    mm.rss_stat.put(member, mm.rss_stat[member] + 1)
+
+
+def dec_mm_counter(mm: mm_struct, member: int) -> None:
+    """One page less in an rss counter."""
+    mm.rss_stat.put(member, mm.rss_stat[member] - 1)
+
+
+def get_mm_rss(mm: mm_struct) -> int:
+    """Resident pages: file, anonymous, shared memory."""
+    return mm.rss_stat[MM_FILEPAGES] + mm.rss_stat[MM_ANONPAGES] + mm.rss_stat[MM_SHMEMPAGES]
+
+
+def update_hiwater(mm: mm_struct) -> None:
+    """Remember the peaks before something is given back."""
+    rss = get_mm_rss(mm)
+    mm.hiwater_rss = max(mm.hiwater_rss, rss)
+    mm.hiwater_vm = max(mm.hiwater_vm, mm.total_vm)

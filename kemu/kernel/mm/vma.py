@@ -1,0 +1,486 @@
+"""VMAs: finding, splitting, merging (mm/vma.c).
+
+    mprotect of the middle          | prev |   vma    | next |
+    split_vma twice                 | prev | a | b | c | next |
+    flags made equal again          | prev |   vma    | next |      vma_modify merges before it splits
+
+Two neighbours may be one VMA if flags, file and offsets fit, and if their anon_vmas do: equal, or one of them has none and the
+other was not inherited by fork.
+
+``vm_start``, ``vm_end`` and ``vm_pgoff`` of a VMA in a tree change in this file only.
+"""
+
+from __future__ import annotations
+
+import attrs
+
+from kemu.errors import KernelBug
+from kemu.kernel.arch.pgtable import vm_get_page_prot
+from kemu.kernel.include.flags import (
+    VM_GROWSDOWN,
+    VM_MAYBE_GUARD,
+    VM_MAYWRITE,
+    VM_SHARED,
+    VM_SPECIAL,
+    VM_WRITE,
+)
+from kemu.kernel.include.mm_types import (
+    PAGE_SHIFT,
+    anon_vma,
+    file,
+    mm_struct,
+    vm_area_struct,
+    vm_operations_struct,
+    vma_pages,
+)
+from kemu.kernel.include.mman import ENOMEM
+from kemu.kernel.include.system import system
+from kemu.kernel.mm.mmap_lock import vma_start_write
+from kemu.kernel.mm.rmap import anon_vma_clone, unlink_anon_vmas
+from kemu.kernel.mm.slab import slab_fails
+from kemu.machine.atomic import atomic_dec_and_test, atomic_inc
+from kemu.trace.frames import linux
+
+# ---------------------------------------------------------------- finding
+
+
+@linux("mm/mmap.c")
+def find_vma(mm: mm_struct, addr: int) -> vm_area_struct | None:
+    """The first VMA that ends above ``addr``: it may begin above it too."""
+    return mm.mm_mt.find(addr)
+
+
+def vma_lookup(mm: mm_struct, addr: int) -> vm_area_struct | None:
+    """The VMA in which ``addr`` lies."""
+    vma = mm.mm_mt.find(addr)
+    return vma if vma is not None and vma.vm_start <= addr else None
+
+
+def find_vma_intersection(mm: mm_struct, start: int, end: int) -> vm_area_struct | None:
+    """The first VMA that overlaps [start, end)."""
+    vma = mm.mm_mt.find(start)
+    return vma if vma is not None and vma.vm_start < end else None
+
+
+def vmas_in(mm: mm_struct, start: int, end: int) -> list[vm_area_struct]:
+    """The VMAs that overlap [start, end), in order (``for_each_vma_range``)."""
+    vmas = mm.mm_mt.vmas
+    found = []
+    for i in range(mm.mm_mt.index(start), len(vmas)):
+        if vmas[i].vm_start >= end:
+            break
+        found.append(vmas[i])
+    return found
+
+
+def neighbours(mm: mm_struct, start: int, end: int) -> tuple[vm_area_struct | None, vm_area_struct | None]:
+    """The VMA before ``start`` and the first one that begins at or after ``end``."""
+    following = mm.mm_mt.find(end)
+    if following is not None and following.vm_start < end:
+        following = mm.mm_mt.find(following.vm_end)
+    return mm.mm_mt.before(start), following
+
+
+def vm_start_gap(vma: vm_area_struct) -> int:
+    """Where a new mapping below must end: a stack keeps its guard gap."""
+    gap = system.sysctl.stack_guard_gap << PAGE_SHIFT
+    return max(vma.vm_start - gap, 0) if vma.vm_flags & VM_GROWSDOWN else vma.vm_start
+
+
+# ---------------------------------------------------------------- making and freeing
+
+
+@linux("kernel/fork.c")
+def vm_area_alloc(mm: mm_struct, start: int, end: int) -> vm_area_struct | None:
+    """A detached VMA for [start, end); None when out of memory."""
+    if slab_fails("vm_area_struct"):
+        return None
+    return vm_area_struct(vm_mm=mm, vm_start=start, vm_end=end)
+
+
+@linux("kernel/fork.c")
+def vm_area_dup(orig: vm_area_struct) -> vm_area_struct | None:
+    """A detached copy; its anon_vma_chain is empty.  None when out of memory."""
+    if slab_fails("vm_area_struct"):
+        return None
+    return vm_area_struct(
+        vm_mm=orig.vm_mm,
+        vm_start=orig.vm_start,
+        vm_end=orig.vm_end,
+        vm_flags=orig.vm_flags,
+        vm_page_prot=orig.vm_page_prot,
+        vm_pgoff=orig.vm_pgoff,
+        vm_ops=orig.vm_ops,
+        vm_file=orig.vm_file,
+        anon_vma=orig.anon_vma,
+        vm_name=orig.vm_name,
+    )
+
+
+def vm_area_free(vma: vm_area_struct) -> None:
+    """Forget a VMA that is in no tree any more."""
+    if vma.vm_refcnt:
+        raise KernelBug(f"{vma} is freed while it is attached or read")
+
+
+def vma_link(mm: mm_struct, vma: vm_area_struct) -> None:
+    """Put the VMA into the tree and its file's interval tree; it can now be found."""
+    vma_iter_store(mm, vma)
+    vma_link_file(vma)
+    mm.map_count += 1
+
+
+def vma_iter_store(mm: mm_struct, vma: vm_area_struct) -> None:
+    """Store in the tree and mark attached."""
+    mm.mm_mt.insert(vma)
+    vma.vm_refcnt = 1
+
+
+def vma_iter_clear(mm: mm_struct, vma: vm_area_struct) -> None:
+    """Take out of the tree and mark detached."""
+    mm.mm_mt.remove(vma)
+    vma.vm_refcnt = 0
+
+
+def vma_link_file(vma: vm_area_struct) -> None:
+    """Enter the VMA in its file's ``i_mmap``, so that truncation and rmap find it."""
+    if vma.vm_file is not None:
+        mapping = vma.vm_file.f_mapping
+        if vma.vm_flags & (VM_SHARED | VM_MAYWRITE) == VM_SHARED | VM_MAYWRITE:
+            mapping.i_mmap_writable += 1
+        mapping.i_mmap += (vma,)
+
+
+def unlink_file_vma(vma: vm_area_struct) -> None:
+    """Take the VMA out of its file's ``i_mmap``."""
+    if vma.vm_file is not None:
+        mapping = vma.vm_file.f_mapping
+        if vma.vm_flags & (VM_SHARED | VM_MAYWRITE) == VM_SHARED | VM_MAYWRITE:
+            mapping.i_mmap_writable -= 1
+        mapping.i_mmap = tuple(v for v in mapping.i_mmap if v is not vma)
+
+
+def get_file(file: file) -> None:
+    """Take a reference to an open file."""
+    atomic_inc(file, "f_count")
+
+
+def fput(file: file) -> None:
+    """Drop a reference to an open file; the last one closes it, and a nameless file that nobody holds is evicted."""
+    if not atomic_dec_and_test(file, "f_count"):
+        return
+    node = file.f_inode
+    if node.i_fop is not None:
+        node.i_fop.release(file)
+    if atomic_dec_and_test(node, "i_count") and node.i_nlink == 0 and node.s_op is not None:
+        node.s_op.evict_inode(node)
+
+
+@linux("mm/vma.c")
+def remove_vma(vma: vm_area_struct) -> None:
+    """The end of a VMA that is out of the tree: close it, put its file, free it."""
+    if vma.vm_ops is not None and vma.vm_ops.close is not None:
+        vma.vm_ops.close(vma)
+    if vma.vm_file is not None:
+        fput(vma.vm_file)
+    vm_area_free(vma)
+
+
+def vma_wants_writenotify(vma: vm_area_struct) -> bool:
+    """True if the first write to each page of a shared writable mapping must fault, so that the file system hears of it."""
+    if vma.vm_flags & (VM_WRITE | VM_SHARED) != VM_WRITE | VM_SHARED:
+        return False
+    return vma.vm_ops is not None and vma.vm_ops.page_mkwrite is not None
+
+
+def vma_page_prot(vma: vm_area_struct, flags: int) -> int:
+    """The entry template for ``flags``, without write where the file system wants to hear of it."""
+    if vma_wants_writenotify(vma):
+        return vm_get_page_prot(flags & ~VM_SHARED)
+    return vm_get_page_prot(flags)
+
+
+@linux("mm/mmap.c")
+def vma_set_page_prot(vma: vm_area_struct) -> None:
+    """Make ``vm_page_prot`` follow ``vm_flags``."""
+    vma.vm_page_prot = vma_page_prot(vma, vma.vm_flags)
+
+
+# ---------------------------------------------------------------- splitting
+
+
+@linux("mm/vma.c")
+def __split_vma(vma: vm_area_struct, addr: int, new_below: bool) -> int:
+    """Cut at ``addr``; the new VMA is the lower or the upper part.  0, -ENOMEM, or what the mapping has against it."""
+    if vma.vm_ops is not None and vma.vm_ops.may_split is not None:
+        error = vma.vm_ops.may_split(vma, addr)
+        if error:
+            return error
+    mm = vma.vm_mm
+    new = vm_area_dup(vma)
+    if new is None:
+        return -ENOMEM
+    if new_below:
+        new.vm_end = addr
+    else:
+        new.vm_start = addr
+        new.vm_pgoff += (addr - vma.vm_start) >> PAGE_SHIFT
+    vma_start_write(vma)
+    error = anon_vma_clone(new, vma)
+    if error:
+        return error
+    if new.vm_file is not None:
+        get_file(new.vm_file)
+    if new.vm_ops is not None and new.vm_ops.open is not None:
+        new.vm_ops.open(new)
+    if new_below:
+        vma.vm_pgoff += (addr - vma.vm_start) >> PAGE_SHIFT
+        vma.vm_start = addr
+    else:
+        vma.vm_end = addr
+    vma_link(mm, new)
+    return 0
+
+
+@linux("mm/vma.c")
+def split_vma(vma: vm_area_struct, addr: int, new_below: bool) -> int:
+    """Cut at ``addr`` unless the process has too many mappings.  0 or -ENOMEM."""
+    if vma.vm_mm.map_count >= system.sysctl.max_map_count:
+        return -ENOMEM
+    return __split_vma(vma, addr, new_below)
+
+
+# ---------------------------------------------------------------- merging
+
+
+@attrs.define
+class vma_merge_struct:
+    """What is proposed: the range [start, end) with these properties, and its neighbours.  ``middle`` is the existing VMA that
+    the range is part of, None for a new mapping; ``copied_from`` the one whose pages are about to move there."""
+
+    mm: mm_struct
+    prev: vm_area_struct | None
+    next: vm_area_struct | None
+    start: int
+    end: int
+    flags: int
+    pgoff: int
+    file: file | None = None
+    ops: vm_operations_struct | None = None
+    anon_vma: anon_vma | None = None
+    middle: vm_area_struct | None = None
+    copied_from: vm_area_struct | None = None
+    just_expand: bool = False
+
+
+VM_IGNORE_MERGE = VM_MAYBE_GUARD
+"""Flags in which two VMAs may differ and still merge; the merged one has them."""
+
+
+def is_mergeable_vma(vmg: vma_merge_struct, vma: vm_area_struct) -> bool:
+    """Flags and file fit."""
+    return not (vma.vm_flags ^ vmg.flags) & ~VM_IGNORE_MERGE and vma.vm_file is vmg.file and vma.vm_name == ""
+
+
+def vma_had_uncowed_parents(vma: vm_area_struct) -> bool:
+    """True if the VMA was inherited by fork from one that had anonymous pages: its chain has more than one link."""
+    return vma.anon_vma is not None and len(vma.anon_vma_chain) != 1
+
+
+def is_mergeable_anon_vma(vmg: vma_merge_struct, target: vm_area_struct) -> bool:
+    """The anon_vmas of the proposed range and of the VMA that would take it in fit."""
+    if target.anon_vma is None and vmg.anon_vma is not None:
+        return not any(vma is not None and vma_had_uncowed_parents(vma) for vma in (vmg.middle, vmg.copied_from))
+    if target.anon_vma is not None and vmg.anon_vma is None:
+        return not vma_had_uncowed_parents(target)
+    return target.anon_vma is vmg.anon_vma
+
+
+def can_vma_merge_left(vmg: vma_merge_struct) -> bool:
+    """The range may be appended to ``prev``."""
+    prev = vmg.prev
+    return (
+        prev is not None
+        and prev.vm_end == vmg.start
+        and is_mergeable_vma(vmg, prev)
+        and is_mergeable_anon_vma(vmg, prev)
+        and prev.vm_pgoff + vma_pages(prev) == vmg.pgoff
+    )
+
+
+def can_vma_merge_right(vmg: vma_merge_struct, can_merge_left: bool) -> bool:
+    """The range may be prepended to ``next``; if it joins ``prev`` as well, those two must fit each other."""
+    prev, next = vmg.prev, vmg.next
+    fits = (
+        next is not None
+        and next.vm_start == vmg.end
+        and is_mergeable_vma(vmg, next)
+        and is_mergeable_anon_vma(vmg, next)
+        and next.vm_pgoff == vmg.pgoff + ((vmg.end - vmg.start) >> PAGE_SHIFT)
+    )
+    if not fits or not can_merge_left:
+        return fits
+    assert prev is not None
+    assert next is not None
+    return prev.anon_vma is None or next.anon_vma is None or prev.anon_vma is next.anon_vma
+
+
+def dup_anon_vma(dst: vm_area_struct, src: vm_area_struct | None) -> int:
+    """``dst`` takes in pages of ``src``: it must hang on the same anon_vmas.  0 or -ENOMEM."""
+    if src is None or src.anon_vma is None or dst.anon_vma is not None:
+        return 0
+    dst.anon_vma = src.anon_vma
+    return anon_vma_clone(dst, src)
+
+
+@linux("mm/vma.c")
+def vma_merge_new_range(vmg: vma_merge_struct) -> vm_area_struct | None:
+    """Let a neighbour grow over a new range, or both and the range become one; the VMA that has it, or None, also when out of
+    memory."""
+    if vmg.flags & VM_SPECIAL:
+        return None
+    left = can_vma_merge_left(vmg)
+    right = not vmg.just_expand and can_vma_merge_right(vmg, left)
+    prev, next = vmg.prev, vmg.next
+    if left:
+        assert prev is not None
+        end = next.vm_end if right and next else vmg.end
+        return vma_expand(vmg, prev, prev.vm_start, end, next if right else None)
+    if right:
+        assert next is not None
+        return vma_expand(vmg, next, vmg.start, next.vm_end, None)
+    return None
+
+
+@linux("mm/vma.c")
+def vma_expand(
+    vmg: vma_merge_struct, target: vm_area_struct, start: int, end: int, removed: vm_area_struct | None
+) -> vm_area_struct | None:
+    """Let ``target`` cover [start, end), swallowing ``removed``; None when out of memory, with nothing changed."""
+    if dup_anon_vma(target, vmg.copied_from) or dup_anon_vma(target, removed):
+        return None
+    commit_merge(target, start, end, [removed] if removed is not None else [], vmg.flags)
+    return target
+
+
+@linux("mm/vma.c")
+def commit_merge(target: vm_area_struct, start: int, end: int, removed: list[vm_area_struct], flags: int) -> None:
+    """Set the new borders and drop the VMAs that were swallowed."""
+    mm = target.vm_mm
+    vma_start_write(target)
+    for vma in removed:
+        vma_start_write(vma)
+        vma_iter_clear(mm, vma)
+        unlink_file_vma(vma)
+    sticky = flags
+    for vma in removed:
+        sticky |= vma.vm_flags
+    if sticky & VM_IGNORE_MERGE & ~target.vm_flags:
+        target.vm_flags |= sticky & VM_IGNORE_MERGE
+    set_range(target, start, end)
+    for vma in removed:
+        mm.map_count -= 1
+        unlink_anon_vmas(vma)
+        if vma.vm_file is not None:
+            fput(vma.vm_file)
+        vm_area_free(vma)
+
+
+def set_range(vma: vm_area_struct, start: int, end: int) -> None:
+    """Move the borders; the offset follows the start."""
+    if start != vma.vm_start:
+        vma.vm_pgoff += (start - vma.vm_start) >> PAGE_SHIFT
+        vma.vm_start = start
+    if end != vma.vm_end:
+        vma.vm_end = end
+
+
+@linux("mm/internal.h")
+def vma_set_range(vma: vm_area_struct, start: int, end: int, pgoff: int) -> None:
+    """Set the borders and the offset of the start, which need not follow (exec moves a stack with all its pages)."""
+    vma.vm_start = start
+    vma.vm_end = end
+    vma.vm_pgoff = pgoff
+
+
+@linux("mm/vma.c")
+def vma_merge_existing_range(vmg: vma_merge_struct) -> vm_area_struct | int | None:
+    """Part [start, end) of ``middle`` is to become like its neighbours: move the borders.  The VMA that has the range, None if
+    nothing fits, -ENOMEM with nothing changed."""
+    middle = vmg.middle
+    assert middle is not None
+    if vmg.flags & VM_SPECIAL:
+        return None
+    left_side, right_side = vmg.start == middle.vm_start, vmg.end == middle.vm_end
+    left = left_side and can_vma_merge_left(vmg)
+    right = right_side and can_vma_merge_right(vmg, left)
+    prev, next = vmg.prev, vmg.next
+    if left and right and prev and next:
+        return _merge_both(vmg, prev, middle, next)
+    if left and prev:
+        return _merge_with_prev(vmg, prev, middle, whole=right_side)
+    if right and next:
+        return _merge_with_next(vmg, middle, next, whole=left_side)
+    return None
+
+
+def _merge_both(
+    vmg: vma_merge_struct, prev: vm_area_struct, middle: vm_area_struct, next: vm_area_struct
+) -> vm_area_struct | int:
+    error = dup_anon_vma(prev, next if next.anon_vma is not None else middle)
+    if error:
+        return error
+    commit_merge(prev, prev.vm_start, next.vm_end, [middle, next], vmg.flags)
+    return prev
+
+
+def _merge_with_prev(
+    vmg: vma_merge_struct, prev: vm_area_struct, middle: vm_area_struct, *, whole: bool
+) -> vm_area_struct | int:
+    error = dup_anon_vma(prev, middle)
+    if error:
+        return error
+    if whole:
+        commit_merge(prev, prev.vm_start, vmg.end, [middle], vmg.flags)
+    else:
+        set_range(middle, vmg.end, middle.vm_end)
+        commit_merge(prev, prev.vm_start, vmg.end, [], vmg.flags)
+    return prev
+
+
+def _merge_with_next(
+    vmg: vma_merge_struct, middle: vm_area_struct, next: vm_area_struct, *, whole: bool
+) -> vm_area_struct | int:
+    error = dup_anon_vma(next, middle)
+    if error:
+        return error
+    if whole:
+        commit_merge(next, vmg.start, next.vm_end, [middle], vmg.flags)
+    else:
+        set_range(middle, middle.vm_start, vmg.start)
+        commit_merge(next, vmg.start, next.vm_end, [], vmg.flags)
+    return next
+
+
+@linux("mm/vma.c")
+def vma_modify_flags(vma: vm_area_struct, start: int, end: int, flags: int) -> vm_area_struct | int:
+    """The VMA that covers exactly [start, end) of ``vma`` and is to get ``flags``: after a merge a larger one, else split
+    off.  -ENOMEM if it can be neither merged nor split (it may have been split once already)."""
+    mm = vma.vm_mm
+    prev, next = neighbours(mm, vma.vm_start, vma.vm_end)
+    pgoff = vma.vm_pgoff + ((start - vma.vm_start) >> PAGE_SHIFT)
+    vmg = vma_merge_struct(
+        mm, prev, next, start, end, flags, pgoff, vma.vm_file, vma.vm_ops, vma.anon_vma, middle=vma
+    )
+    merged = vma_merge_existing_range(vmg)
+    if merged is not None:
+        return merged
+    if vma.vm_start < start:
+        error = split_vma(vma, start, True)
+        if error:
+            return error
+    if vma.vm_end > end:
+        error = split_vma(vma, end, False)
+        if error:
+            return error
+    return vma

@@ -1,0 +1,142 @@
+"""What may stand at a place of a half-typed command: read from the same declarations that parse it.
+
+The arguments of a command are a small automaton: state *i* means that the arguments before *i* are done. Tokens that are
+there already move a set of states; what may follow is what the states then accept.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kemu.commands import table
+from kemu.errors import UsageError
+from kemu.language.offers import Place, about, complete, expression_words
+from kemu.language.spec import Argument, Candidate, Command, Option
+from kemu.language.tokens import Token, split
+
+if TYPE_CHECKING:
+    from kemu.experiment.session import Session, Task
+
+
+def candidates(session: Session, text: str) -> tuple[str, list[Candidate]]:
+    """The word that is being typed at the end of `text`, and what it could become. Changes no state."""
+    try:
+        tokens, word = _typed(text)
+    except UsageError as error:
+        return expression_words(session, text) if "is never closed" in error.what and "string" not in error.what else ("", [])
+    with session.looking():
+        found = _following(session, tokens, word)
+        return word, [candidate for candidate in found if candidate[0].startswith(word)]
+
+
+def _typed(text: str) -> tuple[tuple[Token, ...], str]:
+    """The finished tokens of the last command and the unfinished word behind. Raises UsageError inside quotes or brackets."""
+    lines = split(text + "\0")
+    tokens = lines[-1].tokens if lines else ()
+    if not tokens or not tokens[-1].text.endswith("\0"):
+        raise UsageError("this is a comment")
+    return tokens[:-1], tokens[-1].text[:-1]
+
+
+def _following(session: Session, tokens: tuple[Token, ...], word: str) -> list[Candidate]:
+    """What may stand behind the tokens."""
+    if not tokens:
+        return _first_words(session, word)
+    made = table.find(session.aliases.get(tokens[0].text, tokens[0].text).partition(" ")[0])
+    if made is None:
+        return []
+    place = Place(session, _task(session, made, tokens), word, (made.name, *(token.text for token in tokens[1:])))
+    pending = _pending_option(made, tokens)
+    if pending is not None and pending.kind is not None:
+        return list(complete(pending.kind, place))
+    found: dict[str, str] = {}
+    for argument in _arguments_behind(session, made, tokens[1:]):
+        found |= dict(_nested(session, argument, tokens, word) or complete(argument.kind, place))
+    if _may_end(session, made, tokens[1:]):
+        found |= {word: about(made, option, word) for option in made.options for word in option.words if not _given(word, tokens)}
+    return list(found.items())
+
+
+def _first_words(session: Session, word: str) -> list[Candidate]:
+    """The commands, the user's aliases, and, if they are asked for by their first letters, other words for commands."""
+    found = [(name, entry.summary) for name, entry in table.TABLE.items()]
+    found += [(name, f"alias of: {meaning}") for name, meaning in session.aliases.items()]
+    if session.guide is not None:
+        found += session.guide.words()
+    if word:
+        found += [(name, f"{other}: {table.TABLE[other].summary}") for name, other in table.ALIASES.items()]
+    return found
+
+
+def _task(session: Session, made: Command, tokens: tuple[Token, ...]) -> Task:
+    """The task that the half-typed command is about."""
+    if len(tokens) > 1 and any(argument.kind.name == "TASK" for argument in made.arguments[:1]):
+        name = tokens[1].text
+        pid = session.names().get(name, int(name[1:]) if name.startswith("@") and name[1:].isdecimal() and len(name) < 10 else -1)
+        return session.tasks.get(pid, session.current)
+    return session.current
+
+
+def _given(word: str, tokens: tuple[Token, ...]) -> bool:
+    """Does the word stand there already, so that nobody wants it again?"""
+    return any(token.text == word for token in tokens[1:])
+
+
+def _pending_option(made: Command, tokens: tuple[Token, ...]) -> Option | None:
+    """The option whose value comes next."""
+    last = tokens[-1].text
+    return next((option for option in made.options if option.kind is not None and last in option.words), None)
+
+
+def _nested(session: Session, argument: Argument, tokens: tuple[Token, ...], word: str) -> list[Candidate]:
+    """Inside `on 1 COMMAND`: what the inner command takes."""
+    if argument.kind.name != "COMMAND" or len(tokens) <= 2:
+        return []
+    return _following(session, tokens[2:], word)
+
+
+def _states(session: Session, made: Command, tokens: tuple[Token, ...]) -> set[int]:
+    """The states that the tokens lead to."""
+    states = {0}
+    for token in tokens:
+        states = {after for state in states for after in _moves(session, made, state, token)}
+    return states
+
+
+def _moves(session: Session, made: Command, state: int, token: Token) -> set[int]:
+    """The states that the token leads to from `state`; the last one takes option words."""
+    end = len(made.arguments)
+    if token.text in made.option_words():
+        return {end} if end in _skips(made, state) else set()
+    moved = set()
+    for at in _skips(made, state):
+        if at == end:
+            if made.options:
+                moved.add(end)
+            continue
+        argument = made.arguments[at]
+        if argument.count.endswith("rest"):
+            moved.add(at)
+        elif argument.kind.fits(token, session, known=True):
+            moved |= {at, at + 1} if argument.count in ("many", "some") else {at + 1}
+    return moved
+
+
+def _skips(made: Command, state: int) -> set[int]:
+    """The states that can be reached from `state` without a token."""
+    reached = {state}
+    while state < len(made.arguments) and not made.arguments[state].needed and made.arguments[state].count != "rest":
+        state += 1
+        reached.add(state)
+    return reached
+
+
+def _arguments_behind(session: Session, made: Command, tokens: tuple[Token, ...]) -> list[Argument]:
+    places = {at for state in _states(session, made, tokens) for at in _skips(made, state)}
+    return [made.arguments[at] for at in sorted(places) if at < len(made.arguments)]
+
+
+def _may_end(session: Session, made: Command, tokens: tuple[Token, ...]) -> bool:
+    """May option words stand here?"""
+    end = len(made.arguments)
+    return any(end in _skips(made, state) for state in _states(session, made, tokens))

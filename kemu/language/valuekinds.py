@@ -1,0 +1,177 @@
+"""Types of arguments that are numbers and words, and the shapes of tokens: what every other type is made of.
+
+    a plain word, `app.2`                      a name
+    starts with a digit, $ or (, or
+    holds a dot or an operator                 an expression
+
+Nothing is guessed: the shape of a token alone says which of these it can be.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from kemu.errors import UsageError
+from kemu.language.expr import Value, compile_expression, describe
+from kemu.language.lexer import BadNumber, Source, shorten
+from kemu.language.suggest import did_you_mean, some_of
+from kemu.language.tokens import Line, Token
+
+if TYPE_CHECKING:
+    from kemu.experiment.session import Session
+    from kemu.language.spec import Candidate
+
+_NAME = re.compile(r"[A-Za-z_]\w*(\.\d+)*\Z", re.ASCII)
+_OPERATORS = frozenset(".+-*/%&|^<>~()=!")
+SEE_EXPRESSIONS = "see: help expressions"
+
+
+def is_name(token: Token) -> bool:
+    """A plain word, or the name of an unnamed child such as `app.2`."""
+    return not token.quoted and bool(_NAME.match(token.text))
+
+
+def is_expression(token: Token) -> bool:
+    """Starts with a digit, `$` or `(`, or holds a dot or an operator, and is no name."""
+    if token.quoted or is_name(token) or token.text.startswith("@"):
+        return False
+    return token.text[0] in "$(0123456789" or bool(_OPERATORS & set(token.text))
+
+
+def evaluate(token: Token, line: Line, session: Session) -> Value:
+    """The value of the token as an expression."""
+    from kemu.language.names import SessionNames
+
+    return compile_expression(Source(line.text, token.column, token.end)).evaluate(SessionNames(session))
+
+
+class Offered:
+    """A kind of which only the machine knows what there is; `offers` looks there."""
+
+    def complete(self, session: Session) -> Iterable[Candidate]:
+        """Nothing by itself."""
+        return ()
+
+
+class NumberKind(Offered):
+    """A number or an expression, within bounds."""
+
+    def __init__(self, name: str, what: str, low: int, high: int, hint: str = SEE_EXPRESSIONS) -> None:
+        self.name = name
+        self.what = what
+        self.low = low
+        self.high = high
+        self.hint = hint
+
+    def fits(self, token: Token, session: Session, known: bool) -> bool:
+        """An expression."""
+        return is_expression(token)
+
+    def convert(self, token: Token, line: Line, session: Session) -> int:
+        """The number. Raises UsageError with the place, or without one if it is out of bounds."""
+        try:
+            value = evaluate(token, line, session)
+        except BadNumber as error:
+            raise UsageError(
+                f"{self.name}: expected {self.what}, got '{shorten(token.text)}'",
+                text=line.text,
+                column=error.column,
+                length=error.length,
+                hint=self.hint,
+            ) from error
+        if not isinstance(value, int) or isinstance(value, bool):
+            hint = "nothing is mapped there: walk shows how far the tables lead" if value is None else self.hint
+            raise UsageError(f"{self.name}: expected {self.what}, got {describe(value)}", hint=hint)
+        if value < self.low:
+            raise UsageError(f"{self.name}: {shorten(str(value))} is below {self.low}", hint=self._hint_for(value))
+        if value > self.high:
+            raise UsageError(f"{self.name}: {value:#x} passes {self.high:#x}", hint=self._hint_for(value))
+        return value
+
+    def _hint_for(self, value: int) -> str:
+        """What may stand here instead of a number that is out of bounds."""
+        if self.high == 2**64 - 1 and -(2**63) <= value < 0:
+            return f"as an unsigned 64-bit number it is {value + 2**64:#x}; write that if you mean it"
+        return f"from {self.low} to {self.high:#x}" if self.hint == SEE_EXPRESSIONS else self.hint
+
+
+class WordKind:
+    """One word of a fixed set, or a number in its place where the set has numbers. `prefix`: what Linux writes before it."""
+
+    def __init__(
+        self, name: str, words: Mapping[str, Any] | Iterable[str], what: str = "", fold: bool = False, *, prefix: str = ""
+    ) -> None:
+        self.name = name
+        self.words = dict(words) if isinstance(words, Mapping) else {word: word for word in words}
+        self.what = what or f"one of {', '.join(self.words)}"
+        self.fold = fold
+        self.prefix = prefix
+
+    @property
+    def literal(self) -> str:
+        """The word, where nothing else can stand there."""
+        return next(iter(self.words)) if len(self.words) == 1 else ""
+
+    def key(self, token: Token) -> str:
+        """The word as the table spells it."""
+        if not self.fold:
+            return token.text
+        word = token.text.upper()
+        return word.removeprefix("SIG")
+
+    def fits(self, token: Token, session: Session, known: bool) -> bool:
+        """A word of the set; without `known` any plain word, but where there is only one."""
+        return not token.quoted and (self.key(token) in self.words or (not known and is_name(token) and not self.literal))
+
+    def convert(self, token: Token, line: Line, session: Session) -> Any:
+        """The word's value."""
+        key = self.key(token)
+        if key not in self.words:
+            guess = did_you_mean(key, self.words)
+            known = "" if next(iter(self.words), "") in self.what else f"known are {some_of(self.words)}"
+            raise UsageError(f"expected {self.what}, got '{shorten(token.text)}'", hint=guess or known)
+        return self.words[key]
+
+    def complete(self, session: Session) -> Iterable[Candidate]:
+        """The words, with what they stand for."""
+        return [(word, f"{self.prefix}{word.upper()}" if self.prefix else self.name) for word in self.words]
+
+
+class ChoiceKind(WordKind):
+    """One word of a fixed set, with a few words about each for completion."""
+
+    def __init__(self, name: str, about: Mapping[str, str], what: str = "") -> None:
+        super().__init__(name, tuple(about), what)
+        self.about = dict(about)
+
+    def complete(self, session: Session) -> Iterable[Candidate]:
+        """The words, with what each is for."""
+        return list(self.about.items())
+
+
+class NumberedKind(WordKind):
+    """A word that stands for a number, or a number within `bounds` (both included) in its place."""
+
+    def __init__(
+        self, name: str, words: Mapping[str, int], what: str, bounds: tuple[int, int], *, fold: bool = False, prefix: str = ""
+    ) -> None:
+        super().__init__(name, words, what, fold, prefix=prefix)
+        self.low, self.high = bounds
+
+    @property
+    def literal(self) -> str:
+        """None: a number can stand there."""
+        return ""
+
+    def fits(self, token: Token, session: Session, known: bool) -> bool:
+        """A word of the set, or an expression."""
+        return super().fits(token, session, known) or is_expression(token)
+
+    def convert(self, token: Token, line: Line, session: Session) -> int:
+        """The number."""
+        if is_expression(token):
+            return NumberKind(self.name, self.what, self.low, self.high).convert(token, line, session)
+        number: int = super().convert(token, line, session)
+        return number
