@@ -1,10 +1,12 @@
-"""Write the pages that follow from the code: ``python docs/generate.py``; with ``--check`` only say whether they are up to date.
+"""Write the pages that follow from the code: ``python docs/generate.py``; with ``--check`` only say
+whether they are up to date.
 
     by-linux-path.md    from the functions declared with @linux (kemu.trace.frames.FUNCTIONS)
     commands.md         from the table of commands (kemu.commands.docs.commands_markdown)
 
-A page names code as ``file.py#function``, without line numbers: it changes when the kernel's shape changes, not at every edit.
-Exit status: 0 up to date or written, 1 with ``--check`` if a page is missing or old.
+A page names code as ``file.py#function``, without line numbers: it changes when the kernel's shape
+changes, not at every edit. Exit status: 0 up to date or written, 1 with ``--check`` if a page is
+missing or old.
 """
 
 from __future__ import annotations
@@ -42,7 +44,8 @@ def import_everything() -> None:
 
 
 def by_linux_path() -> str:
-    """The page: one section for each file of Linux, one row for each function; what the hardware does comes last."""
+    """The page: one section for each file of Linux, one row for each function; what the hardware
+    does comes last."""
     import_everything()
     originals: dict[str, list[Function]] = defaultdict(list)
     for function in FUNCTIONS:
@@ -59,7 +62,10 @@ def by_linux_path() -> str:
 
 def section(title: str, functions: list[Function]) -> str:
     """A heading and a table of (function, place in kemu, what it says of itself)."""
-    rows = sorted(f"| `{f.name}` | `{f.module.replace('.', '/')}.py#{f.name}` | {first_line(f.doc)} |" for f in functions)
+    rows = sorted(
+        f"| `{f.name}` | `{f.module.replace('.', '/')}.py#{f.name}` | {first_line(f.doc)} |"
+        for f in functions
+    )
     return "\n".join([f"## {title}", "", "| function | in kemu | |", "|---|---|---|", *rows, ""])
 
 
@@ -83,7 +89,8 @@ def pages() -> dict[str, Callable[[], str]]:
 
 
 def bring_up_to_date(path: Path, text: str, check: bool) -> bool:
-    """Write ``text`` unless it stands there already; with ``check`` only tell. True if the page is now what it should be."""
+    """Write ``text`` unless it stands there already; with ``check`` only tell. True if the page is
+    now what it should be."""
     old = path.read_text(encoding="utf-8") if path.exists() else None
     if old == text:
         print(f"{path.name}: up to date")
@@ -97,7 +104,9 @@ def bring_up_to_date(path: Path, text: str, check: bool) -> bool:
 def main(arguments: list[str] | None = None) -> int:
     """The exit status."""
     parser = argparse.ArgumentParser(description="Write the pages that follow from the code.")
-    parser.add_argument("--check", action="store_true", help="write nothing; exit 1 if a page is missing or old")
+    parser.add_argument(
+        "--check", action="store_true", help="write nothing; exit 1 if a page is missing or old"
+    )
     check = parser.parse_args(arguments).check
     done = [bring_up_to_date(DOCS / name, make(), check) for name, make in pages().items()]
     return 0 if all(done) else 1

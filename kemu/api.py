@@ -8,8 +8,9 @@
     kemu.value("pfn(app, 0x10000) != pfn(child, 0x10000)")     # True
     print(kemu.text("walk child 0x10000"))
 
-`run` gives results with readings (frozen data, `kemu.readings`); `text` gives what the shell would print. A mistake in a
-command raises `kemu.errors.UsageError`; a simulated errno or signal does not: it is in the reading.
+`run` gives results with readings (frozen data, `kemu.readings`); `text` gives what the shell would
+print. A mistake in a command raises `kemu.errors.UsageError`; a simulated errno or signal does not:
+it is in the reading.
 """
 
 from __future__ import annotations
@@ -24,12 +25,18 @@ from kemu.readings import Reading
 
 
 class Session(session.Session):
-    """One experiment: a machine that has booted, with its journal, names and marks, and the commands to work on it.
+    """One experiment: a machine that has booted, with its journal, names and marks, and the
+    commands to work on it.
 
-    `mem` is a number of bytes or a size as the shell writes it (`"64M"`), `geometry` a name such as `"sv39"`."""
+    `mem` is a number of bytes or a size as the shell writes it (`"64M"`), `geometry` a name such as
+    `"sv39"`."""
 
-    def __init__(self, *, mem: int | str = 64 << 20, geometry: str = "x86-64", cpus: int = 2, **more: Any) -> None:
-        super().__init__(mem=_size(mem), geometry=_text("geometry", geometry), cpus=_whole("cpus", cpus), **more)
+    def __init__(
+        self, *, mem: int | str = 64 << 20, geometry: str = "x86-64", cpus: int = 2, **more: Any
+    ) -> None:
+        super().__init__(
+            mem=_size(mem), geometry=_text("geometry", geometry), cpus=_whole("cpus", cpus), **more
+        )
 
     def goto(self, event: int) -> None:
         """Bring all state to where it was after `event`. Raises UsageError outside of 0..end."""
@@ -46,7 +53,11 @@ class Session(session.Session):
             error = results[-1].error if results else None
             if error is not None:
                 raise UsageError(
-                    error.what, text=error.text, column=error.column, length=error.length, hint=error.hint
+                    error.what,
+                    text=error.text,
+                    column=error.column,
+                    length=error.length,
+                    hint=error.hint,
                 )
         return results
 
@@ -65,7 +76,8 @@ class Session(session.Session):
         return "\n".join(part for part in shown if part)
 
     def value(self, expression: str) -> Any:
-        """The value of an expression at this moment: a number, a text, True, False, or None. Raises UsageError."""
+        """The value of an expression at this moment: a number, a text, True, False, or None. Raises
+        UsageError."""
         from kemu.language.expr import TaskValue, compile_text
         from kemu.language.names import SessionNames
 
@@ -82,7 +94,10 @@ def _text(what: str, given: Any) -> str:
 
 def _whole(what: str, given: Any) -> int:
     if not isinstance(given, int) or isinstance(given, bool):
-        raise UsageError(f"{what}: expected a whole number, got {_shown(given)}", hint="a number without a fraction")
+        raise UsageError(
+            f"{what}: expected a whole number, got {_shown(given)}",
+            hint="a number without a fraction",
+        )
     return given
 
 
@@ -95,7 +110,10 @@ def _size(given: Any) -> int:
     try:
         return number(Source(given, 0, len(given)), 0, given)
     except BadNumber as error:
-        raise UsageError(f"mem: expected a size, got {_shown(given)}", hint="bytes, or a text such as '64M' or '1G'") from error
+        raise UsageError(
+            f"mem: expected a size, got {_shown(given)}",
+            hint="bytes, or a text such as '64M' or '1G'",
+        ) from error
 
 
 def _shown(given: Any) -> str:
@@ -105,7 +123,8 @@ def _shown(given: Any) -> str:
 
 
 def draw(reading: Reading) -> dict[str, Any]:
-    """A reading by MIME type: as the shell draws it, as data, and as SVG where it is a picture and an engine is here."""
+    """A reading by MIME type: as the shell draws it, as data, and as SVG where it is a picture and
+    an engine is here."""
     from kemu.views.json import to_data
     from kemu.views.pictures.draw import svg
     from kemu.views.terminal import RENDERERS, render

@@ -1,7 +1,8 @@
 """Whose fault it is: the user's, kemu's, or the host's.
 
-What goes wrong *inside* the emulated machine is never an exception: it is a value (a ``PageFault``, ``-ENOMEM``, a
-signal).  A Python exception means that somebody outside it made a mistake, and its class says who.
+What goes wrong *inside* the emulated machine is never an exception: it is a value (a ``PageFault``,
+``-ENOMEM``, a signal).  A Python exception means that somebody outside it made a mistake, and its
+class says who.
 """
 
 from __future__ import annotations
@@ -17,13 +18,22 @@ class KemuError(Exception):
 class UsageError(KemuError):
     """The user asked for something that cannot be done.
 
-    ``what`` is one line; ``text`` is the line that the user wrote and ``column``/``length`` (in characters, from 0) the
-    place in it; ``hint`` says what to do next.  Who knows no line can name the command's argument that is wrong (``about``; of
-    several values the one at ``index``), and whoever has the line finds the place.  All but ``what`` may be absent.
+    ``what`` is one line; ``text`` is the line that the user wrote and ``column``/``length`` (in
+    characters, from 0) the place in it; ``hint`` says what to do next.  Who knows no line can name
+    the command's argument that is wrong (``about``; of several values the one at ``index``), and
+    whoever has the line finds the place.  All but ``what`` may be absent.
     """
 
     def __init__(
-        self, what: str, *, text: str = "", column: int = 0, length: int = 1, hint: str = "", about: str = "", index: int = 0
+        self,
+        what: str,
+        *,
+        text: str = "",
+        column: int = 0,
+        length: int = 1,
+        hint: str = "",
+        about: str = "",
+        index: int = 0,
     ) -> None:
         super().__init__(what)
         self.what = what
@@ -37,7 +47,8 @@ class UsageError(KemuError):
 
 @contextmanager
 def blaming(argument: str) -> Iterator[None]:
-    """A mistake of the user in the block, if it names no place of its own, is about this argument of the command."""
+    """A mistake of the user in the block, if it names no place of its own, is about this argument
+    of the command."""
     try:
         yield
     except UsageError as error:
@@ -46,7 +57,8 @@ def blaming(argument: str) -> Iterator[None]:
 
 
 class KernelBug(KemuError):
-    """kemu itself is wrong: the emulated kernel reached a state that its code declares impossible (``BUG_ON``)."""
+    """kemu itself is wrong: the emulated kernel reached a state that its code declares impossible
+    (``BUG_ON``)."""
 
 
 class InvariantViolation(KemuError):

@@ -6,9 +6,9 @@
     a `running_on()` block                  it goes on to its end, where somebody is there to look at what came of it
     a second Ctrl-C in such a block         as in the first two rows
 
-The state of a machine is spread over thousands of objects; between two events, and only there, it is one moment of the
-experiment. So a long search asks `check` between two of them, and a change of the machine runs to its end: the moment of
-Ctrl-C is then one that can be gone to.
+The state of a machine is spread over thousands of objects; between two events, and only there, it
+is one moment of the experiment. So a long search asks `check` between two of them, and a change of
+the machine runs to its end: the moment of Ctrl-C is then one that can be gone to.
 
 The rule that keeps this file honest: it imports nothing of kemu, so that every part of it may ask.
 """
@@ -36,8 +36,9 @@ Protected = TypeVar("Protected", bound=type[Any] | Callable[..., Any])
 
 
 def uninterruptible(what: Protected) -> Protected:
-    """Decorate a function, or a class with all its methods: Ctrl-C waits until it has returned, as a signal waits for a
-    task in TASK_UNINTERRUPTIBLE. For code that moves the state from one moment to another, or keeps the journal's index."""
+    """Decorate a function, or a class with all its methods: Ctrl-C waits until it has returned, as
+    a signal waits for a task in TASK_UNINTERRUPTIBLE. For code that moves the state from one moment
+    to another, or keeps the journal's index."""
     members = vars(what).values() if isinstance(what, type) else (what,)
     for member in members:
         called = member.fget if isinstance(member, property) else member
@@ -48,7 +49,8 @@ def uninterruptible(what: Protected) -> Protected:
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C, taken at a place where everything is whole. `how_far` says how far it got, `at` the event, if it is one."""
+    """Ctrl-C, taken at a place where everything is whole. `how_far` says how far it got, `at` the
+    event, if it is one."""
 
     def __init__(self, how_far: str, at: int | None = None) -> None:
         super().__init__(how_far)
@@ -57,8 +59,9 @@ class Interrupted(KeyboardInterrupt):
 
 
 class _Keyboard:
-    """What is known of Ctrl-C in this process: how many `deferred` blocks are open, whether it was pressed in one of
-    them, what is to be done at that moment, and whether a change runs on to its end."""
+    """What is known of Ctrl-C in this process: how many `deferred` blocks are open, whether it was
+    pressed in one of them, what is to be done at that moment, and whether a change runs on to its
+    end."""
 
     def __init__(self) -> None:
         self.deferring = 0
@@ -76,7 +79,8 @@ def pressed() -> bool:
 
 
 def check(how_far: Callable[[], str], at: int | None = None) -> None:
-    """Raise Interrupted if Ctrl-C was pressed in the `deferred` block that is open; everything must be whole here."""
+    """Raise Interrupted if Ctrl-C was pressed in the `deferred` block that is open; everything must
+    be whole here."""
     if _keyboard.pressed:
         _keyboard.pressed = False
         raise Interrupted(how_far(), at)
@@ -84,7 +88,8 @@ def check(how_far: Callable[[], str], at: int | None = None) -> None:
 
 @contextmanager
 def deferred(when_pressed: Callable[[], None] | None = None) -> Iterator[None]:
-    """Within the block the first Ctrl-C only calls `when_pressed` and is noted, for `check` and `pressed`."""
+    """Within the block the first Ctrl-C only calls `when_pressed` and is noted, for `check` and
+    `pressed`."""
     before = _keyboard.when_pressed
     _keyboard.deferring += 1
     _keyboard.when_pressed = when_pressed or before
@@ -106,8 +111,8 @@ def running_on(when_pressed: Callable[[], None]) -> Iterator[None]:
 
 @contextmanager
 def listening(*, patient: bool = False) -> Iterator[None]:
-    """Within the block Ctrl-C is taken as the module says; nothing is changed outside of the main thread. `patient`: somebody is
-    there who can press it twice."""
+    """Within the block Ctrl-C is taken as the module says; nothing is changed outside of the main
+    thread. `patient`: somebody is there who can press it twice."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -148,7 +153,8 @@ def _inside_a_move(frame: Any) -> bool:
 
 @contextmanager
 def deaf() -> Iterator[None]:
-    """Processes that are started within the block never hear Ctrl-C: it is for the one that asked."""
+    """Processes that are started within the block never hear Ctrl-C: it is for the one that
+    asked."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

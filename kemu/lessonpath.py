@@ -4,8 +4,8 @@
     a checkout, also when       checkout/lessons/          beside checkout/kemu/
     installed with -e
 
-The lessons are data beside the code, not a package. The build copies them into the wheel (``pyproject.toml``,
-``force-include``); a checkout keeps them where authors edit them.
+The lessons are data beside the code, not a package. The build copies them into the wheel
+(``pyproject.toml``, ``force-include``); a checkout keeps them where authors edit them.
 """
 
 from __future__ import annotations
@@ -24,4 +24,6 @@ def lessons_folder(package: Path = _PACKAGE) -> Path:
     for place in places:
         if place.is_dir():
             return place
-    raise FileNotFoundError(f"kemu's lessons are in neither {places[0]} nor {places[1]}: install kemu again")
+    raise FileNotFoundError(
+        f"kemu's lessons are in neither {places[0]} nor {places[1]}: install kemu again"
+    )

@@ -1,4 +1,5 @@
-"""Accesses by user code: read, write, fetch. The only commands that touch memory as a program does."""
+"""Accesses by user code: read, write, fetch. The only commands that touch memory as a program
+does."""
 
 from __future__ import annotations
 
@@ -30,26 +31,46 @@ _START = "spawn app; mmap app 0x10000 2p rw; "
     group="memory",
     effect=CHANGE,
     summary="load bytes, as user code does",
-    more="One byte unless a size is given. A page that was never written reads as zeros, from the zero page.",
-    examples=(_START + "read app 0x10000", _START + 'write app 0x10000 "hello"; read app 0x10000 5'),
+    more="One byte unless a size is given. A page that was never written reads as zeros, from the "
+    "zero page.",
+    examples=(
+        _START + "read app 0x10000",
+        _START + 'write app 0x10000 "hello"; read app 0x10000 5',
+    ),
     linux="a load instruction",
 )
 def read(session: Session, task: Task, addr: int, size: int) -> AccessOutcome:
     """Load `size` bytes."""
     _check_size(size)
     load = session.script.load
-    return _access(session, task, lambda cpu: load(task, addr, size, cpu=cpu), kind="read", address=addr, size=size)
+    return _access(
+        session,
+        task,
+        lambda cpu: load(task, addr, size, cpu=cpu),
+        kind="read",
+        address=addr,
+        size=size,
+    )
 
 
 @command(
     "write",
     "wr",
-    arguments=(TASK, one("addr", kinds.ADDRESS), one("data", kinds.DATA), maybe("count", kinds.SIZE, 0)),
+    arguments=(
+        TASK,
+        one("addr", kinds.ADDRESS),
+        one("data", kinds.DATA),
+        maybe("count", kinds.SIZE, 0),
+    ),
     group="memory",
     effect=CHANGE,
     summary="store bytes, as user code does",
-    more="See: help data. With a size at the end the data is repeated over that many bytes: write app 0x10000 0b 3p.",
-    examples=(_START + 'write app 0x10000 "x"', _START + "write app 0x10000 7; write app 0x11000 7b"),
+    more="See: help data. With a size at the end the data is repeated over that many bytes: write "
+    "app 0x10000 0b 3p.",
+    examples=(
+        _START + 'write app 0x10000 "x"',
+        _START + "write app 0x10000 7; write app 0x11000 7b",
+    ),
     linux="a store instruction",
 )
 def write(session: Session, task: Task, addr: int, data: bytes, count: int) -> AccessOutcome:
@@ -58,7 +79,14 @@ def write(session: Session, task: Task, addr: int, data: bytes, count: int) -> A
     if count:
         data = (data * (count // len(data) + 1))[:count]
     store, size = session.script.store, len(data)
-    return _access(session, task, lambda cpu: store(task, addr, data, cpu=cpu), kind="write", address=addr, size=size)
+    return _access(
+        session,
+        task,
+        lambda cpu: store(task, addr, data, cpu=cpu),
+        kind="write",
+        address=addr,
+        size=size,
+    )
 
 
 @command(
@@ -68,17 +96,28 @@ def write(session: Session, task: Task, addr: int, data: bytes, count: int) -> A
     effect=CHANGE,
     summary="fetch one instruction, as user code does",
     more="The page must be executable.",
-    examples=("spawn app; mmap app 0x10000 1p rx; fetch app 0x10000", _START + "signal app SEGV handle; fetch app 0x10000"),
+    examples=(
+        "spawn app; mmap app 0x10000 1p rx; fetch app 0x10000",
+        _START + "signal app SEGV handle; fetch app 0x10000",
+    ),
     linux="an instruction fetch",
 )
 def fetch(session: Session, task: Task, addr: int) -> AccessOutcome:
     """Fetch one byte of code."""
     fetching = session.script.fetch
-    return _access(session, task, lambda cpu: fetching(task, addr, cpu=cpu), kind="fetch", address=addr, size=1)
+    return _access(
+        session, task, lambda cpu: fetching(task, addr, cpu=cpu), kind="fetch", address=addr, size=1
+    )
 
 
 def _access(
-    session: Session, task: Task, act: Callable[[int], Outcome], *, kind: str, address: int, size: int
+    session: Session,
+    task: Task,
+    act: Callable[[int], Outcome],
+    *,
+    kind: str,
+    address: int,
+    size: int,
 ) -> AccessOutcome:
     """Do the access on the task's CPU, and compare the pages that it touches before and after."""
     before = pages(session, task, address, size)
@@ -86,9 +125,13 @@ def _access(
     zero, is_cached = session.kernel.globals["zero_pfn"], partial(in_page_cache, session.kernel)
     changed = effect(before, pages(session, task, address, size), zero, is_cached)
     note_completed(session, outcome)
-    return reading_of_access(session, task, outcome, kind=kind, address=address, size=size, effect=changed)
+    return reading_of_access(
+        session, task, outcome, kind=kind, address=address, size=size, effect=changed
+    )
 
 
 def _check_size(size: int) -> None:
     if size > MOST_BYTES:
-        raise UsageError(f"size: {size:#x} bytes are too many for one access", hint=f"at most {MOST_BYTES:#x}")
+        raise UsageError(
+            f"size: {size:#x} bytes are too many for one access", hint=f"at most {MOST_BYTES:#x}"
+        )

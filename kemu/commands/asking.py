@@ -38,16 +38,25 @@ Written = tuple[int, Any, Any]
 PATIENCE = 100_000
 """How many events before the newest one `why` looks for older ones; `history` looks through all."""
 BEGINNINGS = (None, 0, -1)
-"""An event that found this in the thing began its life; what was before is another story, which `history` tells."""
+"""An event that found this in the thing began its life; what was before is another story, which
+`history` tells."""
 
-_START = "spawn app; mmap app 0x10000 1p rw; write app 0x10000 7; fork app as kid; write kid 0x10000 8; "
-_FIELD = maybe("field", kinds.TextKind("FIELD", "a field of the structure (of tlb the number of a CPU)"))
+_START = (
+    "spawn app; mmap app 0x10000 1p rw; write app 0x10000 7; fork app as kid; write kid 0x10000 8; "
+)
+_FIELD = maybe(
+    "field", kinds.TextKind("FIELD", "a field of the structure (of tlb the number of a CPU)")
+)
 _ARGUMENTS = (maybe("task", kinds.TASK), maybe("at", kinds.NUMBER), _FIELD)
 _THING_TEXT = (
-    "pte TASK ADDRESS is the last entry on the way to the address; frame PFN [FIELD] a field of struct page (else "
-    "_refcount); vma TASK ADDRESS [FIELD] the mapping there, or that there is none; mm TASK FIELD a number of the address "
-    "space, such as MM_ANONPAGES or total_vm; task TASK [FIELD] (else state); tlb ADDRESS what CPU 0 remembers, tlb "
-    "ADDRESS 1 what CPU 1 does; counter NAME a number of the whole machine, such as PGFAULT or nr_free_pages."
+    "pte TASK ADDRESS is the last entry on the way to the address; frame PFN [FIELD] a field of "
+    "struct page (else "
+    "_refcount); vma TASK ADDRESS [FIELD] the mapping there, or that there is none; mm TASK FIELD "
+    "a number of the address "
+    "space, such as MM_ANONPAGES or total_vm; task TASK [FIELD] (else state); tlb ADDRESS what CPU "
+    "0 remembers, tlb "
+    "ADDRESS 1 what CPU 1 does; counter NAME a number of the whole machine, such as PGFAULT or "
+    "nr_free_pages."
 )
 
 
@@ -57,11 +66,19 @@ _THING_TEXT = (
     group="ask",
     effect=FREE,
     summary="why something is as it is: the events, the function, the command, the rule",
-    more=_THING_TEXT + " signal and errno tell about the newest of those: the check that decided, and what would have made "
+    more=_THING_TEXT
+    + " signal and errno tell about the newest of those: the check that decided, and what would "
+    "have made "
     "the call succeed; last about the last command.",
-    examples=(_START + "why pte app 0x10000", _START + "why frame pfn(app,0x10000)", _START + "read app 0; why signal"),
+    examples=(
+        _START + "why pte app 0x10000",
+        _START + "why frame pfn(app,0x10000)",
+        _START + "read app 0; why signal",
+    ),
 )
-def why(session: Session, what: str, task: Task, at: int | None, field: str | None) -> readings.Reading:
+def why(
+    session: Session, what: str, task: Task, at: int | None, field: str | None
+) -> readings.Reading:
     """The chain of events behind a thing, or the check behind a failure."""
     if what in FAILURES:
         from kemu.explain.failures import why_failed
@@ -77,7 +94,9 @@ def why_thing(session: Session, what: str, thing: Thing) -> readings.Why:
 
     found = _chain(session, thing)
     if not found and thing.birth is not None:
-        return why_thing(session, what, thing.birth).replace(thing=f"{thing.text}: as it was made with")
+        return why_thing(session, what, thing.birth).replace(
+            thing=f"{thing.text}: as it was made with"
+        )
     if not found:
         return readings.Why(thing.text, (), 0, (), "", _unwritten(what, thing))
     shown = found[:MOST_WHY]
@@ -102,12 +121,16 @@ def _unwritten(what: str, thing: Thing) -> str:
         "vma": "no mapping was ever made there",
         "tlb": "nothing was ever remembered there: the CPU has translated no address of this page",
     }
-    return empty[what] if thing.empty and what in empty else "no event has written it: it is as it was at the boot"
+    return (
+        empty[what]
+        if thing.empty and what in empty
+        else "no event has written it: it is as it was at the boot"
+    )
 
 
 def _chain(session: Session, thing: Thing) -> list[Written]:
-    """The events of the answer, newest first: back to where the thing's present life began. What one command took away and
-    made anew goes on with what was before."""
+    """The events of the answer, newest first: back to where the thing's present life began. What
+    one command took away and made anew goes on with what was before."""
     from kemu.explain.why import writers
 
     found: list[Written] = []
@@ -123,8 +146,8 @@ def _chain(session: Session, thing: Thing) -> list[Written]:
 
 
 def event_of(session: Session, kind: str, thing: Thing, change: Written) -> readings.EventReading:
-    """The event in words: of a number what it did to just this thing, of anything else as `trace` has it. The moment shown
-    is another one behind it."""
+    """The event in words: of a number what it did to just this thing, of anything else as `trace`
+    has it. The moment shown is another one behind it."""
     from kemu.observe.events import event_from_here, one_event
 
     number, old, new = change
@@ -135,7 +158,11 @@ def event_of(session: Session, kind: str, thing: Thing, change: Written) -> read
     record = session.command_of(number)
     session.goto(number - 1)
     event = one_event(session.kernel, number, session.name_of, record.last if record else number)
-    return event.replace(what=thing.text, field="", old=_text(old), new=_text(new)) if event.kind == "row" else event
+    return (
+        event.replace(what=thing.text, field="", old=_text(old), new=_text(new))
+        if event.kind == "row"
+        else event
+    )
 
 
 def _of_number(session: Session, kind: str, thing: Thing, change: Written) -> readings.EventReading:
@@ -145,7 +172,9 @@ def _of_number(session: Session, kind: str, thing: Thing, change: Written) -> re
 
     number, old, new = change
     what, field = (thing.text, "") if thing.level >= 0 else tuple(thing.text.rsplit(" ", 1))
-    texts = (_text(old), _text(new)) if thing.level >= 0 else (_plain(field, old), _plain(field, new))
+    texts = (
+        (_text(old), _text(new)) if thing.level >= 0 else (_plain(field, old), _plain(field, new))
+    )
     note = entry_note(thing.level, old, new) if thing.level >= 0 else ""
     name, path = function_of(session.journal, number)
     return readings.EventReading(number, kind, what, field, *texts, note, name, path)
@@ -175,8 +204,11 @@ def _rule(event: readings.EventReading, old: Any, new: Any) -> str:
     return f"{event.function}: {first_words(event.function)}"
 
 
-def _thing(session: Session, what: str, task: Task, at: int | None, field: str, *, command: str = "why") -> Thing:
-    """What the words behind the command (why, history) mean. Raises UsageError for a thing that is not there."""
+def _thing(
+    session: Session, what: str, task: Task, at: int | None, field: str, *, command: str = "why"
+) -> Thing:
+    """What the words behind the command (why, history) mean. Raises UsageError for a thing that is
+    not there."""
     from kemu.explain import why as things
 
     session.kernel.activate()
@@ -194,13 +226,19 @@ def _thing(session: Session, what: str, task: Task, at: int | None, field: str, 
         word = "PFN" if what == "frame" else "ADDRESS"
         wrong = f"expected {word}, got '{field[:40]}'" if field else f"{word} is missing"
         hint = f"for example: {command} {what} 0x10000"
-        raise UsageError(f"{command} {what}: {wrong}", hint=hint, about="field" if field else "what")
+        raise UsageError(
+            f"{command} {what}: {wrong}", hint=hint, about="field" if field else "what"
+        )
     with blaming("at"):
         if what == "frame":
             return things.frame(at, field or "_refcount")
         if what == "vma":
             return things.mapping(task, at, field, name)
-        return things.entry(task, at, name) if what == "pte" else things.tlb_entry(_cpu(session, field), at)
+        return (
+            things.entry(task, at, name)
+            if what == "pte"
+            else things.tlb_entry(_cpu(session, field), at)
+        )
 
 
 def _check_field(what: str, field: str) -> None:
@@ -217,7 +255,9 @@ def _check_counter(command: str, field: str) -> None:
 
     known = kernel_fields()
     if not field:
-        raise UsageError(f"{command} counter: NAME is missing", hint=f"for example: {command} counter PGFAULT")
+        raise UsageError(
+            f"{command} counter: NAME is missing", hint=f"for example: {command} counter PGFAULT"
+        )
     if field not in known:
         guess = did_you_mean(field, known) or f"known are {some_of(sorted(known), 8)}"
         raise UsageError(f"counter: the kernel counts no '{field[:40]}'", hint=guess)
@@ -241,7 +281,9 @@ def _cpu(session: Session, text: str) -> int:
     more=_THING_TEXT,
     examples=(_START + "history frame pfn(app,0x10000)", _START + "history pte kid 0x10000"),
 )
-def history(session: Session, what: str, task: Task, at: int | None, field: str | None) -> readings.History:
+def history(
+    session: Session, what: str, task: Task, at: int | None, field: str | None
+) -> readings.History:
     """All changes of a thing up to this moment."""
     from kemu.explain.why import writers
 
@@ -254,7 +296,11 @@ def history(session: Session, what: str, task: Task, at: int | None, field: str 
             event = event_of(session, what, thing, change)
             record = session.command_of(number)
             command = record.text if record else ""
-            values.append(readings.HistoryValue(number, event.old, event.new, event.function, command, event.note))
+            values.append(
+                readings.HistoryValue(
+                    number, event.old, event.new, event.function, command, event.note
+                )
+            )
     return readings.History(thing.text, tuple(values[::-1]), max(len(found) - MOST_HISTORY, 0))
 
 
@@ -272,11 +318,21 @@ def source(_session: Session, function: str) -> readings.Text:
     found = [known for known in functions() if known.name == function.removesuffix("()")]
     if not found:
         guess = did_you_mean(function, [known.name for known in functions()])
-        hint = guess or "for example: source do_wp_page; calls shows the functions that a command went through"
+        hint = (
+            guess
+            or "for example: source do_wp_page; calls shows the functions that a command went "
+            "through"
+        )
         raise UsageError(f"function: no kernel function '{function[:40]}'", hint=hint)
     lines: list[str] = []
     for known in found:
         where = "done by the CPU itself" if known.path == "(hardware)" else f"Linux: {known.path}"
         account = [line.strip() for line in without_marks(known.doc).strip().split("\n")]
-        lines += [f"{known.name}()", f"  kemu:  {known.module.replace('.', '/')}.py:{known.line}", f"  {where}", "", *account]
+        lines += [
+            f"{known.name}()",
+            f"  kemu:  {known.module.replace('.', '/')}.py:{known.line}",
+            f"  {where}",
+            "",
+            *account,
+        ]
     return readings.Text(tuple(lines))

@@ -3,8 +3,8 @@ r"""Commands about timelines: which there are, going over to another, and what d
     timeline 1   spawn | mmap | write | fork | write app
     timeline 2                             \_ write kid          what if the child writes first?
 
-The machine has one state, so the commands of another timeline are run again from where the two part; the same commands
-in the same state give the same events, which is checked.
+The machine has one state, so the commands of another timeline are run again from where the two
+part; the same commands in the same state give the same events, which is checked.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from kemu.experiment.session import Record, Session, Timeline
 
 _START = (
-    "spawn app; mmap app 0x10000 1p rw; write app 0x10000 7; fork app as kid; write app 0x10000 8; undo; "
+    "spawn app; mmap app 0x10000 1p rw; write app 0x10000 7; fork app as kid; write app 0x10000 8; "
+    "undo; "
     "write kid 0x10000 9; "
 )
 
@@ -70,7 +71,9 @@ def switch(session: Session, number: int) -> readings.Moment:
 def _line(session: Session, number: int) -> Timeline:
     found = next((line for line in session.timelines if line.number == number), None)
     if found is None:
-        raise UsageError(f"timeline: there is no {number}", hint="timelines lists them", about="number")
+        raise UsageError(
+            f"timeline: there is no {number}", hint="timelines lists them", about="number"
+        )
     return found
 
 
@@ -107,7 +110,8 @@ def _again(session: Session, record: Record) -> None:
     results = run(session, record.text)
     if any(result.error for result in results) or session.end != record.last:
         raise UsageError(
-            f"timeline: '{record.text}' did not give the same events again: #{session.end}, not #{record.last}",
+            f"timeline: '{record.text}' did not give the same events again: #{session.end}, not "
+            f"#{record.last}",
             hint="has a file of the host changed?",
         )
 
@@ -125,7 +129,8 @@ def quiet(session: Session) -> Iterator[None]:
 
 
 def compare(session: Session, number: int) -> readings.TimelineDifference:
-    """What the end of the current timeline has that the end of timeline `number` has not, and the other way round."""
+    """What the end of the current timeline has that the end of timeline `number` has not, and the
+    other way round."""
     from kemu.observe.facts import facts
 
     here, other = session.timeline, _line(session, number)
@@ -137,7 +142,13 @@ def compare(session: Session, number: int) -> readings.TimelineDifference:
     go_to(session, here)
     session.goto(before)
     changes = [
-        readings.FieldChange(kind=key[0], what=key[1], field=key[2], old=old.get(key, "none"), new=new.get(key, "none"))
+        readings.FieldChange(
+            kind=key[0],
+            what=key[1],
+            field=key[2],
+            old=old.get(key, "none"),
+            new=new.get(key, "none"),
+        )
         for key in sorted(old.keys() | new.keys())
         if old.get(key) != new.get(key)
     ]

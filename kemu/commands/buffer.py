@@ -1,6 +1,8 @@
-"""Where a task keeps the bytes that a system call takes or gives, if its user names no place: on its stack.
+"""Where a task keeps the bytes that a system call takes or gives, if its user names no place: on
+its stack.
 
-A C program has `char buffer[8]` there. The page is the task's own memory, so that filling it can fault, as in Linux.
+A C program has `char buffer[8]` there. The page is the task's own memory, so that filling it can
+fault, as in Linux.
 """
 
 from __future__ import annotations
@@ -20,7 +22,8 @@ MOST_SHOWN = 1 << 16
 
 
 def buffer_of(task: Task, size: int) -> int:
-    """The address of a buffer of `size` bytes below the strings on the stack, at the start of a page."""
+    """The address of a buffer of `size` bytes below the strings on the stack, at the start of a
+    page."""
     check_size(size)
     if task.mm is None:
         return 0
@@ -33,7 +36,8 @@ def filled_buffer(session: Session, task: Task, data: bytes) -> int:
     stored = session.script.store(task, address, data, cpu=session.cpu_for(task))
     if stored.signal is not None:
         raise UsageError(
-            f"{session.name_of(task.pid)} cannot store {len(data)} bytes on its stack", hint="the command is taken back"
+            f"{session.name_of(task.pid)} cannot store {len(data)} bytes on its stack",
+            hint="the command is taken back",
         )
     return address
 
@@ -57,4 +61,6 @@ def seen(session: Session, task: Task, address: int, size: int) -> bytes:
 def check_size(size: int) -> None:
     """Raise UsageError for more than one call may move."""
     if size > MOST_BYTES:
-        raise UsageError(f"size: {size:#x} bytes are too many for one call", hint=f"at most {MOST_BYTES:#x}")
+        raise UsageError(
+            f"size: {size:#x} bytes are too many for one call", hint=f"at most {MOST_BYTES:#x}"
+        )

@@ -17,15 +17,23 @@ ERROR_LETTERS = "PWURI"
 
 
 def call(
-    session: s.Session, task: s.Task, name: str, *arguments: Any, shown: Sequence[str] = (), is_address: bool = False
+    session: s.Session,
+    task: s.Task,
+    name: str,
+    *arguments: Any,
+    shown: Sequence[str] = (),
+    is_address: bool = False,
 ) -> Outcome:
-    """Let the task make the system call. `shown`: its arguments as the user wrote them; `is_address`: of the result."""
+    """Let the task make the system call. `shown`: its arguments as the user wrote them;
+    `is_address`: of the result."""
     before = armed()
     outcome = session.script.syscall(task, name, *arguments, cpu=session.cpu_for(task))
     why = reason(task, name, arguments, outcome.errno, before) if outcome.errno else ""
     note_completed(session, outcome)
     note_signal(session, task, outcome)
-    return reading_of_call(session, task, name, outcome, shown=shown, is_address=is_address, why=why)
+    return reading_of_call(
+        session, task, name, outcome, shown=shown, is_address=is_address, why=why
+    )
 
 
 def note_completed(session: s.Session, outcome: s.Outcome) -> None:
@@ -39,13 +47,17 @@ def note_signal(session: s.Session, task: s.Task, outcome: s.Outcome) -> None:
     """Say which signal the task took on its way back from the call."""
     if outcome.signal is not None:
         end = "; it is dead" if outcome.signal.killed else ""
-        session.notes.append(f"{session.name_of(task.pid)} takes {signal_name(outcome.signal.signo)}{end}")
+        session.notes.append(
+            f"{session.name_of(task.pid)} takes {signal_name(outcome.signal.signo)}{end}"
+        )
 
 
 def note_no_stop(session: s.Session, task: s.Task, signal: int) -> None:
     """Say of a signal that would stop the task in Linux that here it does not."""
     if signal in STOPPING and task.sighand.action.get(signal, "default") == "default":
-        session.notes.append(f"{session.name_of(task.pid)} goes on: kemu stops no process (no job control)")
+        session.notes.append(
+            f"{session.name_of(task.pid)} goes on: kemu stops no process (no job control)"
+        )
 
 
 def reading_of_call(
@@ -58,7 +70,8 @@ def reading_of_call(
     is_address: bool = False,
     why: str = "",
 ) -> Outcome:
-    """The reading of what a system call gave. `why` it failed, where that is known better than its errno says."""
+    """The reading of what a system call gave. `why` it failed, where that is known better than its
+    errno says."""
     return Outcome(
         pid=task.pid,
         name=session.name_of(task.pid),
@@ -76,9 +89,17 @@ def reading_of_call(
 
 
 def reading_of_access(
-    session: s.Session, task: s.Task, outcome: s.Outcome, *, kind: str, address: int, size: int, effect: str
+    session: s.Session,
+    task: s.Task,
+    outcome: s.Outcome,
+    *,
+    kind: str,
+    address: int,
+    size: int,
+    effect: str,
 ) -> AccessOutcome:
-    """The reading of what an access by user code gave; `effect`: what it did to the pages, in words."""
+    """The reading of what an access by user code gave; `effect`: what it did to the pages, in
+    words."""
     signal = outcome.signal
     return AccessOutcome(
         pid=task.pid,

@@ -1,13 +1,15 @@
-"""What is shown after a command that changed the machine: sections that can be chosen, each short or in full.
+"""What is shown after a command that changed the machine: sections that can be chosen, each short
+or in full.
 
     changes    the net change, old -> new
     calls      where in the kernel it happened
     picture    the page in question, VMA / entry / frame, before and after
     display    the expressions of `display`
 
-*Short* keeps what a story about address spaces needs (mappings, entries, counts of frames, births and deaths of tasks) and
-leaves out switching between tasks, the TLB and plumbing; *full* is `diff` of the command, with its call tree. A section that
-has nothing to say is not there: nothing is drawn again that did not change.
+*Short* keeps what a story about address spaces needs (mappings, entries, counts of frames, births
+and deaths of tasks) and leaves out switching between tasks, the TLB and plumbing; *full* is `diff`
+of the command, with its call tree. A section that has nothing to say is not there: nothing is drawn
+again that did not change.
 """
 
 from __future__ import annotations
@@ -31,7 +33,8 @@ SHORT_LINES = 10
 
 
 def shown_after(session: Session, text: str, first: int, last: int) -> Iterator[Reading]:
-    """What is to be shown after the command `text` with the events (first, last], section by section."""
+    """What is to be shown after the command `text` with the events (first, last], section by
+    section."""
     wanted = sections(session) if first < last else frozenset[str]()
     if wanted and first < session.now < last:
         from kemu.debugger.standing import moment
@@ -65,11 +68,14 @@ def _calls(session: Session, first: int, last: int) -> CallTree | None:
 
 
 def change_of(session: Session, text: str, first: int, last: int, how: str) -> Change | Text | None:
-    """The net change of the events (first, last] that belong to the command `text`; None if there is nothing to say."""
+    """The net change of the events (first, last] that belong to the command `text`; None if there
+    is nothing to say."""
     if how == "off" or first >= last:
         return None
     if last - first > MOST_EVENTS:
-        return Text((f"#{first} -> #{last}: {last - first} events; diff {first} {last} compares them",))
+        return Text(
+            (f"#{first} -> #{last}: {last - first} events; diff {first} {last} compares them",)
+        )
     from kemu.observe.difference import diff
 
     with session.traveling():
@@ -93,26 +99,43 @@ def _short(full: Change) -> Change | None:
 
 
 def _matters(change: FieldChange, mapped: set[str]) -> bool:
-    """Is it in `SHORT`, an entry of the last level, a frame that was mapped or unmapped, not a detail of a birth or death?"""
+    """Is it in `SHORT`, an entry of the last level, a frame that was mapped or unmapped, not a
+    detail of a birth or death?"""
     if change.field not in SHORT.get(change.kind, ()):
         return False
     if change.kind == "pte":
         return change.what.startswith("pte ")
     if change.kind == "frame":
         return change.what in mapped
-    return change.kind == "vma" or change.field in ("pid", "exit_state") or "none" not in (change.old, change.new)
+    return (
+        change.kind == "vma"
+        or change.field in ("pid", "exit_state")
+        or "none" not in (change.old, change.new)
+    )
 
 
 @command(
     "context",
-    arguments=(many("words", kinds.ChoiceKind("WHAT", {**HOWS, **SECTIONS}, "off, short, full, all, or names of sections")),),
+    arguments=(
+        many(
+            "words",
+            kinds.ChoiceKind(
+                "WHAT", {**HOWS, **SECTIONS}, "off, short, full, all, or names of sections"
+            ),
+        ),
+    ),
     group="time",
     effect=FREE,
     summary="show the last change, or choose what is shown after each",
-    more="How much: off, short or full. What: names of sections (changes, calls, picture, display), or all. At a terminal short "
-    "is the default, elsewhere off. After a move, calls are the functions that were entered; after a command, only full shows "
+    more="How much: off, short or full. What: names of sections (changes, calls, picture, "
+    "display), or all. At a terminal short "
+    "is the default, elsewhere off. After a move, calls are the functions that were entered; after "
+    "a command, only full shows "
     "its call tree. context alone shows the last change in full; show context says what is chosen.",
-    examples=("spawn app; context", "context short changes picture; spawn app; fork as kid; show context"),
+    examples=(
+        "spawn app; context",
+        "context short changes picture; spawn app; fork as kid; show context",
+    ),
 )
 def context(session: Session, words: tuple[str, ...]) -> Change | Text:
     """The change of the last command, or the new choice."""
@@ -121,15 +144,21 @@ def context(session: Session, words: tuple[str, ...]) -> Change | Text:
         return Text((f"context: {chosen(session)}",))
     first, last = session.last_command()
     record = session.command_of(last) if last else None
-    return change_of(session, record.text if record else "", first, last, "full") or Text(("nothing has changed yet",))
+    return change_of(session, record.text if record else "", first, last, "full") or Text(
+        ("nothing has changed yet",)
+    )
 
 
 def choose(session: Session, words: Iterable[str]) -> None:
-    """Set how much, and which sections; sections alone switch `off` to `short`. Raises UsageError for a word that is neither."""
+    """Set how much, and which sections; sections alone switch `off` to `short`. Raises UsageError
+    for a word that is neither."""
     known = [*HOWS, *SECTIONS]
     for word in words:
         if word not in known:
-            raise UsageError(f"context: expected {', '.join(known)}, got '{word[:40]}'", hint=did_you_mean(word, known))
+            raise UsageError(
+                f"context: expected {', '.join(known)}, got '{word[:40]}'",
+                hint=did_you_mean(word, known),
+            )
     hows = [word for word in words if word in HOWS and word != "all"]
     wanted = [word for word in SECTIONS if word in words or "all" in words]
     if hows:
@@ -143,4 +172,8 @@ def choose(session: Session, words: Iterable[str]) -> None:
 def chosen(session: Session) -> str:
     """`short: changes picture`, or `off`."""
     found = sections(session)
-    return session.context if not found else f"{session.context}: {' '.join(name for name in SECTIONS if name in found)}"
+    return (
+        session.context
+        if not found
+        else f"{session.context}: {' '.join(name for name in SECTIONS if name in found)}"
+    )

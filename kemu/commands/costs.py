@@ -1,4 +1,5 @@
-"""What copy-on-write saved: the cost of a command or a range, beside the same with eager copying."""
+"""What copy-on-write saved: the cost of a command or a range, beside the same with eager
+copying."""
 
 from __future__ import annotations
 
@@ -21,8 +22,10 @@ _START = "spawn app; mmap app 0x10000 2p rw; write app 0x10000 7; write app 0x11
     group="ask",
     effect=FREE,
     summary="what a command or a range cost, beside the same with eager copying",
-    more="Counts faults, frames, page tables, bytes copied, TLB flushes and entries written. The second column is what it "
-    "would be if fork copied every anonymous page at once. Without a range it is about the last command.",
+    more="Counts faults, frames, page tables, bytes copied, TLB flushes and entries written. The "
+    "second column is what it "
+    "would be if fork copied every anonymous page at once. Without a range it is about the last "
+    "command.",
     examples=(
         _START + "mark before; fork app as kid; write kid 0x10000 8; cost before",
         _START + "cost",

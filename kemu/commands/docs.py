@@ -1,4 +1,5 @@
-"""docs/commands.md, written from the declarations. `docs/generate.py` calls this; a test fails if the page is old."""
+"""docs/commands.md, written from the declarations. `docs/generate.py` calls this; a test fails if
+the page is old."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """What an access did to the pages that it touched, in a few words: `copied: pfn 0x120 -> 0x131`.
 
-Read off the page tables before and after the access, not off the kernel's path: it says what is different now.
+Read off the page tables before and after the access, not off the kernel's path: it says what is
+different now.
 """
 
 from __future__ import annotations
@@ -40,17 +41,27 @@ def pages(session: Session, task: Task, address: int, size: int) -> dict[int, Ma
 
 
 CACHED = "page cache:"
-"""A page that the access found in the page cache, or read into it: the frame is the file's, not the task's."""
+"""A page that the access found in the page cache, or read into it: the frame is the file's, not the
+task's."""
 
 
-def effect(before: dict[int, Mapped], after: dict[int, Mapped], zero_pfn: int, is_cached: Callable[[int], bool]) -> str:
-    """What changed between the two, or an empty text. One page is described, several are counted. `is_cached`: does the frame
-    belong to the page cache?"""
-    changes = (_change(before.get(page), now, zero_pfn, is_cached) for page, now in sorted(after.items()))
+def effect(
+    before: dict[int, Mapped],
+    after: dict[int, Mapped],
+    zero_pfn: int,
+    is_cached: Callable[[int], bool],
+) -> str:
+    """What changed between the two, or an empty text. One page is described, several are counted.
+    `is_cached`: does the frame belong to the page cache?"""
+    changes = (
+        _change(before.get(page), now, zero_pfn, is_cached) for page, now in sorted(after.items())
+    )
     found = [what for what in changes if what is not None]
     if len(found) == 1:
         return " ".join(found[0]).strip()
-    return ", ".join(f"{count} {_counted(word)}" for word, count in Counter(word for word, _ in found).items())
+    return ", ".join(
+        f"{count} {_counted(word)}" for word, count in Counter(word for word, _ in found).items()
+    )
 
 
 def _counted(word: str) -> str:
@@ -58,7 +69,9 @@ def _counted(word: str) -> str:
     return "of the page cache" if word == CACHED else word.split(maxsplit=1)[0].rstrip(":")
 
 
-def _change(before: Mapped | None, now: Mapped, zero_pfn: int, is_cached: Callable[[int], bool]) -> tuple[str, str] | None:
+def _change(
+    before: Mapped | None, now: Mapped, zero_pfn: int, is_cached: Callable[[int], bool]
+) -> tuple[str, str] | None:
     """A word for what happened to one page, and its frames."""
     if before is None:
         if now.pfn == zero_pfn:

@@ -21,7 +21,10 @@ def exported(session: Session, first: int, last: int, form: str, path: str | Non
     from kemu.views.ftrace import ftrace
 
     if form == "chrome" and path is None:
-        raise UsageError("trace: --format chrome needs a file", hint="for example: trace --format chrome -o trace.json")
+        raise UsageError(
+            "trace: --format chrome needs a file",
+            hint="for example: trace --format chrome -o trace.json",
+        )
     records = [record for record in session.timeline.records if record.last > record.first]
     commands = tuple((record.text, record.first, record.last) for record in records)
     with session.traveling():

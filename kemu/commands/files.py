@@ -25,7 +25,8 @@ LARGEST = 256 << 20
     effect=CHANGE,
     host=True,
     summary="bring a file of the host into kemu",
-    more="It becomes a file on disk whose pages are in the page cache, clean. Without as its path is / and its name.",
+    more="It becomes a file on disk whose pages are in the page cache, clean. Without as its path "
+    "is / and its name.",
     examples=("help load", "load 'missing' # fails: there is no such file"),
     linux="the page cache",
 )
@@ -40,7 +41,10 @@ def load(session: Session, host: str, path: str | None) -> Text:
 def _of_a_file(path: str) -> str:
     """The path, which must end in a name. Raises UsageError."""
     if path.rsplit("/", 1)[-1] in ("", ".", ".."):
-        raise UsageError(f"path: '{path}' names a folder, not a file", hint="end it in the name of the file, such as /bin/a.out")
+        raise UsageError(
+            f"path: '{path}' names a folder, not a file",
+            hint="end it in the name of the file, such as /bin/a.out",
+        )
     return path
 
 
@@ -49,13 +53,25 @@ def _content(host: str) -> bytes:
     try:
         path = Path(host)
         if not path.is_file():
-            what = "is a folder" if path.is_dir() else "is no file" if path.exists() else "does not exist"
-            raise UsageError(f"load: '{host}' {what}", hint="the path is one of the host, such as ./a.out")
+            what = (
+                "is a folder"
+                if path.is_dir()
+                else "is no file"
+                if path.exists()
+                else "does not exist"
+            )
+            raise UsageError(
+                f"load: '{host}' {what}", hint="the path is one of the host, such as ./a.out"
+            )
         if path.stat().st_size > LARGEST:
-            raise UsageError(f"load: '{host}' has {path.stat().st_size} bytes", hint=f"at most {LARGEST}")
+            raise UsageError(
+                f"load: '{host}' has {path.stat().st_size} bytes", hint=f"at most {LARGEST}"
+            )
         return path.read_bytes()
     except (OSError, ValueError) as error:
-        raise UsageError(f"load: cannot read '{host}': {getattr(error, 'strerror', None) or error}") from error
+        raise UsageError(
+            f"load: cannot read '{host}': {getattr(error, 'strerror', None) or error}"
+        ) from error
 
 
 @command(
@@ -65,20 +81,39 @@ def _content(host: str) -> bytes:
     group="files",
     effect=CHANGE,
     summary="make a file inside kemu",
-    more="Page i is filled with the byte 0x10*(k+1)+i, where k counts the files made so far, or is SEED. On disk its pages are "
+    more="Page i is filled with the byte 0x10*(k+1)+i, where k counts the files made so far, or is "
+    "SEED. On disk its pages are "
     "cached and clean; with tmpfs it is memory. sparse: no page is there yet.",
-    examples=("mkfile /data 2p; ls", "mkfile /x 1p tmpfs; spawn app; mmap app 0x10000 1p rw file /x shared; read app 0x10000"),
+    examples=(
+        "mkfile /data 2p; ls",
+        "mkfile /x 1p tmpfs; spawn app; mmap app 0x10000 1p rw file /x shared; read app 0x10000",
+    ),
     linux="fallocate(1), dd(1)",
 )
 def mkfile(
-    session: Session, *, path: str, size: int, seed: int | None, kind: tuple[str, ...], form: tuple[str, ...]
+    session: Session,
+    *,
+    path: str,
+    size: int,
+    seed: int | None,
+    kind: tuple[str, ...],
+    form: tuple[str, ...],
 ) -> Text:
     """Make a file with bytes that are easily told apart."""
     if size > LARGEST:
-        raise UsageError(f"size: {size:#x} bytes are too many for a file", hint=f"at most {LARGEST:#x}")
+        raise UsageError(
+            f"size: {size:#x} bytes are too many for a file", hint=f"at most {LARGEST:#x}"
+        )
     _of_a_file(path)
     number = session.files_made() if seed is None else seed
-    data = b"" if form else b"".join(bytes([0x10 * (number + 1) + page & 0xFF]) * 4096 for page in range((size + 4095) // 4096))
+    data = (
+        b""
+        if form
+        else b"".join(
+            bytes([0x10 * (number + 1) + page & 0xFF]) * 4096
+            for page in range((size + 4095) // 4096)
+        )
+    )
     session.make_file(path, kind[-1] if kind else "disk", data[:size], size)
     return Text((f"{path}: {size} bytes",))
 

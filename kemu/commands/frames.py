@@ -19,7 +19,8 @@ _START = "spawn app; mmap app 0x10000 1p rw; write app 0x10000 7; "
     arguments=(one("pfn", kinds.FRAME),),
     group="looking",
     summary="one frame: counts, flags, owners",
-    more="Names every holder of a reference: page-table entries, the page cache, the batches of the LRU.",
+    more="Names every holder of a reference: page-table entries, the page cache, the batches of "
+    "the LRU.",
     examples=(_START + "frame pfn(app,0x10000)", _START + "fork as kid; frame pfn(kid,0x10000)"),
     linux="struct page, /proc/kpageflags",
 )
@@ -35,7 +36,8 @@ def frame(session: Session, pfn: int) -> readings.FrameReading:
     arguments=(one("pfn", kinds.FRAME),),
     group="looking",
     summary="who maps a frame",
-    more="Follows the reverse mapping as the kernel does: anon_vma or file, then every VMA that might map the page.",
+    more="Follows the reverse mapping as the kernel does: anon_vma or file, then every VMA that "
+    "might map the page.",
     examples=(_START + "rmap pfn(app,0x10000)", _START + "fork as kid; rmap pfn(kid,0x10000)"),
     linux="rmap_walk (mm/rmap.c)",
 )

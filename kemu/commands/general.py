@@ -35,7 +35,8 @@ DEEPEST_RUN = 16
     group="shell",
     effect=FREE,
     summary="the value of an expression",
-    more="Numbers are shown in both bases where they differ; print/x, print/d, print/t ... choose one (help formats). The "
+    more="Numbers are shown in both bases where they differ; print/x, print/d, print/t ... choose "
+    "one (help formats). The "
     "value is $1, the next one $2. print functions lists the functions. See: help expressions.",
     examples=("print 3p + 0x10", "spawn app; print app.stack", "print/x 12288"),
 )
@@ -43,7 +44,10 @@ def print_(session: Session, expression: Expression) -> Value | Text:
     """The value; it is remembered as $N and $last."""
     from kemu.language.names import SessionNames, functions_page
 
-    if expression.source.text[expression.source.start : expression.source.end].strip() == "functions":
+    if (
+        expression.source.text[expression.source.start : expression.source.end].strip()
+        == "functions"
+    ):
         return Text(tuple(functions_page()))
     with session.looking():
         value = expression.evaluate(SessionNames(session))
@@ -58,7 +62,8 @@ def print_(session: Session, expression: Expression) -> Value | Text:
     group="shell",
     effect=FREE,
     summary="a short word for a command",
-    more="Without arguments lists the aliases. What is typed behind the alias is put behind its command. In the shell at a "
+    more="Without arguments lists the aliases. What is typed behind the alias is put behind its "
+    "command. In the shell at a "
     "terminal an alias is kept for the next time; unalias forgets it.",
     examples=("alias look walk app 0x10000", "alias"),
 )
@@ -67,20 +72,36 @@ def alias(session: Session, name: str | None, text: Any) -> Text:
     known = session.aliases
     if name is None and text is not None:
         word = text.source.split()[0][:40]
-        raise UsageError(f"alias: '{word}' cannot be a word", hint="a letter comes first: alias look walk app 0x10000")
+        raise UsageError(
+            f"alias: '{word}' cannot be a word",
+            hint="a letter comes first: alias look walk app 0x10000",
+        )
     if name is None:
-        return Text(tuple(f"{word} = {meaning}" for word, meaning in known.items()) or ("no aliases",))
+        return Text(
+            tuple(f"{word} = {meaning}" for word, meaning in known.items()) or ("no aliases",)
+        )
     if text is None:
         if name not in known:
-            raise UsageError(f"alias: '{name}' is none", hint=did_you_mean(name, known) or f"make it one: alias {name} COMMAND")
+            raise UsageError(
+                f"alias: '{name}' is none",
+                hint=did_you_mean(name, known) or f"make it one: alias {name} COMMAND",
+            )
         return Text((f"{name} = {known[name]}",))
     if name in table.TABLE or name in table.ALIASES:
         raise UsageError(f"alias: '{name}' is a command", hint="choose another word")
     meaning = text.source
-    if len(meaning) > 1 and meaning[0] == meaning[-1] and meaning[0] in "\"'" and meaning[0] not in meaning[1:-1]:
+    if (
+        len(meaning) > 1
+        and meaning[0] == meaning[-1]
+        and meaning[0] in "\"'"
+        and meaning[0] not in meaning[1:-1]
+    ):
         meaning = meaning[1:-1].strip()
     if len(split(meaning)) != 1:
-        raise UsageError(f"alias: '{name}' must stand for one command", hint=f"for example: alias {name} walk app 0x10000")
+        raise UsageError(
+            f"alias: '{name}' must stand for one command",
+            hint=f"for example: alias {name} walk app 0x10000",
+        )
     known[name] = meaning
     return Text((f"{name} = {meaning}",))
 
@@ -96,7 +117,10 @@ def alias(session: Session, name: str | None, text: Any) -> Text:
 def unalias(session: Session, name: str) -> Text:
     """Forget it."""
     if name not in session.aliases:
-        raise UsageError(f"unalias: there is no '{name}'", hint=did_you_mean(name, session.aliases) or "alias lists them")
+        raise UsageError(
+            f"unalias: there is no '{name}'",
+            hint=did_you_mean(name, session.aliases) or "alias lists them",
+        )
     del session.aliases[name]
     return Text((f"{name} is forgotten",))
 
@@ -114,7 +138,9 @@ def unalias(session: Session, name: str) -> Text:
 def run_(session: Session, path: str) -> Iterator[Result]:
     """The results of all commands in the file, each as soon as it is there."""
     if session.depth >= DEEPEST_RUN:
-        raise UsageError(f"run: more than {DEEPEST_RUN} files deep", hint="does a file run itself?", about="path")
+        raise UsageError(
+            f"run: more than {DEEPEST_RUN} files deep", hint="does a file run itself?", about="path"
+        )
     return _results(session, path, read_lines(path, "run"))
 
 
@@ -161,5 +187,3 @@ def _placed_in_file(result: Result, where: str) -> Result:
 def quit_(_session: Session) -> Quit:
     """Ask the front end to end."""
     return Quit()
-
-

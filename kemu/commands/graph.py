@@ -4,8 +4,9 @@
     graph sharing parent child -o shared.svg         laid out, where an engine is; else shared.dot
     graph tables app --diff 12 57                    before and after, what differs is marked
 
-Each kind declares what stands behind it as a command of its own would, so that errors point at the place as everywhere.
-Looking only: a picture changes nothing, and one of another moment comes back to this one.
+Each kind declares what stands behind it as a command of its own would, so that errors point at the
+place as everywhere. Looking only: a picture changes nothing, and one of another moment comes back
+to this one.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ if TYPE_CHECKING:
 
 
 class Kind(NamedTuple):
-    """A kind of picture: what it shows, what stands behind it, and what takes it (session, values) -> reading."""
+    """A kind of picture: what it shows, what stands behind it, and what takes it (session, values)
+    -> reading."""
 
     summary: str
     take: Callable[..., readings.Reading]
@@ -94,7 +96,11 @@ def _mem(session: Session, cells: tuple[str, ...]) -> readings.Reading:
     from kemu.observe import frames
     from kemu.observe.pictures import frames as graph_frames
 
-    return graph_frames.counts(session.kernel) if cells else frames.memory_map(session.kernel, session.name_of)
+    return (
+        graph_frames.counts(session.kernel)
+        if cells
+        else frames.memory_map(session.kernel, session.name_of)
+    )
 
 
 def _layout(session: Session, task: Task) -> readings.Reading:
@@ -111,8 +117,14 @@ KINDS = {
         (_TASK, one("addr", kinds.ADDRESS)),
         (flags("machine", ("toy",)),),
     ),
-    "tables": Kind("the page tables as a tree of frames", _tables, (_TASK,), (flags("parts", ("kernel",)),)),
-    "sharing": Kind("the tables of several processes, joined at the frames they share", _sharing, (some("tasks", kinds.TASK),)),
+    "tables": Kind(
+        "the page tables as a tree of frames", _tables, (_TASK,), (flags("parts", ("kernel",)),)
+    ),
+    "sharing": Kind(
+        "the tables of several processes, joined at the frames they share",
+        _sharing,
+        (some("tasks", kinds.TASK),),
+    ),
     "mm": Kind("task, mm_struct, VMAs, anon_vmas and files", _mm, (_TASK,)),
     "rmap": Kind("every path from a frame back to its mappings", _rmap, (one("pfn", kinds.FRAME),)),
     "tree": Kind("the processes and what they share", _tree),
@@ -147,7 +159,9 @@ class GraphKind:
         """The word with its place."""
         if token.text not in (*KINDS, PLOT):
             guess = did_you_mean(token.text, (*KINDS, PLOT))
-            raise UsageError(f"expected {self.what}, got '{token.text[:40]}'", hint=guess or "see: help graph")
+            raise UsageError(
+                f"expected {self.what}, got '{token.text[:40]}'", hint=guess or "see: help graph"
+            )
         return Word(token, line)
 
     def complete(self, session: Session) -> Iterable[Candidate]:
@@ -171,7 +185,12 @@ class GraphArguments:
 
     def complete(self, session: Session) -> Iterable[Candidate]:
         """Tasks, and the words of some kinds."""
-        return [*kinds.TASK.complete(session), ("kernel", "tables"), ("refcount", "mem"), ("toy", "walk")]
+        return [
+            *kinds.TASK.complete(session),
+            ("kernel", "tables"),
+            ("refcount", "mem"),
+            ("toy", "walk"),
+        ]
 
 
 _START = "spawn app; mmap app 0x10000 2p rw; write app 0x10000 7; "
@@ -180,20 +199,31 @@ _START = "spawn app; mmap app 0x10000 2p rw; write app 0x10000 7; "
 @command(
     "graph",
     arguments=(one("kind", GraphKind()), many("words", GraphArguments())),
-    options=(keyword("file", kinds.HOST_PATH, "-o"), Option("diff", {"--diff": None}, kinds.MOMENT, values=2)),
+    options=(
+        keyword("file", kinds.HOST_PATH, "-o"),
+        Option("diff", {"--diff": None}, kinds.MOMENT, values=2),
+    ),
     group="looking",
     effect=FREE,
     host=True,
     summary="a picture: walk, tables, sharing, mm, rmap, tree, mem, layout, plot",
-    more="graph walk [TASK] ADDR [toy]; graph tables [TASK] [kernel]; graph sharing TASK TASK...; graph mm [TASK]; "
-    "graph rmap PFN; graph tree; graph mem [refcount]; graph layout [TASK]; graph plot EXPR, EXPR... (rss: of each process, "
-    "free: free frames). Drawn on the terminal; with -o FILE written as .svg, .png, .dot or .txt by its ending. --diff N M "
-    "shows event N and event M, with what differs marked: + new, - gone, * changed. Examples of each: docs/pictures.md.",
+    more="graph walk [TASK] ADDR [toy]; graph tables [TASK] [kernel]; graph sharing TASK TASK...; "
+    "graph mm [TASK]; "
+    "graph rmap PFN; graph tree; graph mem [refcount]; graph layout [TASK]; graph plot EXPR, "
+    "EXPR... (rss: of each process, "
+    "free: free frames). Drawn on the terminal; with -o FILE written as .svg, .png, .dot or .txt "
+    "by its ending. --diff N M "
+    "shows event N and event M, with what differs marked: + new, - gone, * changed. Examples of "
+    "each: docs/pictures.md.",
     examples=(_START + "fork as kid; graph sharing app kid", _START + "graph walk app 0x10004"),
     linux="Documentation/mm/page_tables.rst",
 )
 def graph(
-    session: Session, kind: Word, words: tuple[Word, ...], file: str | None, diff: tuple[int, int] | None
+    session: Session,
+    kind: Word,
+    words: tuple[Word, ...],
+    file: str | None,
+    diff: tuple[int, int] | None,
 ) -> readings.Picture:
     """The picture; with a file it is written there."""
     from kemu.commands.graph_files import ending, write
@@ -215,7 +245,9 @@ def _take(session: Session, kind: Word, words: tuple[Word, ...]) -> readings.Rea
     name = kind.token.text
     chosen = KINDS[name]
     takes = (chosen.take, chosen.arguments, chosen.options)
-    made = Command((f"graph {name}",), *takes, "looking", chosen.summary, "", (), "", FREE, host=False)
+    made = Command(
+        (f"graph {name}",), *takes, "looking", chosen.summary, "", (), "", FREE, host=False
+    )
     line = Line(kind.line.text, (kind.token, *(word.token for word in words)))
     values = parse(made, line, session)
     if "task" in values and values["task"] is None:
@@ -223,19 +255,25 @@ def _take(session: Session, kind: Word, words: tuple[Word, ...]) -> readings.Rea
     return chosen.take(session, **values)
 
 
-def _compared(session: Session, kind: Word, words: tuple[Word, ...], diff: tuple[int, int]) -> readings.Picture:
-    """The picture of two moments, the earlier one first. What does not exist at one of them is said there. Raises UsageError
-    where there is nothing to draw at both."""
+def _compared(
+    session: Session, kind: Word, words: tuple[Word, ...], diff: tuple[int, int]
+) -> readings.Picture:
+    """The picture of two moments, the earlier one first. What does not exist at one of them is said
+    there. Raises UsageError where there is nothing to draw at both."""
     first, last = sorted(diff)
     if last > session.end:
-        raise UsageError(f"event: there is no #{last}", hint=f"the experiment has the events 0 to {session.end}")
+        raise UsageError(
+            f"event: there is no #{last}", hint=f"the experiment has the events 0 to {session.end}"
+        )
     shown, wrong = [], []
     with session.traveling():
         for event in (first, last):
             try:
                 shown.append(_at(session, kind, words, event))
             except UsageError as error:
-                shown.append(readings.Text((f"nothing to draw: {error.what.removeprefix('task: ')}",)))
+                shown.append(
+                    readings.Text((f"nothing to draw: {error.what.removeprefix('task: ')}",))
+                )
                 wrong.append(error)
         if len(wrong) == 2:
             raise wrong[1]
@@ -246,15 +284,26 @@ def _compared(session: Session, kind: Word, words: tuple[Word, ...], diff: tuple
 def _at(session: Session, kind: Word, words: tuple[Word, ...], event: int) -> readings.Reading:
     """The picture at an event. Of several processes only those are drawn that live then."""
     with session.at(event):
-        return _take(session, kind, _alive(session, words) or words if kind.token.text == "sharing" else words)
+        return _take(
+            session,
+            kind,
+            _alive(session, words) or words if kind.token.text == "sharing" else words,
+        )
 
 
 def _alive(session: Session, words: tuple[Word, ...]) -> tuple[Word, ...]:
-    return tuple(word for word in words if word.token.text in session.names() or word.token.text.startswith("@"))
+    return tuple(
+        word
+        for word in words
+        if word.token.text in session.names() or word.token.text.startswith("@")
+    )
 
 
-def _cut_alike(session: Session, events: tuple[int, int], shown: list[readings.Reading]) -> list[readings.Reading]:
-    """Two pictures of sharing with their groups cut at the same addresses, so that what is the same looks the same."""
+def _cut_alike(
+    session: Session, events: tuple[int, int], shown: list[readings.Reading]
+) -> list[readings.Reading]:
+    """Two pictures of sharing with their groups cut at the same addresses, so that what is the same
+    looks the same."""
     from kemu.observe.pictures.sharing import borders, sharing
 
     both = [found for found in shown if isinstance(found, readings.SharingGraph)]
@@ -269,13 +318,21 @@ def _cut_alike(session: Session, events: tuple[int, int], shown: list[readings.R
     return again
 
 
-def _plot_of(session: Session, kind: Word, words: tuple[Word, ...], between: tuple[int, int] | None) -> readings.Picture:
+def _plot_of(
+    session: Session, kind: Word, words: tuple[Word, ...], between: tuple[int, int] | None
+) -> readings.Picture:
     """The plot; its words are expressions, read as they were typed."""
     from kemu.commands.graph_plot import plotted
     from kemu.language.lexer import Source
 
     if not words:
         hint = "for example: graph plot refcount(pfn(app, 0x10000))"
-        raise UsageError("plot: missing; expected an expression", text=kind.line.text, column=kind.token.end, length=1, hint=hint)
+        raise UsageError(
+            "plot: missing; expected an expression",
+            text=kind.line.text,
+            column=kind.token.end,
+            length=1,
+            hint=hint,
+        )
     source = Source(kind.line.text, words[0].token.column, words[-1].token.end)
     return readings.Picture(PLOT, session.now, plotted(session, source, between))

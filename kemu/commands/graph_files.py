@@ -21,18 +21,25 @@ def ending(path: str) -> str:
     found = Path(path).suffix.lower()
     if found not in ENDINGS:
         what = f"'{path[:60]}' has no ending" if not found else f"'{path[:60]}' is no picture"
-        raise UsageError(f"-o: {what}", hint=f"the ending says what is written: {' '.join(ENDINGS)}")
+        raise UsageError(
+            f"-o: {what}", hint=f"the ending says what is written: {' '.join(ENDINGS)}"
+        )
     return found[1:]
 
 
 def write(picture: readings.Picture, path: str, form: str) -> str:
-    """Write the picture to the file; what was written, in one line. Where no engine makes the form, DOT is written beside."""
+    """Write the picture to the file; what was written, in one line. Where no engine makes the form,
+    DOT is written beside."""
     from kemu.views.pictures import draw as drawn
     from kemu.views.pictures import plot as graph_plot
     from kemu.views.style import UNICODE, Style
 
     if form == "txt":
-        return _put(path, (drawn.picture(picture, Style(glyphs=UNICODE)) + "\n").encode(), "the drawing for a terminal")
+        return _put(
+            path,
+            (drawn.picture(picture, Style(glyphs=UNICODE)) + "\n").encode(),
+            "the drawing for a terminal",
+        )
     if form == "svg" and isinstance(picture.subject, readings.PlotGraph):
         return _put(path, graph_plot.svg(picture.subject).encode(), "SVG")
     dot = drawn.dot(picture)
@@ -48,12 +55,17 @@ def _laid_out(path: str, form: str, dot: str) -> str:
     engine = layout.engine(form)
     if engine:
         try:
-            return _put(path, layout.layout(dot, form, engine), f"{form.upper()}, by {Path(engine).name}")
+            return _put(
+                path, layout.layout(dot, form, engine), f"{form.upper()}, by {Path(engine).name}"
+            )
         except HostUnavailable as error:
             beside = _put(str(Path(path).with_suffix(".dot")), dot.encode(), "DOT")
             return f"{beside}; {error}"
     only = " (PNG needs dot)" if form == "png" and layout.engine("svg") else ""
-    return _put(str(Path(path).with_suffix(".dot")), dot.encode(), "DOT") + f"; no {form.upper()}{only}: {layout.HOW_TO}"
+    return (
+        _put(str(Path(path).with_suffix(".dot")), dot.encode(), "DOT")
+        + f"; no {form.upper()}{only}: {layout.HOW_TO}"
+    )
 
 
 def _put(path: str, data: bytes, what: str) -> str:

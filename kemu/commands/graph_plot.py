@@ -2,9 +2,9 @@
 
     graph plot refcount(pfn(app, 0x10000)), free
 
-The beginnings and ends of commands are looked at, and between them so many events that a plot stays quick; how many are
-passed over is said in the plot. An expression has no value where a name in it means nothing yet; one that never has a value
-is a mistake, and its complaint is shown.
+The beginnings and ends of commands are looked at, and between them so many events that a plot stays
+quick; how many are passed over is said in the plot. An expression has no value where a name in it
+means nothing yet; one that never has a value is a mistake, and its complaint is shown.
 """
 
 from __future__ import annotations
@@ -25,11 +25,16 @@ MOST_SAMPLES = 200
 MOST_SERIES = 12
 
 
-def plotted(session: Session, source: Source, between: tuple[int, int] | None) -> readings.PlotGraph:
-    """The values of the expressions in `source` over the whole experiment, or between two moments. Raises UsageError."""
+def plotted(
+    session: Session, source: Source, between: tuple[int, int] | None
+) -> readings.PlotGraph:
+    """The values of the expressions in `source` over the whole experiment, or between two moments.
+    Raises UsageError."""
     first, last = sorted(between) if between else (0, session.end)
     if last > session.end:
-        raise UsageError(f"event: there is no #{last}", hint=f"the experiment has the events 0 to {session.end}")
+        raise UsageError(
+            f"event: there is no #{last}", hint=f"the experiment has the events 0 to {session.end}"
+        )
     sources = _sources(session, source)
     if len(sources) > MOST_SERIES:
         raise UsageError(f"plot: {len(sources)} values are too many", hint=f"at most {MOST_SERIES}")
@@ -38,12 +43,18 @@ def plotted(session: Session, source: Source, between: tuple[int, int] | None) -
         series = _series(session, sources, _moments(session, first, last, step))
     named = sorted(session.marks.items(), key=lambda mark: mark[1])
     marks = tuple((name, event) for name, event in named if first <= event <= last)
-    begun = tuple((record.first, record.text) for record in session.timeline.records if first <= record.first <= last)
+    begun = tuple(
+        (record.first, record.text)
+        for record in session.timeline.records
+        if first <= record.first <= last
+    )
     return readings.PlotGraph(first, last, step, series, marks, begun)
 
 
 def _moments(session: Session, first: int, last: int, step: int) -> list[int]:
-    borders = {event for record in session.timeline.records for event in (record.first, record.last)}
+    borders = {
+        event for record in session.timeline.records for event in (record.first, record.last)
+    }
     ends = sorted(event for event in borders if first <= event <= last)
     return sorted({*range(first, last + 1, step), *ends[:: len(ends) // MOST_SAMPLES + 1], last})
 
@@ -57,7 +68,9 @@ def _sources(session: Session, source: Source) -> list[tuple[str, Evaluate]]:
     for low, high in _cut(source.text, source.start, source.end):
         text = source.text[low:high].strip()
         if text == "rss" and "rss" not in session.names():
-            found += [(f"rss({session.name_of(pid)})", _rss_of(pid)) for pid in _with_memory(session)]
+            found += [
+                (f"rss({session.name_of(pid)})", _rss_of(pid)) for pid in _with_memory(session)
+            ]
         elif text == "free" and "free" not in session.names():
             found.append(("free frames", _free))
         else:
@@ -66,7 +79,8 @@ def _sources(session: Session, source: Source) -> list[tuple[str, Evaluate]]:
 
 
 def _cut(text: str, start: int, end: int) -> list[tuple[int, int]]:
-    """The parts of `text[start:end]` between commas that stand outside of parentheses and quotes."""
+    """The parts of `text[start:end]` between commas that stand outside of parentheses and
+    quotes."""
     parts, depth, quote, low = [], 0, "", start
     for at in range(start, end):
         char = text[at]
@@ -83,7 +97,8 @@ def _cut(text: str, start: int, end: int) -> list[tuple[int, int]]:
 
 
 def _expression(text: str, low: int, high: int) -> Evaluate:
-    """The expression, compiled; where a name or a frame does not exist at a moment it has no value there."""
+    """The expression, compiled; where a name or a frame does not exist at a moment it has no value
+    there."""
     compiled = compile_expression(Source(text, low, high))
 
     def value(session: Session) -> int | None:
@@ -91,7 +106,12 @@ def _expression(text: str, low: int, high: int) -> Evaluate:
 
         found = compiled.evaluate(SessionNames(session))
         if found is not None and not isinstance(found, int):
-            raise UsageError(f"plot: {describe(found)} is no number", text=text, column=low, length=max(high - low, 1))
+            raise UsageError(
+                f"plot: {describe(found)} is no number",
+                text=text,
+                column=low,
+                length=max(high - low, 1),
+            )
         return None if found is None else int(found)
 
     return value
@@ -99,7 +119,11 @@ def _expression(text: str, low: int, high: int) -> Evaluate:
 
 def _with_memory(session: Session) -> list[int]:
     """The pids with memory of their own at this moment, init left out unless it is the only one."""
-    found = [pid for pid, task in sorted(session.tasks.items()) if task.mm is not None and task.tgid == pid]
+    found = [
+        pid
+        for pid, task in sorted(session.tasks.items())
+        if task.mm is not None and task.tgid == pid
+    ]
     return found[1:] or found
 
 
@@ -115,8 +139,11 @@ def _free(session: Session) -> int:
     return free(session.kernel).free
 
 
-def _series(session: Session, sources: list[tuple[str, Evaluate]], moments: list[int]) -> tuple[readings.PlotSeries, ...]:
-    """The values at the moments, in their order. Raises the first complaint of an expression that has a value at none of them."""
+def _series(
+    session: Session, sources: list[tuple[str, Evaluate]], moments: list[int]
+) -> tuple[readings.PlotSeries, ...]:
+    """The values at the moments, in their order. Raises the first complaint of an expression that
+    has a value at none of them."""
     points: list[list[tuple[int, int | None]]] = [[] for _ in sources]
     wrong: list[UsageError | None] = [None] * len(sources)
     valued = [False] * len(sources)
@@ -134,4 +161,7 @@ def _series(session: Session, sources: list[tuple[str, Evaluate]], moments: list
     for complaint, good in zip(wrong, valued, strict=True):
         if complaint is not None and not good:
             raise complaint
-    return tuple(readings.PlotSeries(name, tuple(found)) for (name, _), found in zip(sources, points, strict=True))
+    return tuple(
+        readings.PlotSeries(name, tuple(found))
+        for (name, _), found in zip(sources, points, strict=True)
+    )

@@ -1,6 +1,8 @@
-"""`help` and `apropos`: one screen of all commands, a page for each, topics, and a search through all of it.
+"""`help` and `apropos`: one screen of all commands, a page for each, topics, and a search through
+all of it.
 
-Everything is made of the declarations (`spec.command`), so there is no second place that says what a command does.
+Everything is made of the declarations (`spec.command`), so there is no second place that says what
+a command does.
 """
 
 from __future__ import annotations
@@ -31,7 +33,8 @@ WIDTH = 78
     group="shell",
     effect=FREE,
     summary="this page, or the page of a command",
-    more="A word of the lessons, such as RSS or zero page, is explained first. With a word that is neither that nor a command nor"
+    more="A word of the lessons, such as RSS or zero page, is explained first. With a word that is "
+    "neither that nor a command nor"
     " a topic, searches all pages for it, as apropos does.",
     examples=("help", "help fork"),
 )
@@ -44,7 +47,12 @@ def help_(session: Session, word: str | None) -> Text:
     if meaning and word not in session.aliases:
         return Text((*meaning, *(["", *page(made)] if made is not None else [])))
     if word in session.aliases:
-        return Text((f"{word} is an alias of: {session.aliases[word]}", f"help {session.aliases[word].split()[0]} tells more"))
+        return Text(
+            (
+                f"{word} is an alias of: {session.aliases[word]}",
+                f"help {session.aliases[word].split()[0]} tells more",
+            )
+        )
     if made is not None:
         return Text(tuple(page(made)))
     if word in TOPICS:
@@ -54,14 +62,20 @@ def help_(session: Session, word: str | None) -> Text:
 
 
 def explained(word: str) -> list[str]:
-    """What the word of the lessons means, the commands that show it and the lesson that teaches it; nothing if it is none."""
+    """What the word of the lessons means, the commands that show it and the lesson that teaches it;
+    nothing if it is none."""
     found = entry_for(word)
     if found is None:
         return []
     name, entry = found
     lines = wrap(f"{name}: {entry.text}", WIDTH, break_on_hyphens=False)
     rows = [(command_, table.TABLE[command_].summary) for command_ in entry.commands]
-    return [*lines, "", *(f"  {line}" for line in columns(rows, width=WIDTH - 2)), f"  lesson start {entry.lesson} teaches it"]
+    return [
+        *lines,
+        "",
+        *(f"  {line}" for line in columns(rows, width=WIDTH - 2)),
+        f"  lesson start {entry.lesson} teaches it",
+    ]
 
 
 @command(
@@ -81,7 +95,10 @@ def apropos(_session: Session, word: str) -> Text:
 
 def overview() -> list[str]:
     """One screen: all commands by group, and the topics."""
-    rows = [(group, " ".join(name for name, entry in table.TABLE.items() if entry.group == group)) for group in table.GROUPS]
+    rows = [
+        (group, " ".join(name for name, entry in table.TABLE.items() if entry.group == group))
+        for group in table.GROUPS
+    ]
     lines = columns([*rows, ("topics", " ".join(TOPICS))], gap=1)
     return [*lines, "help WORD tells more about a command or a topic, and searches for other words"]
 
@@ -97,9 +114,24 @@ def columns(rows: list[tuple[str, str]], gap: int = 2, width: int = WIDTH) -> li
 
 
 def page(made: Command) -> list[str]:
-    """The page of one command: synopsis, what it does, arguments, two examples, the original in Linux, the lesson."""
-    lines = wrap(made.synopsis, WIDTH, subsequent_indent=" " * 8, break_on_hyphens=False, break_long_words=False)
-    lines += ["", *wrap(f"{made.summary[:1].upper()}{made.summary[1:]}. {made.more}", WIDTH, break_on_hyphens=False), ""]
+    """The page of one command: synopsis, what it does, arguments, two examples, the original in
+    Linux, the lesson."""
+    lines = wrap(
+        made.synopsis,
+        WIDTH,
+        subsequent_indent=" " * 8,
+        break_on_hyphens=False,
+        break_long_words=False,
+    )
+    lines += [
+        "",
+        *wrap(
+            f"{made.summary[:1].upper()}{made.summary[1:]}. {made.more}",
+            WIDTH,
+            break_on_hyphens=False,
+        ),
+        "",
+    ]
     lines += _parts(made)
     lines += ["examples:", *(f"  {example}" for example in made.examples)]
     if len(made.words) > 1:
@@ -124,17 +156,29 @@ def _lesson(made: Command) -> list[str]:
 
 
 def search(word: str, asked: str = "help") -> list[str]:
-    """Commands whose name, then whose page holds the word; then topics. Raises UsageError, that opens with the command by which
-    it was `asked`, if there is none."""
+    """Commands whose name, then whose page holds the word; then topics. Raises UsageError, that
+    opens with the command by which it was `asked`, if there is none."""
     lowered = word.lower()
     found = [(_rank(made, lowered), made) for made in table.load_all()]
-    hits = [made for rank, made in sorted((pair for pair in found if pair[0] < MISS), key=lambda pair: pair[0])]
-    topics = [topic for topic, text in TOPICS.items() if lowered in topic or lowered in text.lower()]
+    hits = [
+        made
+        for rank, made in sorted(
+            (pair for pair in found if pair[0] < MISS), key=lambda pair: pair[0]
+        )
+    ]
+    topics = [
+        topic for topic, text in TOPICS.items() if lowered in topic or lowered in text.lower()
+    ]
     if not hits and not topics:
         guess = did_you_mean(word, [*table.TABLE, *table.ALIASES, *TOPICS])
-        raise UsageError(f"{asked}: nothing is known about '{word[:40]}'", hint=guess or "help lists the commands")
+        raise UsageError(
+            f"{asked}: nothing is known about '{word[:40]}'",
+            hint=guess or "help lists the commands",
+        )
     margin = max(len(name) for name in [*(made.name for made in hits), *topics]) + 2
-    rows = [(made.name, made.summary) for made in hits] + [(topic, f"topic: help {topic}") for topic in topics]
+    rows = [(made.name, made.summary) for made in hits] + [
+        (topic, f"topic: help {topic}") for topic in topics
+    ]
     return [f"{name:<{margin}}{about}" for name, about in rows]
 
 

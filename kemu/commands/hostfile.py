@@ -9,28 +9,36 @@ from kemu.errors import UsageError
 
 
 def read_lines(path: str, command: str) -> list[str]:
-    """The lines of a text file; bytes that are no text stay as they are. What is there and no file (a device, a pipe) may
-    have no end and is refused. Raises UsageError that opens with the `command`."""
+    """The lines of a text file; bytes that are no text stay as they are. What is there and no file
+    (a device, a pipe) may have no end and is refused. Raises UsageError that opens with the
+    `command`."""
     try:
         if Path(path).exists() and not Path(path).is_file():
             what = "is a folder" if Path(path).is_dir() else "is no file"
             raise UsageError(f"{command}: '{path}' {what}", hint="name a file of commands")
         return Path(path).read_text(encoding="utf-8", errors="surrogateescape").split("\n")
     except (OSError, ValueError) as error:
-        raise UsageError(f"{command}: cannot read '{path}': {getattr(error, 'strerror', None) or error}") from error
+        raise UsageError(
+            f"{command}: cannot read '{path}': {getattr(error, 'strerror', None) or error}"
+        ) from error
 
 
 def replace_file(path: str, data: bytes, command: str) -> None:
-    """Replace the file as a whole, or leave it alone; what is there and no file (a device, a pipe) is refused.
+    """Replace the file as a whole, or leave it alone; what is there and no file (a device, a pipe)
+    is refused.
 
     Raises UsageError that opens with the `command`."""
     target, part = Path(path), Path(f"{path}.part")
     try:
         if target.exists() and not target.is_file():
-            raise UsageError(f"{command}: '{path}' is no file", hint="name a file that may be replaced")
+            raise UsageError(
+                f"{command}: '{path}' is no file", hint="name a file that may be replaced"
+            )
         part.write_bytes(data)
         part.replace(target)
     except (OSError, ValueError) as error:
         with suppress(OSError, ValueError):  # what the user is told is why it could not be written
             part.unlink(missing_ok=True)
-        raise UsageError(f"{command}: cannot write '{path}': {getattr(error, 'strerror', None) or error}") from error
+        raise UsageError(
+            f"{command}: cannot write '{path}': {getattr(error, 'strerror', None) or error}"
+        ) from error

@@ -7,8 +7,8 @@
     goto 231; mark before; goto end
     # state 5b1c...
 
-A saved experiment is a script: `kemu run FILE` runs it too. The same commands give the same state, and the hash at the
-end says that they did.
+A saved experiment is a script: `kemu run FILE` runs it too. The same commands give the same state,
+and the hash at the end says that they did.
 """
 
 from __future__ import annotations
@@ -37,8 +37,12 @@ HEAD, MACHINE, STATE = "# kemu experiment", "# machine ", "# state "
     effect=FREE,
     host=True,
     summary="write the commands of this timeline to a file",
-    more="restore runs them again, to the same state; so does kemu run FILE. The text can be read and edited.",
-    examples=("help save", "spawn app; save '/no/such/folder/x.kemu' # fails: there is no such folder"),
+    more="restore runs them again, to the same state; so does kemu run FILE. The text can be read "
+    "and edited.",
+    examples=(
+        "help save",
+        "spawn app; save '/no/such/folder/x.kemu' # fails: there is no such folder",
+    ),
 )
 def save(session: Session, path: str) -> Text:
     """The commands, the marks and the state's hash."""
@@ -76,20 +80,29 @@ def machine(session: Session) -> str:
     effect=FREE,
     host=True,
     summary="run a saved experiment again, from the boot",
-    more="It becomes a timeline of its own. The state at its end is compared with the saved one. If something in it fails, "
+    more="It becomes a timeline of its own. The state at its end is compared with the saved one. "
+    "If something in it fails, "
     "nothing of it stays.",
     examples=("help restore", "restore 'missing.kemu' # fails: there is no such file"),
 )
 def restore(session: Session, path: str) -> Text:
     """The saved commands, on a new timeline."""
     if session.depth >= DEEPEST_RUN:
-        raise UsageError(f"restore: more than {DEEPEST_RUN} files deep", hint="does a file restore itself?", about="path")
+        raise UsageError(
+            f"restore: more than {DEEPEST_RUN} files deep",
+            hint="does a file restore itself?",
+            about="path",
+        )
     lines = read_lines(path, "restore")
     wanted = next((line[len(STATE) :] for line in lines if line.startswith(STATE)), "")
-    made_for = next((line[len(MACHINE) :] for line in lines if line.startswith(MACHINE)), machine(session))
+    made_for = next(
+        (line[len(MACHINE) :] for line in lines if line.startswith(MACHINE)), machine(session)
+    )
     if made_for != machine(session):
         hint = f"this one is {machine(session)}"
-        raise UsageError(f"restore: {path} needs another machine: {made_for}", hint=hint, about="path")
+        raise UsageError(
+            f"restore: {path} needs another machine: {made_for}", hint=hint, about="path"
+        )
     with session.anew():
         _run_all(session, lines, path)
         if wanted and session.state_hash() != wanted:

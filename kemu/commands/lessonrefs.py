@@ -1,7 +1,7 @@
 """Which lesson is about a command: the one of the shipped lessons that uses it most.
 
-The lessons are read as text, for the commands in their code spans and solutions; nothing here knows their format beyond
-`id = "..."` and `title = "..."` at the top.
+The lessons are read as text, for the commands in their code spans and solutions; nothing here knows
+their format beyond `id = "..."` and `title = "..."` at the top.
 """
 
 from __future__ import annotations

@@ -20,7 +20,13 @@ MOST_PAGES = 1 << 16
 """Pages that one `pagemap` shows at most."""
 
 
-@command("ps", group="looking", summary="all tasks", examples=("ps", "spawn app; fork as kid; ps"), linux="ps(1)")
+@command(
+    "ps",
+    group="looking",
+    summary="all tasks",
+    examples=("ps", "spawn app; fork as kid; ps"),
+    linux="ps(1)",
+)
 def ps(session: Session) -> readings.ProcessList:
     """Every task, threads and zombies too."""
     from kemu.observe.tasks import process_list
@@ -51,7 +57,8 @@ def tree(session: Session) -> readings.TaskTree:
     linux="ptrace(2)",
 )
 def regs(session: Session, task: Task) -> readings.RegsReading:
-    """User registers, and CR3 of the CPU. The one for results holds what the last system call gave."""
+    """User registers, and CR3 of the CPU. The one for results holds what the last system call
+    gave."""
     from kemu.commands.uapi import MOST_ERRNO, errno_name
     from kemu.observe.tasks import registers
 
@@ -65,7 +72,8 @@ def regs(session: Session, task: Task) -> readings.RegsReading:
     arguments=(TASK,),
     group="looking",
     summary="the address space of a process in numbers",
-    more="Shows mm_users and mm_count with who holds them, sizes, page-table bytes and the marks of the layout.",
+    more="Shows mm_users and mm_count with who holds them, sizes, page-table bytes and the marks "
+    "of the layout.",
     examples=("spawn app; mm app", "spawn app; clone app vm as thread; mm thread"),
     linux="struct mm_struct",
 )
@@ -171,7 +179,8 @@ def pagemap(session: Session, task: Task, start: int, length: int) -> readings.P
     arguments=(TASK, one("addr", kinds.ADDRESS)),
     group="looking",
     summary="the mapping at an address",
-    more="Also its flags, its anon_vma chain, and its neighbours; where there is none, what lies on both sides.",
+    more="Also its flags, its anon_vma chain, and its neighbours; where there is none, what lies "
+    "on both sides.",
     examples=(_START + "vma app 0x10000", "spawn app; vma app.stack"),
     linux="struct vm_area_struct",
 )
@@ -189,7 +198,8 @@ def vma(session: Session, task: Task, addr: int) -> readings.VmaDetail:
     arguments=(TASK, one("addr", kinds.ADDRESS)),
     group="looking",
     summary="translate an address, level by level",
-    more="Reads the page tables as the MMU does, without touching anything: entries with their bits, the rights of all "
+    more="Reads the page tables as the MMU does, without touching anything: entries with their "
+    "bits, the rights of all "
     "levels together, the frame, and what the TLBs hold for it.",
     examples=(_START + "walk app 0x10000", _START + "fork as kid; walk kid 0x10000"),
     linux="Documentation/arch/x86/x86_64/mm.rst",
@@ -207,7 +217,8 @@ def walk(session: Session, task: Task, addr: int) -> readings.Translation:
     options=(flags("parts", ("kernel",)),),
     group="looking",
     summary="the page tables of a process",
-    more="Runs of empty entries are folded. With kernel also the kernel half, which all processes share.",
+    more="Runs of empty entries are folded. With kernel also the kernel half, which all processes "
+    "share.",
     examples=(_START + "pt app", _START + "fork as kid; pt kid"),
     linux="/sys/kernel/debug/page_tables",
 )
@@ -225,7 +236,8 @@ def pt(session: Session, task: Task, parts: tuple[str, ...]) -> readings.PageTab
     arguments=(TASK, one("addr", kinds.ADDRESS), maybe("size", kinds.SIZE, 64)),
     group="looking",
     summary="the bytes at an address, without touching them",
-    more="Unlike read it is no access: nothing is faulted in, and what is not mapped is said. At most 1 MiB.",
+    more="Unlike read it is no access: nothing is faulted in, and what is not mapped is said. At "
+    "most 1 MiB.",
     examples=(_START + "dump app 0x10000", _START + "dump app 0x10ff0 32"),
     linux="/proc/PID/mem; rd of crash(8)",
 )
@@ -241,4 +253,6 @@ def _need_mm(session: Session, task: Task) -> None:
     if task.mm is None:
         name = session.name_of(task.pid)
         why = "it has ended" if task.exit_state else "it is a kernel thread"
-        raise UsageError(f"{name} has no address space: {why}", hint="ps shows which tasks have one")
+        raise UsageError(
+            f"{name} has no address space: {why}", hint="ps shows which tasks have one"
+        )

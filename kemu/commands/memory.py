@@ -21,7 +21,12 @@ _NO_FD = -1
 
 @command(
     "mmap",
-    arguments=(TASK, maybe("addr", kinds.ADDRESS), one("length", kinds.SIZE), one("prot", kinds.PROT)),
+    arguments=(
+        TASK,
+        maybe("addr", kinds.ADDRESS),
+        one("length", kinds.SIZE),
+        one("prot", kinds.PROT),
+    ),
     options=(
         flags("flags", uapi.MMAP_FLAGS),
         keyword("file", kinds.FILE_PART),
@@ -31,10 +36,15 @@ _NO_FD = -1
     group="memory",
     effect=CHANGE,
     summary="map memory or a file",
-    more="Private anonymous memory unless shared or file says otherwise. Without an address the kernel looks for a place, "
-    "from the top down; an address is a hint unless fixed. file PATH@1p maps from page 1 of the file on; fd 3 offset 1p does "
+    more="Private anonymous memory unless shared or file says otherwise. Without an address the "
+    "kernel looks for a place, "
+    "from the top down; an address is a hint unless fixed. file PATH@1p maps from page 1 of the "
+    "file on; fd 3 offset 1p does "
     "the same with an open file.",
-    examples=("spawn app; mmap app 0x10000 4p rw", "spawn app; mmap app 1M r shared; mmap 4p rw populate"),
+    examples=(
+        "spawn app; mmap app 0x10000 4p rw",
+        "spawn app; mmap app 1M r shared; mmap 4p rw populate",
+    ),
     linux="mmap(2)",
 )
 def mmap(
@@ -56,7 +66,9 @@ def mmap(
     if fd is None:
         bits |= uapi.MAP_ANONYMOUS
     at = _NO_FD if fd is None else fd
-    return call(session, task, "mmap", addr or 0, length, prot, bits, at, offset or 0, is_address=True)
+    return call(
+        session, task, "mmap", addr or 0, length, prot, bits, at, offset or 0, is_address=True
+    )
 
 
 def _bits(flags: tuple[int, ...]) -> int:
@@ -67,8 +79,11 @@ def _bits(flags: tuple[int, ...]) -> int:
     return bits if bits & 0xF else bits | uapi.MAP_PRIVATE
 
 
-def _map_file(session: Session, task: Task, what: tuple[int, int, int, int], file: FilePart) -> Outcome:
-    """Open the file, map it (`what`: address, length, prot, flags), close it. What the first call that fails gave."""
+def _map_file(
+    session: Session, task: Task, what: tuple[int, int, int, int], file: FilePart
+) -> Outcome:
+    """Open the file, map it (`what`: address, length, prot, flags), close it. What the first call
+    that fails gave."""
     _, _, prot, bits = what
     fd = call(session, task, "open", file.path, writable_mode(bits, prot))
     if fd.errno:
@@ -99,11 +114,19 @@ def munmap(session: Session, task: Task, addr: int, length: int) -> Outcome:
 
 @command(
     "mprotect",
-    arguments=(TASK, one("addr", kinds.ADDRESS), one("length", kinds.SIZE), one("prot", kinds.PROT)),
+    arguments=(
+        TASK,
+        one("addr", kinds.ADDRESS),
+        one("length", kinds.SIZE),
+        one("prot", kinds.PROT),
+    ),
     group="memory",
     effect=CHANGE,
     summary="change what may be done with memory",
-    examples=(_START + "mprotect app 0x11000 1p r", _START + "mprotect app 0x10000 4p none; maps app"),
+    examples=(
+        _START + "mprotect app 0x11000 1p r",
+        _START + "mprotect app 0x10000 4p none; maps app",
+    ),
     linux="mprotect(2)",
 )
 def mprotect(session: Session, task: Task, addr: int, length: int, prot: int) -> Outcome:
@@ -117,7 +140,8 @@ def mprotect(session: Session, task: Task, addr: int, length: int, prot: int) ->
     group="memory",
     effect=CHANGE,
     summary="move the end of the heap",
-    more="Gives the end of the heap behind the call; without an address it only asks. The raw call never fails: where it "
+    more="Gives the end of the heap behind the call; without an address it only asks. The raw call "
+    "never fails: where it "
     "cannot move the end, it gives the old one.",
     examples=("spawn app; brk app", "spawn app; brk app app.heap+3p; maps app"),
     linux="brk(2)",

@@ -20,7 +20,8 @@ MOST_EVENTS = 20_000
 
 _START = "spawn app; mmap app 0x10000 1p rw; "
 _RANGE_TEXT = (
-    "Without a range it is about the last command up to here; with one moment about everything from there to here; "
+    "Without a range it is about the last command up to here; with one moment about everything "
+    "from there to here; "
     "with two about what lies between them."
 )
 
@@ -36,8 +37,11 @@ _RANGE_TEXT = (
     group="time",
     effect=FREE,
     summary="the events of a command or a range",
-    more=_RANGE_TEXT + " With all also the links of lists and their like. --format ftrace writes the calls as the function_graph "
-    "tracer of a real kernel does, --format chrome a file for ui.perfetto.dev: a track a task and a CPU.",
+    more=_RANGE_TEXT
+    + " With all also the links of lists and their like. --format ftrace writes the calls as the "
+    "function_graph "
+    "tracer of a real kernel does, --format chrome a file for ui.perfetto.dev: a track a task and "
+    "a CPU.",
     examples=(
         _START + "write app 0x10000 7; trace",
         _START + "trace 0 end",
@@ -46,7 +50,13 @@ _RANGE_TEXT = (
     linux="trace-cmd(1)",
 )
 def trace(
-    session: Session, first: int | None, last: int | None, detail: tuple[str, ...], *, form: str | None, file: str | None
+    session: Session,
+    first: int | None,
+    last: int | None,
+    detail: tuple[str, ...],
+    *,
+    form: str | None,
+    file: str | None,
 ) -> readings.EventList | readings.Text:
     """The events of the range; or its calls in another tool's format."""
     from kemu.observe.events import events
@@ -57,7 +67,11 @@ def trace(
 
         return exported(session, first, last, form, file)
     if file is not None:
-        raise UsageError("trace: -o needs a format", hint="trace --format ftrace -o FILE, or --format chrome", about="file")
+        raise UsageError(
+            "trace: -o needs a format",
+            hint="trace --format ftrace -o FILE, or --format chrome",
+            about="file",
+        )
     with session.traveling():
         return events(session.kernel, first, last, session.name_of, low=bool(detail))
 
@@ -73,7 +87,9 @@ def trace(
     examples=(_START + "write app 0x10000 7; calls", _START + "write app 0x10000 7; calls events"),
     linux="function_graph of ftrace",
 )
-def calls(session: Session, first: int | None, last: int | None, detail: tuple[str, ...]) -> readings.CallTree:
+def calls(
+    session: Session, first: int | None, last: int | None, detail: tuple[str, ...]
+) -> readings.CallTree:
     """The calls of the range."""
     from kemu.observe import calls as tree
 
@@ -89,7 +105,9 @@ def calls(session: Session, first: int | None, last: int | None, detail: tuple[s
     group="time",
     effect=FREE,
     summary="what differs between two moments",
-    more=_RANGE_TEXT + " A value that changed and changed back is not shown. timeline N compares the end of timeline N with the "
+    more=_RANGE_TEXT
+    + " A value that changed and changed back is not shown. timeline N compares the end of "
+    "timeline N with the "
     "end of this one, by what processes see: mappings, entries, counts of frames.",
     examples=(
         _START + "write app 0x10000 7; diff",
@@ -98,7 +116,11 @@ def calls(session: Session, first: int | None, last: int | None, detail: tuple[s
     ),
 )
 def diff(
-    session: Session, first: int | None, last: int | None, detail: tuple[str, ...], timeline: int | None
+    session: Session,
+    first: int | None,
+    last: int | None,
+    detail: tuple[str, ...],
+    timeline: int | None,
 ) -> readings.Difference | readings.TimelineDifference:
     """The net changes of the range, or of another timeline to this one."""
     if timeline is not None:
@@ -112,8 +134,11 @@ def diff(
         return difference(session.kernel, first, last, session.name_of, low=bool(detail))
 
 
-def range_of(session: Session, first: int | None, last: int | None, longest: int | None = MOST_EVENTS) -> tuple[int, int]:
-    """The two moments, in order. Raises UsageError for one that does not exist, or too many events."""
+def range_of(
+    session: Session, first: int | None, last: int | None, longest: int | None = MOST_EVENTS
+) -> tuple[int, int]:
+    """The two moments, in order. Raises UsageError for one that does not exist, or too many
+    events."""
     if first is None:
         first, last = session.last_command()
     last = session.now if last is None else last
@@ -123,24 +148,35 @@ def range_of(session: Session, first: int | None, last: int | None, longest: int
             raise UsageError(f"event: there is no #{moment_}", hint=hint, about=about)
     first, last = min(first, last), max(first, last)
     if longest is not None and last - first > longest:
-        raise UsageError(f"range: {last - first} events are too many to show", hint=f"at most {longest}; choose a part")
+        raise UsageError(
+            f"range: {last - first} events are too many to show",
+            hint=f"at most {longest}; choose a part",
+        )
     return first, last
 
 
 @command(
     "step",
     "s",
-    arguments=(maybe("into", kinds.WordKind("INTO", ("into",), "into")), maybe("count", kinds.COUNT, 1)),
+    arguments=(
+        maybe("into", kinds.WordKind("INTO", ("into",), "into")),
+        maybe("count", kinds.COUNT, 1),
+    ),
     group="time",
     effect=FREE,
     summary="go to the next event",
-    more="With a number, that many events further. After set granularity function to the next call or return, after set "
-    "granularity command to the end of the command. step into shows the entries of an event that copies a whole table one "
+    more="With a number, that many events further. After set granularity function to the next call "
+    "or return, after set "
+    "granularity command to the end of the command. step into shows the entries of an event that "
+    "copies a whole table one "
     "by one; elsewhere it is step. An empty line repeats it.",
     examples=(
         _START + "goto 0; step",
         _START + "goto 0; step 3",
-        "spawn app; mmap app 0x200000 80p rw populate; fork app as kid; break row; rc; back; step into 2",
+        (
+            "spawn app; mmap app 0x200000 80p rw populate; fork app as kid; break row; rc; back; step "
+            "into 2"
+        ),
     ),
     linux="stepi of gdb(1)",
 )
@@ -152,7 +188,9 @@ def step(session: Session, into: str | None, count: int) -> readings.Moment | re
     if entries is not None:
         return entries
     if not session.past:
-        raise UsageError(f"step: #{session.now} is the newest event", hint="back goes to the one before")
+        raise UsageError(
+            f"step: #{session.now} is the newest event", hint="back goes to the one before"
+        )
     return move(session, min(_behind(session, count), session.end))
 
 
@@ -165,7 +203,9 @@ def _behind(session: Session, count: int) -> int:
     if session.granularity == "function":
         return repeated(lambda here: next_border(session.journal, here), session.now, count)
     ends = [record.last for record in session.timeline.records]
-    return repeated(lambda here: next((end for end in ends if end > here), session.end), session.now, count)
+    return repeated(
+        lambda here: next((end for end in ends if end > here), session.end), session.now, count
+    )
 
 
 _BACK_UNTIL = maybe("until", kinds.WordKind("UNTIL", ("until",), "until"))
@@ -175,21 +215,35 @@ _BACK_UNTIL = maybe("until", kinds.WordKind("UNTIL", ("until",), "until"))
     "back",
     "reverse-step",
     "rs",
-    arguments=(maybe("count", kinds.COUNT, 1), _BACK_UNTIL, rest("condition", kinds.EXPR, needed=False)),
+    arguments=(
+        maybe("count", kinds.COUNT, 1),
+        _BACK_UNTIL,
+        rest("condition", kinds.EXPR, needed=False),
+    ),
     group="time",
     effect=FREE,
     summary="go to the event before",
-    more="With a number, that many events back; with until EXPR to the last moment at which the expression is true. What one "
+    more="With a number, that many events back; with until EXPR to the last moment at which the "
+    "expression is true. What one "
     "step is, set granularity says. An empty line repeats it.",
-    examples=(_START + "back", _START + "back 3", _START + "write app 0x10000 7; back until app.rss == 0"),
+    examples=(
+        _START + "back",
+        _START + "back 3",
+        _START + "write app 0x10000 7; back until app.rss == 0",
+    ),
     linux="reverse-stepi of gdb(1)",
 )
-def back(session: Session, count: int, until: str | None, condition: Expression | None) -> readings.Moment:
+def back(
+    session: Session, count: int, until: str | None, condition: Expression | None
+) -> readings.Moment:
     """Move towards the boot."""
     if session.now == 0:
         raise UsageError("back: #0 is the boot; nothing lies before it", hint="step goes on")
     if (until is None) is not (condition is None):
-        raise UsageError("back: expected a number, or until and a condition", hint="for example: back until app.rss == 0")
+        raise UsageError(
+            "back: expected a number, or until and a condition",
+            hint="for example: back until app.rss == 0",
+        )
     if condition is not None:
         return search(session, condition, session.now - 1, 0)
     return move(session, max(_before(session, count), 0))
@@ -204,7 +258,9 @@ def _before(session: Session, count: int) -> int:
     if session.granularity == "function":
         return repeated(lambda here: border_before(session.journal, here), session.now, count)
     begins = [record.first for record in session.timeline.records]
-    return repeated(lambda here: max((begin for begin in begins if begin < here), default=0), session.now, count)
+    return repeated(
+        lambda here: max((begin for begin in begins if begin < here), default=0), session.now, count
+    )
 
 
 @command(

@@ -1,4 +1,5 @@
-"""Commands that move by functions, stops and conditions, in both directions: next, finish, continue, until, undo."""
+"""Commands that move by functions, stops and conditions, in both directions: next, finish,
+continue, until, undo."""
 
 from __future__ import annotations
 
@@ -69,14 +70,20 @@ def reverse_next(session: Session, count: int) -> readings.Moment:
     effect=FREE,
     summary="go to where this kernel function returns",
     more="With the name of a function that is open here, to where that one returns.",
-    examples=(_START + "goto before; step 20; finish", _START + "goto before; step 20; finish do_wp_page"),
+    examples=(
+        _START + "goto before; step 20; finish",
+        _START + "goto before; step 20; finish do_wp_page",
+    ),
     linux="finish of gdb(1)",
 )
 def finish(session: Session, function: str | None) -> readings.Moment:
     """Out of the function, forwards."""
     from kemu.observe.moves import after_finish
 
-    return _leave(session, after_finish(session.journal, session.now, _fid(session, function), _frame(session)))
+    return _leave(
+        session,
+        after_finish(session.journal, session.now, _fid(session, function), _frame(session)),
+    )
 
 
 @command(
@@ -87,18 +94,25 @@ def finish(session: Session, function: str | None) -> readings.Moment:
     effect=FREE,
     summary="go back to where this kernel function was called",
     more="With the name of a function that is open here, to where that one was called.",
-    examples=(_START + "goto before; step 20; reverse-finish", _START + "back 6; reverse-finish exc_page_fault"),
+    examples=(
+        _START + "goto before; step 20; reverse-finish",
+        _START + "back 6; reverse-finish exc_page_fault",
+    ),
     linux="reverse-finish of gdb(1)",
 )
 def reverse_finish(session: Session, function: str | None) -> readings.Moment:
     """Out of the function, backwards."""
     from kemu.observe.moves import before_finish
 
-    return _leave(session, before_finish(session.journal, session.now, _fid(session, function), _frame(session)))
+    return _leave(
+        session,
+        before_finish(session.journal, session.now, _fid(session, function), _frame(session)),
+    )
 
 
 def _frame(session: Session) -> int | None:
-    """The open calls up to the function that the last stop was set at, if the session still stands where that counts."""
+    """The open calls up to the function that the last stop was set at, if the session still stands
+    where that counts."""
     moment, depth = session.frame
     return depth if moment == session.now else None
 
@@ -114,7 +128,9 @@ def _in_frame(session: Session, target: int, frame: int | None) -> readings.Mome
 
 def _leave(session: Session, target: int | None) -> readings.Moment:
     if target is None:
-        raise UsageError(f"finish: no kernel function is open at #{session.now}", hint="step or next goes on")
+        raise UsageError(
+            f"finish: no kernel function is open at #{session.now}", hint="step or next goes on"
+        )
     return move(session, target)
 
 
@@ -129,7 +145,10 @@ def _fid(session: Session, name: str | None) -> int | None:
         if named(fid).name == name.removesuffix("()"):
             return fid
     here = " in ".join(named(fid).name for fid in reversed(stack))
-    raise UsageError(f"function: {name[:40]} is not open at #{session.now}", hint=f"open are {here}" if here else "none is open")
+    raise UsageError(
+        f"function: {name[:40]} is not open at #{session.now}",
+        hint=f"open are {here}" if here else "none is open",
+    )
 
 
 @command(
@@ -162,7 +181,10 @@ def continue_(session: Session) -> readings.Moment:
     group="time",
     effect=FREE,
     summary="go back to the stop before, or to the start",
-    examples=(_START + "break do_wp_page; reverse-continue", _START + "watch pfn(kid, 0x10000); reverse-continue"),
+    examples=(
+        _START + "break do_wp_page; reverse-continue",
+        _START + "watch pfn(kid, 0x10000); reverse-continue",
+    ),
     linux="reverse-continue of gdb(1)",
 )
 def reverse_continue(session: Session) -> readings.Moment:
@@ -186,7 +208,10 @@ def reverse_continue(session: Session) -> readings.Moment:
     effect=FREE,
     summary="go on until an expression is true",
     more="back until EXPR does the same backwards.",
-    examples=(_START + "goto before; until refcount(pfn(app, 0x10000)) == 1", _START + "goto 0; until tasks() > 3"),
+    examples=(
+        _START + "goto before; until refcount(pfn(app, 0x10000)) == 1",
+        _START + "goto 0; until tasks() > 3",
+    ),
 )
 def until(session: Session, condition: Expression) -> readings.Moment:
     """Forwards to the first moment at which the condition holds."""
@@ -199,8 +224,12 @@ def until(session: Session, condition: Expression) -> readings.Moment:
     group="time",
     effect=FREE,
     summary="go back to before the last command that changed the machine",
-    more="The command stays in the future: continue goes there again; another change starts a new timeline.",
-    examples=("spawn app; mmap app 0x10000 1p rw; undo", _START + "undo; write app 0x10000 9; timelines"),
+    more="The command stays in the future: continue goes there again; another change starts a new "
+    "timeline.",
+    examples=(
+        "spawn app; mmap app 0x10000 1p rw; undo",
+        _START + "undo; write app 0x10000 9; timelines",
+    ),
 )
 def undo(session: Session) -> readings.Moment:
     """To the boundary before the newest command that happened before this moment."""
@@ -212,7 +241,9 @@ def undo(session: Session) -> readings.Moment:
 
 def _need_future(session: Session, word: str) -> None:
     if not session.past:
-        raise UsageError(f"{word}: #{session.now} is the newest event", hint="back and reverse-continue go back")
+        raise UsageError(
+            f"{word}: #{session.now} is the newest event", hint="back and reverse-continue go back"
+        )
 
 
 def _need_past(session: Session, word: str) -> None:

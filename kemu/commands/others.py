@@ -30,9 +30,13 @@ _INTO = "The bytes go to the reader's stack unless into ADDR is given."
     group="memory",
     effect=CHANGE,
     summary="read the memory of another process",
-    more="The first task reads from the second; with one task the current one reads. It honours the rights of the pages, and "
+    more="The first task reads from the second; with one task the current one reads. It honours "
+    "the rights of the pages, and "
     "even reading gives the other process a copy of its own where fork left it to share. " + _INTO,
-    examples=(_START + "process_vm_readv app kid 0x10000 5", _START + "process_vm_readv kid 0x10000 5; walk kid 0x10000"),
+    examples=(
+        _START + "process_vm_readv app kid 0x10000 5",
+        _START + "process_vm_readv kid 0x10000 5; walk kid 0x10000",
+    ),
     linux="process_vm_readv(2)",
 )
 def process_vm_readv(
@@ -48,8 +52,12 @@ def process_vm_readv(
     group="memory",
     effect=CHANGE,
     summary="write into the memory of another process",
-    more="The first task writes into the second; with one task the current one writes. The data lies on the writer's stack.",
-    examples=(_START + 'process_vm_writev app kid 0x10000 "bye"', _START + "process_vm_writev kid 0x10000 7; read kid 0x10000 8"),
+    more="The first task writes into the second; with one task the current one writes. The data "
+    "lies on the writer's stack.",
+    examples=(
+        _START + 'process_vm_writev app kid 0x10000 "bye"',
+        _START + "process_vm_writev kid 0x10000 7; read kid 0x10000 8",
+    ),
     linux="process_vm_writev(2)",
 )
 def process_vm_writev(session: Session, task: Task, other: Task, addr: int, data: bytes) -> Outcome:
@@ -66,10 +74,15 @@ def process_vm_writev(session: Session, task: Task, other: Task, addr: int, data
     effect=CHANGE,
     summary="read /proc/PID/mem",
     more="As a debugger reads: also what the other process itself may not read. " + _INTO,
-    examples=(_START + "memread app kid 0x10000 5", _START + "mprotect kid 0x10000 1p none; memread app kid 0x10000 5"),
+    examples=(
+        _START + "memread app kid 0x10000 5",
+        _START + "mprotect kid 0x10000 1p none; memread app kid 0x10000 5",
+    ),
     linux="pread(2) on /proc/PID/mem",
 )
-def memread(session: Session, *, task: Task, other: Task, addr: int, size: int, into: int | None) -> DataOutcome:
+def memread(
+    session: Session, *, task: Task, other: Task, addr: int, size: int, into: int | None
+) -> DataOutcome:
     """Read another process's memory file."""
     return _read(session, "memread", task, other, (addr, size, into))
 
@@ -80,7 +93,8 @@ def memread(session: Session, *, task: Task, other: Task, addr: int, size: int, 
     group="memory",
     effect=CHANGE,
     summary="write /proc/PID/mem",
-    more="As a debugger sets a breakpoint: where the other process may not write, it gets a private copy first.",
+    more="As a debugger sets a breakpoint: where the other process may not write, it gets a "
+    "private copy first.",
     examples=(
         _START + 'memwrite app kid 0x10000 "bye"; read kid 0x10000 5',
         _START + "mprotect kid 0x10000 1p r; memwrite app kid 0x10000 7b; walk kid 0x10000",
@@ -89,28 +103,43 @@ def memread(session: Session, *, task: Task, other: Task, addr: int, size: int, 
 )
 def memwrite(session: Session, task: Task, other: Task, addr: int, data: bytes) -> Outcome:
     """Write another process's memory file."""
-    return call(session, task, "memwrite", other.pid, filled_buffer(session, task, data), addr, len(data))
+    return call(
+        session, task, "memwrite", other.pid, filled_buffer(session, task, data), addr, len(data)
+    )
 
 
-def _read(session: Session, name: str, task: Task, other: Task, what: tuple[int, int, int | None]) -> DataOutcome:
+def _read(
+    session: Session, name: str, task: Task, other: Task, what: tuple[int, int, int | None]
+) -> DataOutcome:
     """Read `what` (address, bytes, and where to, None for the stack) of the other task."""
     addr, size, into = what
     check_size(size)
     local = buffer_of(task, size) if into is None else into
     answer = call(session, task, name, other.pid, local, addr, size)
-    return DataOutcome(**answer.values(), address=addr, data=seen(session, task, local, answer.value))
+    return DataOutcome(
+        **answer.values(), address=addr, data=seen(session, task, local, answer.value)
+    )
 
 
 @command(
     "setrlimit",
     "prlimit",
-    arguments=(TASK, one("resource", kinds.RESOURCE), one("soft", kinds.LIMIT), maybe("hard", kinds.LIMIT)),
+    arguments=(
+        TASK,
+        one("resource", kinds.RESOURCE),
+        one("soft", kinds.LIMIT),
+        maybe("hard", kinds.LIMIT),
+    ),
     group="memory",
     effect=CHANGE,
     summary="set a limit",
-    more="as (all of the address space), data, stack, memlock, fsize in bytes; others are kept but bind nothing. The hard "
+    more="as (all of the address space), data, stack, memlock, fsize in bytes; others are kept but "
+    "bind nothing. The hard "
     "limit stays as it is unless it is given.",
-    examples=("spawn app; setrlimit app as 1M; mmap app 2M rw", "spawn app; setrlimit app stack 64K unlimited"),
+    examples=(
+        "spawn app; setrlimit app as 1M; mmap app 2M rw",
+        "spawn app; setrlimit app stack 64K unlimited",
+    ),
     linux="setrlimit(2), prlimit(2)",
 )
 def setrlimit(session: Session, task: Task, resource: int, soft: int, hard: int | None) -> Outcome:
@@ -128,13 +157,18 @@ def setrlimit(session: Session, task: Task, resource: int, soft: int, hard: int 
     effect=CHANGE,
     summary="send a signal to one thread",
     more="As kill, but TASK alone may take the signal, not another thread of its process.",
-    examples=("spawn app; fork as kid; tgkill kid", "spawn app; fork as kid; tgkill kid SEGV by app; wait app"),
+    examples=(
+        "spawn app; fork as kid; tgkill kid",
+        "spawn app; fork as kid; tgkill kid SEGV by app; wait app",
+    ),
     linux="tgkill(2)",
 )
 def tgkill(session: Session, task: Task, signal: int, sender: Task | None) -> Outcome:
     """Send a signal to the task."""
     if sender is not None and (sender.exit_state or sender.blocked_in):
-        raise UsageError(f"by: {session.name_of(sender.pid)} can do nothing now", hint="name a task that runs")
+        raise UsageError(
+            f"by: {session.name_of(sender.pid)} can do nothing now", hint="name a task that runs"
+        )
     current = session.current
     able = session.tasks[1] if current.blocked_in or current.exit_state else current
     shown = [session.name_of(task.pid), uapi.signal_name(signal)]

@@ -1,4 +1,5 @@
-"""The section `picture` of what is shown after a change: the page in question as three lines, before and after."""
+"""The section `picture` of what is shown after a change: the page in question as three lines,
+before and after."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ MOST_EVENTS = 20_000
 
 
 def picture_of(session: Session, _text: str, first: int, last: int) -> ThreeLines | None:
-    """The pages that the events (first, last] of a command changed; None where they changed none."""
+    """The pages that the events (first, last] of a command changed; None where they changed
+    none."""
     from kemu.observe.onepage import of_command
 
     if not 0 < last - first <= MOST_EVENTS:

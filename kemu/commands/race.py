@@ -1,4 +1,5 @@
-"""race: every order in which CPUs can take their steps, what comes of each, and one of them played step by step."""
+"""race: every order in which CPUs can take their steps, what comes of each, and one of them played
+step by step."""
 
 from __future__ import annotations
 
@@ -25,7 +26,10 @@ class RacedKind(kinds.TextKind):
 
     def complete(self, session: Session) -> Iterable[Candidate]:
         """The built-in cases."""
-        return [("replay", "play a schedule"), *((case.name, case.summary) for case in cases().cases)]
+        return [
+            ("replay", "play a schedule"),
+            *((case.name, case.summary) for case in cases().cases),
+        ]
 
 
 class LockKind(kinds.TextKind):
@@ -33,7 +37,12 @@ class LockKind(kinds.TextKind):
 
     def complete(self, session: Session) -> Iterable[Candidate]:
         """The locks that can be taken away."""
-        return [("ptl", "of a page table"), ("mmap_lock", "of an mm"), ("vma_lock", "of a VMA"), ("lock", "of locked-gets")]
+        return [
+            ("ptl", "of a page table"),
+            ("mmap_lock", "of an mm"),
+            ("vma_lock", "of a VMA"),
+            ("lock", "of locked-gets"),
+        ]
 
 
 class MutantKind(kinds.TextKind):
@@ -47,7 +56,8 @@ class MutantKind(kinds.TextKind):
 
 
 class Schedules(Mapping[str, str]):
-    """Every word that looks like a schedule, as the words of an option: a schedule may stand behind the options too."""
+    """Every word that looks like a schedule, as the words of an option: a schedule may stand behind
+    the options too."""
 
     def __contains__(self, word: object) -> bool:
         """Does it look like one?"""
@@ -84,7 +94,9 @@ RACED = RacedKind("CASE|CMD", "a case, or a command in quotes")
 KINDS: dict[str, Kind] = {
     raceknobs.COUNT: kinds.COUNT,
     raceknobs.NUMBER: kinds.NUMBER,
-    raceknobs.LOCK: LockKind("LOCK", "a lock: ptl, mmap_lock, vma_lock or lock; ptl@1 for CPU 1 alone"),
+    raceknobs.LOCK: LockKind(
+        "LOCK", "a lock: ptl, mmap_lock, vma_lock or lock; ptl@1 for CPU 1 alone"
+    ),
     raceknobs.MUTANT: MutantKind("MUTANT", "the name of a mutant"),
 }
 """The types of what stands behind a knob."""
@@ -102,10 +114,14 @@ KINDS: dict[str, Kind] = {
     summary="explore every order in which CPUs can take their steps",
     more="race alone (or race list) lists the built-in cases, "
     "race CASE explores one, race 'CMD' 'CMD' your own: each command runs on a CPU of "
-    "its own, from this moment on, and nothing of it stays. It tells how many schedules lead to which outcome, and for a bad one "
-    "the schedule; race replay SCHEDULE plays it on the machine, and then step, back, trace and all other words walk through it. "
-    "A step lies before each atomic operation, lock operation and access to a page-table entry. --bound N allows N preemptions. "
-    "--without-lock NAME takes a lock away, NAME@1 on CPU 1 only; --end leaves a replay behind its last step. The exit code is 3 "
+    "its own, from this moment on, and nothing of it stays. It tells how many schedules lead to "
+    "which outcome, and for a bad one "
+    "the schedule; race replay SCHEDULE plays it on the machine, and then step, back, trace and "
+    "all other words walk through it. "
+    "A step lies before each atomic operation, lock operation and access to a page-table entry. "
+    "--bound N allows N preemptions. "
+    "--without-lock NAME takes a lock away, NAME@1 on CPU 1 only; --end leaves a replay behind its "
+    "last step. The exit code is 3 "
     "if some schedule ends badly. See docs/races.md.",
     examples=(
         "race",
@@ -115,7 +131,9 @@ KINDS: dict[str, Kind] = {
         _COW + 'race "write parent 0x10000 2" "write child 0x10000 3" --bound 1 --non-atomic',
     ),
 )
-def race(session: Session, *, what: tuple[str, ...], schedule: tuple[str, ...], **knobs: Any) -> Shown | list[Result]:
+def race(
+    session: Session, *, what: tuple[str, ...], schedule: tuple[str, ...], **knobs: Any
+) -> Shown | list[Result]:
     """List, explore, or play a schedule."""
     from kemu.commands import racing
     from kemu.commands.raceargs import read
@@ -142,4 +160,6 @@ def cases() -> RaceCases:
     from kemu.races.programs import LITMUS
 
     small = [RaceCase(case.name, "litmus", case.summary) for case in LITMUS.values()]
-    return RaceCases((*small, *(RaceCase(case.name, "kernel", case.summary) for case in KERNEL_CASES.values())))
+    return RaceCases(
+        (*small, *(RaceCase(case.name, "kernel", case.summary) for case in KERNEL_CASES.values()))
+    )

@@ -1,4 +1,5 @@
-"""What stands behind the word race, understood: a case or commands, the knobs, a schedule; the litmus program that it means.
+"""What stands behind the word race, understood: a case or commands, the knobs, a schedule; the
+litmus program that it means.
 
 It knows no command, so that expressions can ask about races too (`racequestions`).
 """
@@ -21,7 +22,8 @@ MOST_RACERS = 3
 
 @attrs.frozen
 class Wanted:
-    """What is to be raced: a litmus or kernel case by name, or commands; ``schedule`` to be played if ``replay``."""
+    """What is to be raced: a litmus or kernel case by name, or commands; ``schedule`` to be played
+    if ``replay``."""
 
     case: str
     commands: tuple[str, ...]
@@ -36,8 +38,8 @@ class Wanted:
 
     @property
     def replay_text(self) -> str:
-        """The command that does this replay again at any time, and leaves the machine ready for what comes after it.  The bound
-        within which it was found does not matter there."""
+        """The command that does this replay again at any time, and leaves the machine ready for
+        what comes after it.  The bound within which it was found does not matter there."""
         return attrs.evolve(self, options=attrs.evolve(self.options, end=True)).typed_text
 
     @property
@@ -61,7 +63,8 @@ def quoted(text: str) -> str:
 
 
 def read(words: tuple[str, ...], options: Options) -> Wanted:
-    """What the words behind `race` mean.  UsageError for a case that there is not, or too few or many commands."""
+    """What the words behind `race` mean.  UsageError for a case that there is not, or too few or
+    many commands."""
     replay = words[0] == "replay"
     words = words[1:] if replay else words
     given = words[-1] if replay and words and schedule.looks_like_one(words[-1]) else ""
@@ -69,13 +72,18 @@ def read(words: tuple[str, ...], options: Options) -> Wanted:
     if options.end and not replay:
         raise UsageError("race: --end is for race replay")
     if replay and not given:
-        raise UsageError("race: replay which schedule?", hint="race prints one for each outcome, such as 0*12,1*30 or 100001")
+        raise UsageError(
+            "race: replay which schedule?",
+            hint="race prints one for each outcome, such as 0*12,1*30 or 100001",
+        )
     if not words:
         return Wanted("", (), options, replay, given)
     if len(words) == 1:
         return Wanted(known_case(words[0]), (), options, replay, given)
     if len(words) > MOST_RACERS:
-        raise UsageError(f"race: {len(words)} commands, at most {MOST_RACERS}", hint="put each command in quotes")
+        raise UsageError(
+            f"race: {len(words)} commands, at most {MOST_RACERS}", hint="put each command in quotes"
+        )
     return Wanted("", words, options, replay, given)
 
 
@@ -84,7 +92,10 @@ def known_case(name: str) -> str:
     if name in LITMUS or name in KERNEL_CASES:
         return name
     if " " in name:
-        raise UsageError("race: one command alone does not race", hint='race "write a 0x10000 1" "write b 0x10000 2"')
+        raise UsageError(
+            "race: one command alone does not race",
+            hint='race "write a 0x10000 1" "write b 0x10000 2"',
+        )
     guess = did_you_mean(name, [*LITMUS, *KERNEL_CASES])
     raise UsageError(f"race: there is no case '{name[:40]}'", hint=guess or "race alone lists them")
 
@@ -101,13 +112,20 @@ def program_of(wanted: Wanted) -> litmus.Program:
 
 
 def removed_locks(text: str, known: tuple[str, ...], cpus: int) -> frozenset[tuple[str, int]]:
-    """The locks that are taken away, by name and CPU: `ptl`, `ptl@1`, several with commas between."""
+    """The locks that are taken away, by name and CPU: `ptl`, `ptl@1`, several with commas
+    between."""
     found: set[tuple[str, int]] = set()
     for part in text.split(",") if text else ():
         name, at, cpu = part.partition("@")
         if name not in known:
-            raise UsageError(f"--without-lock: there is no lock '{name[:40]}' here", hint=f"known are {', '.join(known)}")
+            raise UsageError(
+                f"--without-lock: there is no lock '{name[:40]}' here",
+                hint=f"known are {', '.join(known)}",
+            )
         if at and not (cpu.isascii() and cpu.isdigit() and len(cpu) < 3 and int(cpu) < cpus):
-            raise UsageError(f"--without-lock: '{cpu[:40]}' is no CPU of this race", hint=f"{name}@0 to {name}@{cpus - 1}")
+            raise UsageError(
+                f"--without-lock: '{cpu[:40]}' is no CPU of this race",
+                hint=f"{name}@0 to {name}@{cpus - 1}",
+            )
         found |= {(name, int(cpu))} if at else {(name, number) for number in range(cpus)}
     return frozenset(found)

@@ -1,4 +1,5 @@
-"""The knobs of `race`, each declared once: as it is typed, as it is kept, and for which races it is.
+"""The knobs of `race`, each declared once: as it is typed, as it is kept, and for which races it
+is.
 
 race gets --non-atomic --cpus 3      what stands behind the command
 Options("non-atomic", cpus=3)        what it comes to
@@ -24,7 +25,8 @@ COUNT, NUMBER, LOCK, MUTANT = "count", "number", "lock", "mutant"
 
 @attrs.frozen(eq=False)
 class Knob:
-    """Words with their values, or one word (with None) and a value of this kind behind it; `only`: for this sort of race."""
+    """Words with their values, or one word (with None) and a value of this kind behind it; `only`:
+    for this sort of race."""
 
     words: Mapping[str, Any]
     kind: str = ""
@@ -38,26 +40,40 @@ class Knob:
 
     def written(self, value: Any) -> str:
         """How that value is typed."""
-        return f"{self.word} {value}" if self.kind else next(word for word, meant in self.words.items() if meant == value)
+        return (
+            f"{self.word} {value}"
+            if self.kind
+            else next(word for word, meant in self.words.items() if meant == value)
+        )
 
     def read(self, given: Any) -> tuple[Any, ...]:
-        """What the command got, as none or one value.  UsageError for words that contradict each other."""
-        values = dict.fromkeys(given) if isinstance(given, tuple) else () if given is None else (given,)
+        """What the command got, as none or one value.  UsageError for words that contradict each
+        other."""
+        values = (
+            dict.fromkeys(given) if isinstance(given, tuple) else () if given is None else (given,)
+        )
         if len(values) > 1:
-            raise UsageError(f"race: {' and '.join(', '.join(self.words).rsplit(', ', 1))} exclude each other")
+            raise UsageError(
+                f"race: {' and '.join(', '.join(self.words).rsplit(', ', 1))} exclude each other"
+            )
         return tuple(values)
 
 
-def _knob(words: str | Mapping[str, Any], kind: str = "", only: str = "", default: Any = None) -> Any:
+def _knob(
+    words: str | Mapping[str, Any], kind: str = "", only: str = "", default: Any = None
+) -> Any:
     knob = Knob({words: None} if isinstance(words, str) else words, kind, only)
     return attrs.field(default=default, metadata={"knob": knob})
 
 
 @attrs.frozen
 class Options:
-    """The knobs, as given; `end`: a replay leaves the machine behind its last step, not before its first."""
+    """The knobs, as given; `end`: a replay leaves the machine behind its last step, not before its
+    first."""
 
-    kind: str = _knob({"--atomic": ATOMIC, "--non-atomic": PLAIN, "--refcount": REFCOUNT}, default=ATOMIC)
+    kind: str = _knob(
+        {"--atomic": ATOMIC, "--non-atomic": PLAIN, "--refcount": REFCOUNT}, default=ATOMIC
+    )
     unless_zero: bool = _knob({"--unless-zero": True}, only=LITMUS, default=False)
     cpus: int | None = _knob("--cpus", COUNT, LITMUS)
     uses: int | None = _knob("--uses", COUNT, LITMUS)
@@ -69,7 +85,8 @@ class Options:
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Self:
-        """The knobs from what the command got for each of `KNOBS`; values of other arguments do not matter here."""
+        """The knobs from what the command got for each of `KNOBS`; values of other arguments do not
+        matter here."""
         return cls(**{knob.name: value for knob in KNOBS for value in knob.read(values[knob.name])})
 
     def given(self) -> dict[Knob, Any]:
@@ -83,10 +100,13 @@ class Options:
         return [knob.written(value) for knob, value in self.given().items()]
 
     def only_for(self, sort: str) -> list[str]:
-        """The words that are given and only mean something in this sort of race: litmus or kernel."""
+        """The words that are given and only mean something in this sort of race: litmus or
+        kernel."""
         return [knob.word for knob in self.given() if knob.only == sort]
 
 
 _FIELDS: tuple[Any, ...] = attrs.fields(Options)
-KNOBS: tuple[Knob, ...] = tuple(attrs.evolve(field.metadata["knob"], name=field.name) for field in _FIELDS)
+KNOBS: tuple[Knob, ...] = tuple(
+    attrs.evolve(field.metadata["knob"], name=field.name) for field in _FIELDS
+)
 """All of them; the name of each is that of its field."""

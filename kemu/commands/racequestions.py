@@ -1,12 +1,13 @@
-"""Questions about races, for expressions: how many schedules there are, how many end badly, what one of them comes to.
+"""Questions about races, for expressions: how many schedules there are, how many end badly, what
+one of them comes to.
 
     print bad("gets --non-atomic")                        60
     print bad("get-last-put", "double free")              3
     print race_outcome("get-last-put", "1010")            'use after free'
     print hex(refcount_of(0, "get"))                      '0xc0000000'
 
-The text is what would stand behind the word race. A race of commands is raced from the present moment, a built-in one on a
-machine of its own; nothing of either stays.
+The text is what would stand behind the word race. A race of commands is raced from the present
+moment, a built-in one on a machine of its own; nothing of either stays.
 """
 
 from __future__ import annotations
@@ -26,12 +27,18 @@ if TYPE_CHECKING:
 OPERATIONS = ("get", "put", "get_unless_zero")
 
 
-@function("schedules(RACE)", "how many schedules a race has; RACE as behind the word race, in quotes")
+@function(
+    "schedules(RACE)", "how many schedules a race has; RACE as behind the word race, in quotes"
+)
 def _schedules(session: Session, text: Value) -> Value:
     return _explored(session, text).schedules
 
 
-@function("bad(RACE, ...)", "how many of them end badly, or with the outcome that stands behind it", most=2)
+@function(
+    "bad(RACE, ...)",
+    "how many of them end badly, or with the outcome that stands behind it",
+    most=2,
+)
 def _bad(session: Session, text: Value, outcome: Value = None) -> Value:
     found = _explored(session, text)
     if outcome is None:
@@ -39,20 +46,32 @@ def _bad(session: Session, text: Value, outcome: Value = None) -> Value:
     return sum(each.schedules for each in found.outcomes if each.name == outcome)
 
 
-@function("race_outcome(RACE, SCHEDULE)", "what a schedule of a litmus race comes to, such as 'lost update'")
+@function(
+    "race_outcome(RACE, SCHEDULE)",
+    "what a schedule of a litmus race comes to, such as 'lost update'",
+)
 def _race_outcome(session: Session, text: Value, schedule: Value) -> Value:
     from kemu.commands.raceargs import program_of
     from kemu.races import litmus
 
     wanted = _wanted(session, text)
     if not wanted.is_litmus:
-        raise UsageError("race_outcome: only of a litmus race", hint="race alone lists them; race replay plays any other")
-    digits = str(schedule) if isinstance(schedule, int) and not isinstance(schedule, bool) else _text(schedule, "schedule")
+        raise UsageError(
+            "race_outcome: only of a litmus race",
+            hint="race alone lists them; race replay plays any other",
+        )
+    digits = (
+        str(schedule)
+        if isinstance(schedule, int) and not isinstance(schedule, bool)
+        else _text(schedule, "schedule")
+    )
     program = program_of(wanted)
     return litmus.outcome(program, litmus.play(program, digits)[-1])
 
 
-@function("refcount_of(X, OPERATION)", "a refcount_t of X after 'get', 'put' or 'get_unless_zero', as u32")
+@function(
+    "refcount_of(X, OPERATION)", "a refcount_t of X after 'get', 'put' or 'get_unless_zero', as u32"
+)
 def _refcount_of(_session: Session, value: Value, operation: Value) -> Value:
     from kemu.races.programs import REFCOUNT
 
@@ -70,7 +89,10 @@ def _counted(kind: str, value: Value, operation: Value) -> int:
     from kemu.races.programs import as_int, counted
 
     if operation not in OPERATIONS:
-        raise UsageError(f"expression: {describe(operation)} is no operation", hint=f"known are {', '.join(OPERATIONS)}")
+        raise UsageError(
+            f"expression: {describe(operation)} is no operation",
+            hint=f"known are {', '.join(OPERATIONS)}",
+        )
     if not isinstance(value, int) or isinstance(value, bool) or not -(1 << 31) <= value < 1 << 32:
         raise UsageError(f"expression: {describe(value)} is no count", hint="a number of 32 bits")
     return counted(kind, as_int(value), str(operation))[0] & 0xFFFFFFFF

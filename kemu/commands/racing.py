@@ -21,7 +21,15 @@ from kemu.errors import UsageError
 from kemu.language.tokens import split
 from kemu.races import litmus, nonatomic, stage
 from kemu.races.cases import KERNEL_CASES, KernelCase
-from kemu.races.explorer import DEFAULT_BOUND, MOST_BOUND, Exploration, Race, Result, explore, text_of
+from kemu.races.explorer import (
+    DEFAULT_BOUND,
+    MOST_BOUND,
+    Exploration,
+    Race,
+    Result,
+    explore,
+    text_of,
+)
 from kemu.races.mutants import bodies, find
 from kemu.races.programs import PLAIN, REFCOUNT
 from kemu.races.racers import Capture, Racer, capture
@@ -43,7 +51,8 @@ def litmus_reading(wanted: Wanted) -> RaceReading:
     program = program_of(wanted)
     found, few = litmus.explore(program), reduce(program).runs
     outcomes = tuple(
-        _litmus_outcome(program, name, tally) for name, tally in sorted(found.outcomes.items(), key=_good_first)
+        _litmus_outcome(program, name, tally)
+        for name, tally in sorted(found.outcomes.items(), key=_good_first)
     )
     return RaceReading(
         race=wanted.text,
@@ -76,8 +85,12 @@ def _litmus_outcome(program: litmus.Program, name: str, tally: litmus.Tally) -> 
 
 def _warnings(program: litmus.Program, found: litmus.Exploration) -> tuple[str, ...]:
     """What refcount_t says in the first schedules of the outcomes."""
-    said = [litmus.play(program, tally.first)[-1].shared.warnings for tally in found.outcomes.values()]
-    return tuple(f"refcount_t: {text}" for text in sorted({text for texts in said for text in texts}))
+    said = [
+        litmus.play(program, tally.first)[-1].shared.warnings for tally in found.outcomes.values()
+    ]
+    return tuple(
+        f"refcount_t: {text}" for text in sorted({text for texts in said for text in texts})
+    )
 
 
 # ---------------------------------------------------------------- kernel
@@ -110,9 +123,15 @@ def check_options(options: Options) -> None:
         hint = f"kernel races have --non-atomic, {', '.join(others)}"
         raise UsageError(f"race: {given[0]} is for litmus programs", hint=hint)
     if options.kind == REFCOUNT:
-        raise UsageError("race: --refcount is for litmus programs", hint="the kernel's page and mm counts are atomic_t")
+        raise UsageError(
+            "race: --refcount is for litmus programs",
+            hint="the kernel's page and mm counts are atomic_t",
+        )
     if options.bound is not None and options.bound > MOST_BOUND:
-        raise UsageError(f"race: --bound {options.bound} is too much", hint=f"at most {MOST_BOUND}; nearly all races show with 2")
+        raise UsageError(
+            f"race: --bound {options.bound} is too much",
+            hint=f"at most {MOST_BOUND}; nearly all races show with 2",
+        )
 
 
 def racers_of(session: Session, commands: tuple[str, ...]) -> tuple[Racer, ...]:
@@ -132,12 +151,17 @@ def _racer(session: Session, script: Capture, text: str) -> Racer:
 
     lines = split(text)
     if len(lines) != 1:
-        raise UsageError(f"race: '{text[:60]}' is not one command", hint="one system call or access for each CPU")
+        raise UsageError(
+            f"race: '{text[:60]}' is not one command", hint="one system call or access for each CPU"
+        )
     made = table.find(lines[0].tokens[0].text)
     if made is None:
         raise table.unknown(lines[0].tokens[0].text)
     if made.effect != spec.CHANGE or made.host:
-        raise UsageError(f"race: '{text[:60]}' is nothing that a program does", hint="such as write, read, munmap, fork, exit")
+        raise UsageError(
+            f"race: '{text[:60]}' is nothing that a program does",
+            hint="such as write, read, munmap, fork, exit",
+        )
     script.touch = None
     return capture(text, lambda: made.function(session, **arguments(session, made, lines[0])))
 
@@ -150,7 +174,9 @@ def race_of(session: Session, commands: tuple[str, ...], options: Options) -> Ra
         wrong |= bodies(find(options.mutant))
     removed = removed_locks(options.lock, KERNEL_LOCKS, len(commands))
     bound = DEFAULT_BOUND if options.bound is None else options.bound
-    return Race(session.kernel, racers_of(session, commands), SessionWords(session), bound, removed, wrong)
+    return Race(
+        session.kernel, racers_of(session, commands), SessionWords(session), bound, removed, wrong
+    )
 
 
 @contextmanager
@@ -184,13 +210,20 @@ def explored(session: Session, wanted: Wanted) -> RaceReading:
 
 
 def _kernel_reading(
-    session: Session, commands: tuple[str, ...], wanted: Wanted, wrong: Mapping[FunctionType, CodeType]
+    session: Session,
+    commands: tuple[str, ...],
+    wanted: Wanted,
+    wrong: Mapping[FunctionType, CodeType],
 ) -> RaceReading:
     """The race of the commands in the session, on a kernel that is also `wrong`."""
     if not session.kernel.recording:
-        raise UsageError("race: this machine keeps no journal", hint="it was made without recording")
+        raise UsageError(
+            "race: this machine keeps no journal", hint="it was made without recording"
+        )
     if not session.boundary(session.now):
-        raise UsageError(f"race: #{session.now} lies inside a command", hint="goto a moment between two commands")
+        raise UsageError(
+            f"race: #{session.now} lies inside a command", hint="goto a moment between two commands"
+        )
     with session.beside(session.now):
         race = race_of(session, commands, wanted.options)
         found = explore(attrs.evolve(race, bodies={**wrong, **race.bodies}))
@@ -213,13 +246,19 @@ def _kernel_reading(
 def _kernel_outcomes(found: Exploration) -> tuple[RaceOutcome, ...]:
     ordered = sorted(found.outcomes.values(), key=lambda tally: (tally.first.bad, tally.first.name))
     return tuple(
-        RaceOutcome(t.first.name, t.first.bad, t.schedules, text_of(t.first.choices), detail(t.first), ()) for t in ordered
+        RaceOutcome(
+            t.first.name, t.first.bad, t.schedules, text_of(t.first.choices), detail(t.first), ()
+        )
+        for t in ordered
     )
 
 
 def detail(result: Result) -> tuple[str, ...]:
     """What is wrong, one line each."""
-    return (*(str(violation) for violation in result.violations), *([result.text] if result.text else []))
+    return (
+        *(str(violation) for violation in result.violations),
+        *([result.text] if result.text else []),
+    )
 
 
 # ---------------------------------------------------------------- where a replay stands
@@ -228,10 +267,17 @@ def detail(result: Result) -> tuple[str, ...]:
 def where(session: Session) -> RaceReplay | None:
     """The replay in which the present moment lies, with the number of steps that have happened."""
     shown: RaceReplay | None = session.replayed
-    if shown is None or not shown.first <= session.now <= shown.last or not _still_there(session, shown):
+    if (
+        shown is None
+        or not shown.first <= session.now <= shown.last
+        or not _still_there(session, shown)
+    ):
         return None
     return shown.replace(done=sum(step.last <= session.now for step in shown.steps))
 
 
 def _still_there(session: Session, shown: RaceReplay) -> bool:
-    return any((record.first, record.last) == (shown.first, shown.last) for record in session.timeline.records)
+    return any(
+        (record.first, record.last) == (shown.first, shown.last)
+        for record in session.timeline.records
+    )

@@ -1,4 +1,5 @@
-"""System calls about a range of an address space: mremap, madvise, msync, mincore, mseal, the mlock family, pins."""
+"""System calls about a range of an address space: mremap, madvise, msync, mincore, mseal, the mlock
+family, pins."""
 
 from __future__ import annotations
 
@@ -30,13 +31,25 @@ MOST_PAGES = 1 << 16
     group="memory",
     effect=CHANGE,
     summary="make a mapping larger or smaller, or move it",
-    more="The page-table entries move, the pages stay. Without maymove it grows only where room follows; fixed maymove to ADDR "
-    "names the new place; dontunmap leaves an empty mapping behind; an old length of 0 maps shared memory once more.",
-    examples=(_START + "mremap app 0x10000 4p 8p", _START + "mremap app 0x10000 4p 4p maymove fixed to 0x200000; maps app"),
+    more="The page-table entries move, the pages stay. Without maymove it grows only where room "
+    "follows; fixed maymove to ADDR "
+    "names the new place; dontunmap leaves an empty mapping behind; an old length of 0 maps "
+    "shared memory once more.",
+    examples=(
+        _START + "mremap app 0x10000 4p 8p",
+        _START + "mremap app 0x10000 4p 4p maymove fixed to 0x200000; maps app",
+    ),
     linux="mremap(2)",
 )
 def mremap(
-    session: Session, *, task: Task, addr: int, old: int, new: int, flags: tuple[int, ...], to: int | None
+    session: Session,
+    *,
+    task: Task,
+    addr: int,
+    old: int,
+    new: int,
+    flags: tuple[int, ...],
+    to: int | None,
 ) -> Outcome:
     """Grow, shrink or move a mapping."""
     return call(session, task, "mremap", addr, old, new, sum(set(flags)), to or 0, is_address=True)
@@ -48,8 +61,10 @@ def mremap(
     group="memory",
     effect=CHANGE,
     summary="say what will be done with a range",
-    more="dontneed and free drop pages, remove punches a hole into a file, populate_read and populate_write fault in, dontfork "
-    "and wipeonfork say what fork does, guard_install makes pages that kill and guard_remove takes them away; cold, pageout, "
+    more="dontneed and free drop pages, remove punches a hole into a file, populate_read and "
+    "populate_write fault in, dontfork "
+    "and wipeonfork say what fork does, guard_install makes pages that kill and guard_remove takes "
+    "them away; cold, pageout, "
     "willneed, random, sequential and others.",
     examples=(
         _START + "madvise app 0x10000 1p dontneed; read app 0x10000",
@@ -69,8 +84,12 @@ def madvise(session: Session, task: Task, addr: int, length: int, advice: int) -
     group="memory",
     effect=CHANGE,
     summary="write a mapped file back",
-    more="With sync the dirty pages of a shared file mapping are written to the disk and their entries made clean and read-only.",
-    examples=(_START + "msync app 0x10000 4p sync", _SHARED + "write app 0x10000 7; msync app 0x10000 2p sync"),
+    more="With sync the dirty pages of a shared file mapping are written to the disk and their "
+    "entries made clean and read-only.",
+    examples=(
+        _START + "msync app 0x10000 4p sync",
+        _SHARED + "write app 0x10000 7; msync app 0x10000 2p sync",
+    ),
     linux="msync(2)",
 )
 def msync(session: Session, task: Task, addr: int, length: int, flags: tuple[int, ...]) -> Outcome:
@@ -85,8 +104,12 @@ def msync(session: Session, task: Task, addr: int, length: int, flags: tuple[int
     group="memory",
     effect=CHANGE,
     summary="which pages are in memory",
-    more=f"The answer, a byte a page, is stored on the task's stack unless into ADDR is given. At most {MOST_PAGES} pages.",
-    examples=(_START + "mincore app 0x10000 4p", _START + "mmap app 0x20000 1p rw; mincore app 0x10000 4p into 0x20000"),
+    more="The answer, a byte a page, is stored on the task's stack unless into ADDR is given. At "
+    f"most {MOST_PAGES} pages.",
+    examples=(
+        _START + "mincore app 0x10000 4p",
+        _START + "mmap app 0x20000 1p rw; mincore app 0x10000 4p into 0x20000",
+    ),
     linux="mincore(2)",
 )
 def mincore(session: Session, task: Task, addr: int, length: int, into: int | None) -> Residency:
@@ -103,7 +126,9 @@ def _pages(length: int, what: str) -> int:
     """Pages of a range. Raises UsageError for too many."""
     pages = (length + 4095) // 4096
     if pages > MOST_PAGES:
-        raise UsageError(f"length: {pages} pages are too many for one {what}", hint=f"at most {MOST_PAGES}p")
+        raise UsageError(
+            f"length: {pages} pages are too many for one {what}", hint=f"at most {MOST_PAGES}p"
+        )
     return pages
 
 
@@ -113,7 +138,10 @@ def _pages(length: int, what: str) -> int:
     group="memory",
     effect=CHANGE,
     summary="forbid changes of a mapping for ever",
-    examples=(_START + "mseal app 0x10000 4p; munmap app 0x10000 4p", _START + "mseal app 0x10000 4p; smaps app"),
+    examples=(
+        _START + "mseal app 0x10000 4p; munmap app 0x10000 4p",
+        _START + "mseal app 0x10000 4p; smaps app",
+    ),
     linux="mseal(2)",
 )
 def mseal(session: Session, task: Task, addr: int, length: int) -> Outcome:
@@ -145,11 +173,17 @@ def remap_file_pages(session: Session, task: Task, addr: int, length: int, pgoff
     group="memory",
     effect=CHANGE,
     summary="mprotect with a protection key",
-    more="The machine has no protection keys, so that every key but -1, the one that means none, is refused.",
-    examples=(_START + "pkey_mprotect app 0x10000 1p r -1", _START + "pkey_mprotect app 0x10000 1p r 1"),
+    more="The machine has no protection keys, so that every key but -1, the one that means none, "
+    "is refused.",
+    examples=(
+        _START + "pkey_mprotect app 0x10000 1p r -1",
+        _START + "pkey_mprotect app 0x10000 1p r 1",
+    ),
     linux="pkey_mprotect(2)",
 )
-def pkey_mprotect(session: Session, *, task: Task, addr: int, length: int, prot: int, pkey: int) -> Outcome:
+def pkey_mprotect(
+    session: Session, *, task: Task, addr: int, length: int, prot: int, pkey: int
+) -> Outcome:
     """Change the protection of a range."""
     return call(session, task, "pkey_mprotect", addr, length, prot, pkey)
 
@@ -161,7 +195,10 @@ def pkey_mprotect(session: Session, *, task: Task, addr: int, length: int, prot:
     effect=CHANGE,
     summary="keep a range in memory",
     more="Faults in all of it at once.",
-    examples=(_START + "mlock app 0x10000 4p; smaps app", _START + "mlock app 0x10000 1p; maps app"),
+    examples=(
+        _START + "mlock app 0x10000 4p; smaps app",
+        _START + "mlock app 0x10000 1p; maps app",
+    ),
     linux="mlock(2)",
 )
 def mlock(session: Session, task: Task, addr: int, length: int) -> Outcome:
@@ -177,7 +214,10 @@ def mlock(session: Session, task: Task, addr: int, length: int) -> Outcome:
     effect=CHANGE,
     summary="keep a range in memory, page by page",
     more="With onfault each page is locked when it is first touched, not before.",
-    examples=(_START + "mlock2 app 0x10000 4p onfault; smaps app", _START + "mlock2 app 0x10000 4p"),
+    examples=(
+        _START + "mlock2 app 0x10000 4p onfault; smaps app",
+        _START + "mlock2 app 0x10000 4p",
+    ),
     linux="mlock2(2)",
 )
 def mlock2(session: Session, task: Task, addr: int, length: int, flags: tuple[int, ...]) -> Outcome:
@@ -191,7 +231,10 @@ def mlock2(session: Session, task: Task, addr: int, length: int, flags: tuple[in
     group="memory",
     effect=CHANGE,
     summary="take the lock off a range",
-    examples=(_START + "mlock app 0x10000 4p; munlock app 0x10000 4p", _START + "munlock app 0x11000 1p"),
+    examples=(
+        _START + "mlock app 0x10000 4p; munlock app 0x10000 4p",
+        _START + "munlock app 0x11000 1p",
+    ),
     linux="munlock(2)",
 )
 def munlock(session: Session, task: Task, addr: int, length: int) -> Outcome:
@@ -206,8 +249,12 @@ def munlock(session: Session, task: Task, addr: int, length: int) -> Outcome:
     group="memory",
     effect=CHANGE,
     summary="keep all memory of a process",
-    more="current: what is mapped now; future: what will be; onfault: each page when it is touched.",
-    examples=(_START + "mlockall app current", _START + "mlockall app future; mmap app 0x20000 2p rw; smaps app"),
+    more="current: what is mapped now; future: what will be; onfault: each page when it is "
+    "touched.",
+    examples=(
+        _START + "mlockall app current",
+        _START + "mlockall app future; mmap app 0x20000 2p rw; smaps app",
+    ),
     linux="mlockall(2)",
 )
 def mlockall(session: Session, task: Task, flags: tuple[int, ...]) -> Outcome:
@@ -221,7 +268,10 @@ def mlockall(session: Session, task: Task, flags: tuple[int, ...]) -> Outcome:
     group="memory",
     effect=CHANGE,
     summary="take all locks off",
-    examples=(_START + "mlockall app current; munlockall app", _START + "mlock app 0x10000 1p; munlockall app; smaps app"),
+    examples=(
+        _START + "mlockall app current; munlockall app",
+        _START + "mlock app 0x10000 1p; munlockall app; smaps app",
+    ),
     linux="munlockall(2)",
 )
 def munlockall(session: Session, task: Task) -> Outcome:
@@ -235,7 +285,8 @@ def munlockall(session: Session, task: Task) -> Outcome:
     group="memory",
     effect=CHANGE,
     summary="let a device use a range: a long-term pin",
-    more="As io_uring does with a registered buffer: the pages become exclusive and stay where they are; fork copies them at "
+    more="As io_uring does with a registered buffer: the pages become exclusive and stay where "
+    "they are; fork copies them at "
     "once.",
     examples=(
         _START + "pin app 0x10000 1p; frame (pfn(app,0x10000))",

@@ -5,7 +5,8 @@
     race replay "CMD" "CMD" 0*12,1*30         commands, from this moment
     race replay cow-cow 0*12,1*30             a kernel case: from the boot, on a timeline of its own, its commands first
 
-The first form becomes one of the others, so that what goes on the timeline means the same when it is run again.
+The first form becomes one of the others, so that what goes on the timeline means the same when it
+is run again.
 """
 
 from __future__ import annotations
@@ -46,7 +47,10 @@ def replay(session: Session, wanted: Wanted) -> list[Result]:
 def _last_race(session: Session, wanted: Wanted) -> Wanted:
     last: Wanted | None = session.raced
     if last is None:
-        raise UsageError("race: nothing was raced yet", hint=f"race first, or race replay CASE {wanted.schedule[:40]}")
+        raise UsageError(
+            "race: nothing was raced yet",
+            hint=f"race first, or race replay CASE {wanted.schedule[:40]}",
+        )
     options = attrs.evolve(last.options, end=wanted.options.end)
     return attrs.evolve(last, replay=True, schedule=wanted.schedule, options=options)
 
@@ -113,7 +117,9 @@ def _steps(played: Played) -> tuple[RaceStep, ...]:
 def _note(played: Played, step: PlayedStep) -> str:
     """What went wrong in the step."""
     result = played.result
-    if result.bad and (step.first < result.event <= step.last or (not result.event and step is played.steps[-1])):
+    if result.bad and (
+        step.first < result.event <= step.last or (not result.event and step is played.steps[-1])
+    ):
         return result.name
     return ""
 
@@ -121,7 +127,9 @@ def _note(played: Played, step: PlayedStep) -> str:
 def _stand_before(session: Session, wanted: Wanted, reading: RaceReplay) -> Result:
     """Go to where the first step begins, or to the end where that is asked for; the result."""
     session.replayed = reading
-    session.raced = attrs.evolve(wanted, replay=False, schedule="", options=attrs.evolve(wanted.options, end=False))
+    session.raced = attrs.evolve(
+        wanted, replay=False, schedule="", options=attrs.evolve(wanted.options, end=False)
+    )
     start = reading.steps[0].first if reading.steps and not wanted.options.end else reading.last
     reading = reading.replace(done=len(reading.steps) if wanted.options.end else 0)
     session.goto(start)
@@ -137,20 +145,29 @@ def _case(session: Session, wanted: Wanted) -> list[Result]:
 
     case = KERNEL_CASES[wanted.case]
     if session.cpus < len(case.commands):
-        raise UsageError(f"race: {case.name} needs {len(case.commands)} CPUs", hint="kemu --cpus 2 starts with two")
+        raise UsageError(
+            f"race: {case.name} needs {len(case.commands)} CPUs",
+            hint="kemu --cpus 2 starts with two",
+        )
     with session.beside(0):
         _rehearsed(session, case, attrs.evolve(wanted, case="", commands=case.commands))
     with session.anew():
         for line in case.setup:
             for result in run(session, line):
                 if result.error is not None:
-                    raise UsageError(f"race {case.name}: {result.error.what}", hint=result.error.hint)
+                    raise UsageError(
+                        f"race {case.name}: {result.error.what}", hint=result.error.hint
+                    )
         return [_commands(session, attrs.evolve(wanted, case="", commands=case.commands))]
 
 
 def _rehearsed(session: Session, case: KernelCase, wanted: Wanted) -> None:
-    """Play it beside the journal first: a schedule that the case does not have is refused before anything is left behind."""
+    """Play it beside the journal first: a schedule that the case does not have is refused before
+    anything is left behind."""
     for line in case.setup:
         for one in split(line):
             perform_line(session, one)
-    play(race_of(session, wanted.commands, wanted.options), schedule.read(wanted.schedule, len(wanted.commands)))
+    play(
+        race_of(session, wanted.commands, wanted.options),
+        schedule.read(wanted.schedule, len(wanted.commands)),
+    )

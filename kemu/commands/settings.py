@@ -88,14 +88,20 @@ def preference(session: Session, name: str) -> str:
     group="shell",
     effect=CHANGE,
     summary="change a setting of the machine, the session or the shell",
-    more="aslr SEED places new programs at random, the same for the same seed, until aslr off. lru_batch on keeps new pages "
-    "in the per-CPU batches of the LRU, which hold a reference each, as Linux does. fault_around SIZE is how much of a file "
+    more="aslr SEED places new programs at random, the same for the same seed, until aslr off. "
+    "lru_batch on keeps new pages "
+    "in the per-CPU batches of the LRU, which hold a reference each, as Linux does. fault_around "
+    "SIZE is how much of a file "
     "one fault maps; tmpfs SIZE is all that the files made by mkfile ... tmpfs may hold. "
-    "fail alloc N lets the N-th allocation of a frame from now on fail, fail slab N that of an object. "
+    "fail alloc N lets the N-th allocation of a frame from now on fail, fail slab N that of an "
+    "object. "
     "These belong to the machine. "
-    "granularity event, function or command is how far step and back go; verify on checks the invariants after every command. "
-    "color, characters, paging, toolbar, suggestions, repeat and errno-fails are the shell's; show lists all with their words. "
-    "Lines of the file config in the settings folder are run when the shell starts (see: help config).",
+    "granularity event, function or command is how far step and back go; verify on checks the "
+    "invariants after every command. "
+    "color, characters, paging, toolbar, suggestions, repeat and errno-fails are the shell's; show "
+    "lists all with their words. "
+    "Lines of the file config in the settings folder are run when the shell starts (see: help "
+    "config).",
     examples=(
         "set lru_batch on",
         "set aslr 7; spawn app",
@@ -113,7 +119,11 @@ def set_(session: Session, setting: str, value: str, number: str | None) -> Text
     if setting == "context":
         return _set_context(session, value, number)
     if number is not None:
-        raise UsageError(f"set: unexpected '{number[:40]}' behind the value", hint=f"set {setting} {value}", about="number")
+        raise UsageError(
+            f"set: unexpected '{number[:40]}' behind the value",
+            hint=f"set {setting} {value}",
+            about="number",
+        )
     if setting in PREFERENCES:
         session.preferences[setting] = _word(setting, value, PREFERENCES[setting].words)
     elif setting == "verify":
@@ -132,7 +142,11 @@ def _of_machine(setting: str, value: str) -> int | bool | None:
     if setting == "lru_batch":
         return _SWITCH[_word(setting, value, tuple(_SWITCH))]
     if setting == "tmpfs":
-        return 0 if value == "off" else max(1, _plain_number(value, 1 << 40, "bytes, such as 64K or 16p, or off") >> 12)
+        return (
+            0
+            if value == "off"
+            else max(1, _plain_number(value, 1 << 40, "bytes, such as 64K or 16p, or off") >> 12)
+        )
     size = _plain_number(value, 1 << 21, "bytes, such as 64K or 1p")
     return max(4096, 1 << max(size.bit_length() - 1, 0))
 
@@ -152,9 +166,13 @@ def _set_fail(session: Session, what: str, number: str | None) -> Text:
     """Fault injection: the N-th allocation fails; off takes all of it back."""
     if what not in (*FAILING, "off") or (what in FAILING) != (number is not None):
         hint = "set fail alloc 3: the third frame is refused; set fail slab 2: the second object"
-        raise UsageError("fail: expected alloc or slab and a number, or off", hint=hint, about="value")
+        raise UsageError(
+            "fail: expected alloc or slab and a number, or off", hint=hint, about="value"
+        )
     if number == "off":
-        raise UsageError("fail: off takes all of it back at once", hint="set fail off", about="number")
+        raise UsageError(
+            "fail: off takes all of it back at once", hint="set fail off", about="number"
+        )
     for name in FAILING.values() if what == "off" else [FAILING[what]]:
         session.set(name, _plain_number(number or "0", 1 << 31, "a number of allocations"))
     return Text((f"fail: {settings(session)['fail']}",))
@@ -164,7 +182,9 @@ def _word(setting: str, value: str, words: tuple[str, ...]) -> str:
     if value in words:
         return value
     hint = did_you_mean(value, words) or f"for example: set {setting} {words[0]}"
-    raise UsageError(f"{setting}: expected {one_of(words)}, got '{value[:40]}'", hint=hint, about="value")
+    raise UsageError(
+        f"{setting}: expected {one_of(words)}, got '{value[:40]}'", hint=hint, about="value"
+    )
 
 
 def _plain_number(text: str, high: int, what: str) -> int:
@@ -175,7 +195,10 @@ def _plain_number(text: str, high: int, what: str) -> int:
     except UsageError:
         value = -1
     if not 0 <= value <= high:
-        raise UsageError(f"value: expected {what}, got '{text[:40]}'", hint="show lists the settings with what they take")
+        raise UsageError(
+            f"value: expected {what}, got '{text[:40]}'",
+            hint="show lists the settings with what they take",
+        )
     return value
 
 
@@ -184,10 +207,16 @@ def settings(session: Session) -> dict[str, str]:
     from kemu.commands.context import chosen
 
     found = session.settings()
-    machine = {name: _switch_text(value) for name, value in found.items() if name not in FAILING.values()}
+    machine = {
+        name: _switch_text(value) for name, value in found.items() if name not in FAILING.values()
+    }
     failing = [f"{what} {found[name]}" for what, name in FAILING.items() if found.get(name)]
     machine["fail"] = ", ".join(failing) or "off"
-    mine = {"granularity": session.granularity, "verify": _switch_text(session.verifying), "context": chosen(session)}
+    mine = {
+        "granularity": session.granularity,
+        "verify": _switch_text(session.verifying),
+        "context": chosen(session),
+    }
     return machine | mine | {name: preference(session, name) for name in PREFERENCES}
 
 

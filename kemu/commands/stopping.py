@@ -1,4 +1,5 @@
-"""Commands that say where to stop: break, tbreak, watch, catch, display, info, enable, disable, delete."""
+"""Commands that say where to stop: break, tbreak, watch, catch, display, info, enable, disable,
+delete."""
 
 from __future__ import annotations
 
@@ -20,10 +21,16 @@ if TYPE_CHECKING:
 
 _START = "spawn app; mmap app 0x10000 1p rw; write app 0x10000 7; fork app as kid; "
 _WHERE = one("where", WHERE)
-_CONDITION = (maybe("if_", kinds.WordKind("IF", ("if",), "if")), rest("condition", kinds.EXPR, needed=False))
+_CONDITION = (
+    maybe("if_", kinds.WordKind("IF", ("if",), "if")),
+    rest("condition", kinds.EXPR, needed=False),
+)
 _WHERE_TEXT = (
-    "WHERE is a kernel function, a kind of event (" + " ".join(stops.EVENT_KINDS) + ") or a field such as _refcount. "
-    "A command always runs to its end; then the moment shown is the first event that matches, and continue goes on."
+    "WHERE is a kernel function, a kind of event ("
+    + " ".join(stops.EVENT_KINDS)
+    + ") or a field such as _refcount. "
+    "A command always runs to its end; then the moment shown is the first event that matches, and "
+    "continue goes on."
 )
 
 
@@ -35,7 +42,10 @@ _WHERE_TEXT = (
     effect=FREE,
     summary="stop where a kernel function or an event is reached",
     more=_WHERE_TEXT,
-    examples=(_START + "break do_wp_page; write kid 0x10000 8", _START + "break pte if kid.minor > 0; reverse-continue"),
+    examples=(
+        _START + "break do_wp_page; write kid 0x10000 8",
+        _START + "break pte if kid.minor > 0; reverse-continue",
+    ),
     linux="break of gdb(1)",
 )
 def break_(session: Session, where: str, if_: str | None, condition: Expression | None) -> Text:
@@ -51,7 +61,10 @@ def break_(session: Session, where: str, if_: str | None, condition: Expression 
     effect=FREE,
     summary="as break, but only once",
     more=_WHERE_TEXT,
-    examples=(_START + "tbreak wp_page_copy; write kid 0x10000 8", _START + "tbreak vma; reverse-continue"),
+    examples=(
+        _START + "tbreak wp_page_copy; write kid 0x10000 8",
+        _START + "tbreak vma; reverse-continue",
+    ),
     linux="tbreak of gdb(1)",
 )
 def tbreak(session: Session, where: str, if_: str | None, condition: Expression | None) -> Text:
@@ -60,19 +73,34 @@ def tbreak(session: Session, where: str, if_: str | None, condition: Expression 
 
 
 def _break(
-    session: Session, where: str, if_: str | None, condition: Expression | None, *, temporary: bool = False
+    session: Session,
+    where: str,
+    if_: str | None,
+    condition: Expression | None,
+    *,
+    temporary: bool = False,
 ) -> Text:
     if where == "if":
         hint = "for example: break do_wp_page if kid.minor > 0"
-        raise UsageError("break: a function, a kind of event or a field is missing before 'if'", hint=hint, about="where")
+        raise UsageError(
+            "break: a function, a kind of event or a field is missing before 'if'",
+            hint=hint,
+            about="where",
+        )
     if condition is not None and if_ is None:
         hint = f"break {where} if {text_of(condition)}"
-        raise UsageError("break: 'if' is missing before the condition", hint=hint, about="condition")
+        raise UsageError(
+            "break: 'if' is missing before the condition", hint=hint, about="condition"
+        )
     if if_ is not None and condition is None:
-        raise UsageError("break: the condition behind 'if' is missing", hint="for example: if app.rss > 3")
+        raise UsageError(
+            "break: the condition behind 'if' is missing", hint="for example: if app.rss > 3"
+        )
     fids, event = _where(where)
     text = where + (f" if {text_of(condition)}" if condition else "")
-    return _add(session, Stop(0, "break", text, fids, event, condition=condition, temporary=temporary))
+    return _add(
+        session, Stop(0, "break", text, fids, event, condition=condition, temporary=temporary)
+    )
 
 
 def _where(where: str) -> tuple[frozenset[int], str]:
@@ -85,14 +113,24 @@ def _where(where: str) -> tuple[frozenset[int], str]:
     if fids or where in event_fields():
         return fids, "" if fids else where
     known = [*(function.name for function in functions()), *stops.EVENT_KINDS, *event_fields()]
-    hint = did_you_mean(where, known) or f"a function (do_wp_page), a field (_refcount), or {one_of(stops.EVENT_KINDS)}"
-    raise UsageError(f"where: no function, kind of event or field is called '{where[:40]}'", hint=hint)
+    hint = (
+        did_you_mean(where, known)
+        or f"a function (do_wp_page), a field (_refcount), or {one_of(stops.EVENT_KINDS)}"
+    )
+    raise UsageError(
+        f"where: no function, kind of event or field is called '{where[:40]}'", hint=hint
+    )
 
 
 def _add(session: Session, stop: Stop) -> Text:
     from kemu.language.names import check
 
-    notes = [line for waits in (stop.watched, stop.condition) if waits is not None for line in check(waits, session)]
+    notes = [
+        line
+        for waits in (stop.watched, stop.condition)
+        if waits is not None
+        for line in check(waits, session)
+    ]
     stop.number = session.new_number("stop")
     session.stops.append(stop)
     once = " (once)" if stop.temporary else ""
@@ -106,7 +144,10 @@ def _add(session: Session, stop: Stop) -> Text:
     effect=FREE,
     summary="stop when an expression changes its value",
     more="Says old and new value and which kernel function changed it. display only shows.",
-    examples=(_START + "watch pfn(kid, 0x10000); write kid 0x10000 8", _START + "watch app.rss; reverse-continue"),
+    examples=(
+        _START + "watch pfn(kid, 0x10000); write kid 0x10000 8",
+        _START + "watch app.rss; reverse-continue",
+    ),
     linux="watch of gdb(1)",
 )
 def watch(session: Session, expression: Expression) -> Text:
@@ -158,7 +199,10 @@ def display(session: Session, expression: Expression | None) -> Text:
     group="stops",
     effect=FREE,
     summary="list the breakpoints and their like, with their hits",
-    examples=("break do_wp_page; watch init.rss; info breakpoints", "display init.rss; info display"),
+    examples=(
+        "break do_wp_page; watch init.rss; info breakpoints",
+        "display init.rss; info display",
+    ),
     linux="info of gdb(1)",
 )
 def info(session: Session, what: str) -> Text:
@@ -170,7 +214,11 @@ def info(session: Session, what: str) -> Text:
 
 
 def _line(stop: Stop) -> str:
-    words = [f"{stop.hits} hit{'s' * (stop.hits != 1)}", "" if stop.enabled else "disabled", "once" if stop.temporary else ""]
+    words = [
+        f"{stop.hits} hit{'s' * (stop.hits != 1)}",
+        "" if stop.enabled else "disabled",
+        "once" if stop.temporary else "",
+    ]
     return f"{stop.number:<3} {stop.kind:<6} {stop.text}  ({', '.join(word for word in words if word)})"
 
 
@@ -184,7 +232,10 @@ _NUMBERS = many("numbers", kinds.COUNT)
     effect=FREE,
     summary="let breakpoints stop again",
     more="Without numbers all.",
-    examples=("break do_wp_page; disable 1; enable 1", "catch fault; disable; enable; info breakpoints"),
+    examples=(
+        "break do_wp_page; disable 1; enable 1",
+        "catch fault; disable; enable; info breakpoints",
+    ),
 )
 def enable(session: Session, numbers: tuple[int, ...]) -> Text:
     """Switch on."""
@@ -220,7 +271,10 @@ def _switch(session: Session, numbers: tuple[int, ...], *, enabled: bool) -> Tex
     effect=FREE,
     summary="remove breakpoints or displays",
     more="Without numbers all breakpoints; display N removes one display.",
-    examples=("break do_wp_page; delete 1; info breakpoints", "display init.rss; delete display 1; info display"),
+    examples=(
+        "break do_wp_page; delete 1; info breakpoints",
+        "display init.rss; delete display 1; info display",
+    ),
 )
 def delete(session: Session, numbers: tuple[int, ...], display: int | None) -> Text:
     """Remove."""

@@ -1,7 +1,8 @@
 """Which commands there are and where each lives: the only list that is read at start-up.
 
-A module of commands is imported when one of its commands is first used, so that start-up stays short and nothing
-imports upwards: packages above this one appear here by dotted path alone. A test keeps the table true.
+A module of commands is imported when one of its commands is first used, so that start-up stays
+short and nothing imports upwards: packages above this one appear here by dotted path alone. A test
+keeps the table true.
 """
 
 from __future__ import annotations
@@ -24,7 +25,11 @@ class Entry(NamedTuple):
 
 _TASKS, _MEMORY, _ACCESS = "kemu.commands.tasks", "kemu.commands.memory", "kemu.commands.access"
 _FILES, _LOOKING, _FRAMES = "kemu.commands.files", "kemu.commands.looking", "kemu.commands.frames"
-_RANGES, _DESCRIPTORS, _OTHERS = "kemu.commands.ranges", "kemu.commands.descriptors", "kemu.commands.others"
+_RANGES, _DESCRIPTORS, _OTHERS = (
+    "kemu.commands.ranges",
+    "kemu.commands.descriptors",
+    "kemu.commands.others",
+)
 _MOVING = "kemu.commands.moving"
 _STOPPING = "kemu.commands.stopping"
 _ASKING = "kemu.commands.asking"
@@ -34,7 +39,11 @@ _KEEPING = "kemu.commands.keeping"
 _COMPARING = "kemu.front.terminal.comparing"
 _REPORTING = "kemu.front.terminal.reporting"
 _ROWS = "kemu.debugger.rows"
-_MOMENTS, _CONTEXT, _GENERAL = "kemu.commands.moments", "kemu.commands.context", "kemu.commands.general"
+_MOMENTS, _CONTEXT, _GENERAL = (
+    "kemu.commands.moments",
+    "kemu.commands.context",
+    "kemu.commands.general",
+)
 _TRUST = "kemu.commands.trust"
 _TEACHING = "kemu.front.terminal.teaching"
 _HELPING, _SETTINGS = "kemu.commands.helping", "kemu.commands.settings"
@@ -54,7 +63,9 @@ GROUPS = {
 }
 
 TABLE: dict[str, Entry] = {
-    "spawn": Entry(_TASKS, "doing", "start a process: a child of init with an almost empty address space"),
+    "spawn": Entry(
+        _TASKS, "doing", "start a process: a child of init with an almost empty address space"
+    ),
     "fork": Entry(_TASKS, "doing", "copy a process; its memory is shared until someone writes"),
     "vfork": Entry(_TASKS, "doing", "a child in the same address space; the parent waits for it"),
     "clone": Entry(_TASKS, "doing", "a child that shares what the flags say"),
@@ -80,7 +91,9 @@ TABLE: dict[str, Entry] = {
     "msync": Entry(_RANGES, "memory", "write a mapped file back"),
     "mincore": Entry(_RANGES, "memory", "which pages are in memory"),
     "mseal": Entry(_RANGES, "memory", "forbid changes of a mapping for ever"),
-    "remap_file_pages": Entry(_RANGES, "memory", "show another part of a file in a mapping (the old way)"),
+    "remap_file_pages": Entry(
+        _RANGES, "memory", "show another part of a file in a mapping (the old way)"
+    ),
     "pkey_mprotect": Entry(_RANGES, "memory", "mprotect with a protection key"),
     "mlock": Entry(_RANGES, "memory", "keep a range in memory"),
     "mlock2": Entry(_RANGES, "memory", "keep a range in memory, page by page"),
@@ -131,7 +144,9 @@ TABLE: dict[str, Entry] = {
     "mem": Entry(_FRAMES, "looking", "the whole of RAM on one screen"),
     "tlb": Entry(_FRAMES, "looking", "what the TLBs remember"),
     "free": Entry(_FRAMES, "looking", "free and used memory"),
-    "graph": Entry(_GRAPH, "looking", "a picture: walk, tables, sharing, mm, rmap, tree, mem, layout, plot"),
+    "graph": Entry(
+        _GRAPH, "looking", "a picture: walk, tables, sharing, mm, rmap, tree, mem, layout, plot"
+    ),
     "report": Entry(_REPORTING, "looking", "the session as one HTML file that plays"),
     "layout": Entry(_FRAMES, "looking", "the address space, user and kernel half"),
     "trace": Entry(_MOMENTS, "time", "the events of a command or a range"),
@@ -143,12 +158,18 @@ TABLE: dict[str, Entry] = {
     "goto": Entry(_MOMENTS, "time", "go to any moment"),
     "mark": Entry(_MOMENTS, "time", "give this moment a name"),
     "verify": Entry(_TRUST, "trust", "check the invariants of the kernel"),
-    "race": Entry("kemu.commands.race", "trust", "explore every order in which CPUs can take their steps"),
+    "race": Entry(
+        "kemu.commands.race", "trust", "explore every order in which CPUs can take their steps"
+    ),
     "mutant": Entry(_TRUST, "trust", "make the kernel a wrong one, for somebody to find"),
     "conform": Entry(_COMPARING, "trust", "compare recorded programs with the real kernel"),
     "real": Entry(_COMPARING, "trust", "repeat the experiment on the host's kernel"),
-    "next": Entry(_MOVING, "time", "go to the next event of this kernel function, over the calls it makes"),
-    "reverse-next": Entry(_MOVING, "time", "go back to the event before in this kernel function, over calls"),
+    "next": Entry(
+        _MOVING, "time", "go to the next event of this kernel function, over the calls it makes"
+    ),
+    "reverse-next": Entry(
+        _MOVING, "time", "go back to the event before in this kernel function, over calls"
+    ),
     "finish": Entry(_MOVING, "time", "go to where this kernel function returns"),
     "reverse-finish": Entry(_MOVING, "time", "go back to where this kernel function was called"),
     "continue": Entry(_MOVING, "time", "go on to the next stop, or to the newest event"),
@@ -164,16 +185,24 @@ TABLE: dict[str, Entry] = {
     "enable": Entry(_STOPPING, "stops", "let breakpoints stop again"),
     "disable": Entry(_STOPPING, "stops", "keep breakpoints, but do not stop at them"),
     "delete": Entry(_STOPPING, "stops", "remove breakpoints or displays"),
-    "why": Entry(_ASKING, "ask", "why something is as it is: the events, the function, the command, the rule"),
+    "why": Entry(
+        _ASKING, "ask", "why something is as it is: the events, the function, the command, the rule"
+    ),
     "history": Entry(_ASKING, "ask", "every value that something had, and who changed it"),
-    "source": Entry(_ASKING, "ask", "where a kernel function is in kemu and in Linux, and what it does"),
+    "source": Entry(
+        _ASKING, "ask", "where a kernel function is in kemu and in Linux, and what it does"
+    ),
     "timelines": Entry(_BRANCHES, "time", "the timelines of this experiment"),
     "switch": Entry(_BRANCHES, "time", "go over to the end of another timeline"),
     "save": Entry(_KEEPING, "shell", "write the commands of this timeline to a file"),
     "restore": Entry(_KEEPING, "shell", "run a saved experiment again, from the boot"),
     "transcript": Entry(_KEEPING, "shell", "all commands so far with what they showed"),
-    "cost": Entry(_COSTS, "ask", "what a command or a range cost, beside the same with eager copying"),
-    "expand": Entry(_ROWS, "time", "the entries of a table that fork copied as one event, one by one"),
+    "cost": Entry(
+        _COSTS, "ask", "what a command or a range cost, beside the same with eager copying"
+    ),
+    "expand": Entry(
+        _ROWS, "time", "the entries of a table that fork copied as one event, one by one"
+    ),
     "lesson": Entry(_TEACHING, "lessons", "take a guided lesson"),
     "help": Entry(_HELPING, "shell", "this page, or the page of a command"),
     "apropos": Entry(_HELPING, "shell", "which commands have to do with a word"),

@@ -82,8 +82,12 @@ def vfork(session: Session, task: Task, name: str | None) -> Outcome:
     group="doing",
     effect=CHANGE,
     summary="a child that shares what the flags say",
-    more="A thread is vm fs files sighand thread sysvsem. Combinations that Linux refuses give EINVAL.",
-    examples=(_START + "clone app vm as twin", _START + "clone app vm fs files sighand thread as worker; ps"),
+    more="A thread is vm fs files sighand thread sysvsem. Combinations that Linux refuses give "
+    "EINVAL.",
+    examples=(
+        _START + "clone app vm as twin",
+        _START + "clone app vm fs files sighand thread as worker; ps",
+    ),
     linux="clone(2)",
 )
 def clone(session: Session, task: Task, flags: tuple[int, ...], name: str | None) -> Outcome:
@@ -95,7 +99,9 @@ def clone(session: Session, task: Task, flags: tuple[int, ...], name: str | None
     return _birth(session, task, "clone", name, bits | (0 if thread else SIGCHLD))
 
 
-def _birth(session: Session, task: Task, call_name: str, name: str | None, *arguments: Any) -> Outcome:
+def _birth(
+    session: Session, task: Task, call_name: str, name: str | None, *arguments: Any
+) -> Outcome:
     """A call that makes a child; the child gets its name."""
     before, left = set(session.tasks), armed()
     outcome = session.script.syscall(task, call_name, *arguments, cpu=session.cpu_for(task))
@@ -116,14 +122,23 @@ def _birth(session: Session, task: Task, call_name: str, name: str | None, *argu
     group="doing",
     effect=CHANGE,
     summary="replace the program of a process",
-    more="PATH is a file that load brought. The words behind it are its arguments; argv[0] is PATH as typed, the "
+    more="PATH is a file that load brought. The words behind it are its arguments; argv[0] is PATH "
+    "as typed, the "
     "environment is HOME=/ TERM=linux.",
     examples=("spawn app; exec app /missing", "spawn app; exec app '/missing' one 'two words'"),
     linux="execve(2)",
 )
 def exec_(session: Session, task: Task, path: str, argv: tuple[str, ...]) -> Outcome:
     """Exec a file."""
-    return call(session, task, "execve", path, _bytes([path, *argv]), _bytes(ENVIRONMENT), shown=[path, *argv])
+    return call(
+        session,
+        task,
+        "execve",
+        path,
+        _bytes([path, *argv]),
+        _bytes(ENVIRONMENT),
+        shown=[path, *argv],
+    )
 
 
 def _bytes(texts: Iterable[str]) -> list[bytes]:
@@ -152,9 +167,13 @@ def exit_(session: Session, task: Task, code: int) -> Outcome:
     group="doing",
     effect=CHANGE,
     summary="collect a child that has ended",
-    more="Gives its pid and exit status. Without a zombie the caller waits: it is blocked until a child ends. With for only "
+    more="Gives its pid and exit status. Without a zombie the caller waits: it is blocked until a "
+    "child ends. With for only "
     "that child will do; nohang does not wait.",
-    examples=("spawn app; fork as kid; exit kid 3; wait app", "spawn app; fork as kid; wait app; exit kid; ps"),
+    examples=(
+        "spawn app; fork as kid; exit kid 3; wait app",
+        "spawn app; fork as kid; wait app; exit kid; ps",
+    ),
     linux="wait4(2)",
 )
 def wait(session: Session, task: Task, child: Task | None, flags: tuple[int, ...]) -> Outcome:
@@ -170,7 +189,11 @@ def wait(session: Session, task: Task, child: Task | None, flags: tuple[int, ...
 def _end(status: int) -> str:
     """A wait status in words."""
     signal = status & 0x7F
-    return f"was killed by {uapi.signal_name(signal)}" if signal else f"exited with {status >> 8 & 0xFF}"
+    return (
+        f"was killed by {uapi.signal_name(signal)}"
+        if signal
+        else f"exited with {status >> 8 & 0xFF}"
+    )
 
 
 @command(
@@ -179,9 +202,13 @@ def _end(status: int) -> str:
     group="doing",
     effect=CHANGE,
     summary="send a signal",
-    more="TASK receives it; the current task sends it, or the task after by. TERM unless another is given.",
+    more="TASK receives it; the current task sends it, or the task after by. TERM unless another "
+    "is given.",
     options=(keyword("sender", kinds.TASK, "by"),),
-    examples=("spawn app; fork as kid; kill kid", "spawn app; fork as kid; kill kid SEGV; wait app"),
+    examples=(
+        "spawn app; fork as kid; kill kid",
+        "spawn app; fork as kid; kill kid SEGV; wait app",
+    ),
     linux="kill(2)",
 )
 def kill(session: Session, task: Task, signal: int, sender: Task | None) -> Outcome:
@@ -207,14 +234,20 @@ def _sender(session: Session) -> Task:
     group="doing",
     effect=CHANGE,
     summary="say what a signal does to a process",
-    more="default: SEGV, BUS and most others kill. handle: the access fails and the process goes on. ignore: nothing happens; "
+    more="default: SEGV, BUS and most others kill. handle: the access fails and the process goes "
+    "on. ignore: nothing happens; "
     "a fault kills all the same.",
-    examples=("spawn app; signal app SEGV handle; read app 0", "spawn app; signal TERM ignore; kill app TERM; ps"),
+    examples=(
+        "spawn app; signal app SEGV handle; read app 0",
+        "spawn app; signal TERM ignore; kill app TERM; ps",
+    ),
     linux="sigaction(2)",
 )
 def signal(session: Session, task: Task, signal: int, action: str) -> Outcome:
     """Set the disposition of a signal."""
-    return call(session, task, "sigaction", signal, action, shown=[uapi.signal_name(signal), action])
+    return call(
+        session, task, "sigaction", signal, action, shown=[uapi.signal_name(signal), action]
+    )
 
 
 @command(
@@ -277,7 +310,9 @@ def on(session: Session, cpu: int, line: Line) -> list[Result]:
 
 def _check_cpu(session: Session, cpu: int) -> None:
     if cpu >= session.cpus:
-        raise UsageError(f"cpu: there is no CPU {cpu}", hint=f"the machine has the CPUs 0 to {session.cpus - 1}")
+        raise UsageError(
+            f"cpu: there is no CPU {cpu}", hint=f"the machine has the CPUs 0 to {session.cpus - 1}"
+        )
 
 
 @command(

@@ -50,6 +50,10 @@ def meaning_of(word: str) -> str | None:
     """`RSS: resident set size ...` for a word of the list, in any case; None if it is not there."""
     wanted = word.lower()
     for term, meaning in TERMS.items():
-        if wanted in (term.lower(), *term.lower().replace(",", "").split()) and (" " not in term or "," in term):
+        if wanted in (term.lower(), *term.lower().replace(",", "").split()) and (
+            " " not in term or "," in term
+        ):
             return f"{term}: {meaning}"
-    return next((f"{term}: {meaning}" for term, meaning in TERMS.items() if wanted == term.lower()), None)
+    return next(
+        (f"{term}: {meaning}" for term, meaning in TERMS.items() if wanted == term.lower()), None
+    )

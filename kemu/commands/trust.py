@@ -1,4 +1,5 @@
-"""Is the kernel right? verify checks the invariants; mutant makes the kernel a wrong one, for somebody to find."""
+"""Is the kernel right? verify checks the invariants; mutant makes the kernel a wrong one, for
+somebody to find."""
 
 from __future__ import annotations
 
@@ -8,7 +9,14 @@ from kemu.errors import UsageError
 from kemu.language import kinds
 from kemu.language.result import OK, UNSATISFIED, Shown
 from kemu.language.spec import CHANGE, FREE, command, flags, maybe, one
-from kemu.readings import MutantList, MutantReading, MutantRow, Text, VerifyReading, ViolationReading
+from kemu.readings import (
+    MutantList,
+    MutantReading,
+    MutantRow,
+    Text,
+    VerifyReading,
+    ViolationReading,
+)
 
 if TYPE_CHECKING:
     from kemu.experiment.session import Session
@@ -22,10 +30,16 @@ if TYPE_CHECKING:
     group="trust",
     effect=FREE,
     summary="check the invariants of the kernel",
-    more="Everything is counted twice: references against holders, entries against mappings, TLBs against tables. With "
-    "every-event looks behind each event up to this moment and names the first that broke something; conditions that hold "
-    "only between two commands are checked there. See docs/invariants.md. set verify on checks after every command.",
-    examples=("spawn app; verify", "spawn app; mmap app 0x10000 1p rw; write app 0x10000 1; verify every-event"),
+    more="Everything is counted twice: references against holders, entries against mappings, TLBs "
+    "against tables. With "
+    "every-event looks behind each event up to this moment and names the first that broke "
+    "something; conditions that hold "
+    "only between two commands are checked there. See docs/invariants.md. set verify on checks "
+    "after every command.",
+    examples=(
+        "spawn app; verify",
+        "spawn app; mmap app 0x10000 1p rw; write app 0x10000 1; verify every-event",
+    ),
 )
 def verify(session: Session, along: tuple[bool, ...]) -> Shown:
     """What does not hold; the exit code is then 3."""
@@ -50,30 +64,52 @@ def verify_along(session: Session) -> VerifyReading:
 
     now = session.now
     quiet = {0, now} | {record.last for record in session.timeline.records}
-    broken = first_broken(session.kernel, 0, now, {event for event in quiet if session.boundary(event)}, session.name_of)
+    broken = first_broken(
+        session.kernel,
+        0,
+        now,
+        {event for event in quiet if session.boundary(event)},
+        session.name_of,
+    )
     if broken is None:
         return VerifyReading(now, now + 1, len(INVARIANTS), "", ())
-    function = one_event(session.kernel, broken.event, session.name_of).function if broken.event else ""
-    return VerifyReading(broken.event, now + 1, len(INVARIANTS), function, readings(broken.violations))
+    function = (
+        one_event(session.kernel, broken.event, session.name_of).function if broken.event else ""
+    )
+    return VerifyReading(
+        broken.event, now + 1, len(INVARIANTS), function, readings(broken.violations)
+    )
 
 
 def readings(found: list[Violation] | tuple[Violation, ...]) -> tuple[ViolationReading, ...]:
     """The violations as data."""
     from kemu.invariants import INVARIANTS
 
-    return tuple(ViolationReading(v.invariant, INVARIANTS[v.invariant].reason, v.place, v.has, v.wants) for v in found)
+    return tuple(
+        ViolationReading(v.invariant, INVARIANTS[v.invariant].reason, v.place, v.has, v.wants)
+        for v in found
+    )
 
 
 @command(
     "mutant",
-    arguments=(one("what", kinds.WordKind("WHAT", ("list", "plant", "reveal", "remove"))), maybe("name", kinds.ANY)),
+    arguments=(
+        one("what", kinds.WordKind("WHAT", ("list", "plant", "reveal", "remove"))),
+        maybe("name", kinds.ANY),
+    ),
     group="trust",
     effect=CHANGE,
     summary="make the kernel a wrong one, for somebody to find",
-    more="mutant list names the wrong kernels, mutant plant NAME makes this kernel one of them, mutant plant NUMBER one that "
-    "is not named; mutant reveal tells which, mutant remove makes the kernel right again. Planting is part of the history: "
+    more="mutant list names the wrong kernels, mutant plant NAME makes this kernel one of them, "
+    "mutant plant NUMBER one that "
+    "is not named; mutant reveal tells which, mutant remove makes the kernel right again. Planting "
+    "is part of the history: "
     "before it the kernel is right, also when you go back there. verify, and looking, find it.",
-    examples=("mutant list", "mutant plant 3; mutant reveal", "mutant plant munmap_skips_tlb_flush; mutant remove"),
+    examples=(
+        "mutant list",
+        "mutant plant 3; mutant reveal",
+        "mutant plant munmap_skips_tlb_flush; mutant remove",
+    ),
     session_words=("list", "reveal"),
 )
 def mutant(session: Session, what: str, name: str | None) -> MutantList | MutantReading | Text:
@@ -86,7 +122,10 @@ def mutant(session: Session, what: str, name: str | None) -> MutantList | Mutant
         return listing(session)
     planted = session.planted
     if not planted:
-        raise UsageError("mutant: none is planted", hint="mutant plant NAME, or a number for one that you do not know")
+        raise UsageError(
+            "mutant: none is planted",
+            hint="mutant plant NAME, or a number for one that you do not know",
+        )
     if what == "remove":
         session.plant("", {})
         return Text(("the kernel is right again",))
@@ -105,10 +144,20 @@ def plant(session: Session, name: str | None) -> Text:
     from kemu.races.mutants import bodies, find
 
     if name is None:
-        raise UsageError("mutant: plant which one?", hint="mutant list names them; a number picks one for you to find")
+        raise UsageError(
+            "mutant: plant which one?",
+            hint="mutant list names them; a number picks one for you to find",
+        )
     found = find(name)
     session.plant(found.name, bodies(found))
-    return Text((f"planted: {'a wrong kernel' if name != found.name else found.name}; mutant reveal tells what it is",))
+    return Text(
+        (
+            (
+                f"planted: {'a wrong kernel' if name != found.name else found.name}; mutant reveal "
+                "tells what it is"
+            ),
+        )
+    )
 
 
 def row(found: Mutant) -> MutantRow:

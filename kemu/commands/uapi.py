@@ -1,4 +1,5 @@
-"""Numbers of the system-call interface, by the words that the shell uses for them (Linux's names in lower case).
+"""Numbers of the system-call interface, by the words that the shell uses for them (Linux's names in
+lower case).
 
 Sources: include/uapi/asm-generic/mman.h, mman-common.h, resource.h, errno*.h, siginfo.h,
 include/uapi/linux/{sched,falloc,fadvise}.h, arch/x86/include/uapi/asm/signal.h.
@@ -101,14 +102,29 @@ ERRNO = {
 }  # fmt: skip
 
 ERRNO_TEXT = {
-    1: "not permitted", 2: "no such file", 3: "no such process", 4: "a signal came first", 5: "input/output error",
-    6: "nothing there", 7: "argument list too long", 8: "not an executable that Linux knows", 9: "bad file descriptor",
-    10: "no child to wait for", 11: "try again", 12: "not enough memory or address space", 13: "permission denied",
-    14: "bad address", 16: "busy", 17: "it exists", 19: "the file cannot be mapped", 20: "not a directory",
-    21: "it is a directory", 22: "invalid argument", 23: "too many open files in the system", 24: "too many open files",
-    26: "text file busy", 27: "file too large", 28: "no room left", 29: "it has no position", 31: "too many links",
-    32: "nobody reads the pipe", 36: "name too long", 38: "no such system call", 40: "too many links",
-    75: "the value is too large", 80: "bad interpreter or library", 95: "not supported", 133: "the page is poisoned",
+    1: "not permitted", 2: "no such file", 3: "no "
+                                              "such "
+                                              "process", 4: "a signal came first", 5: "input/output error",
+    6: "nothing there", 7: "argument list too long", 8: "not an "
+                                                        "executable "
+                                                        "that Linux "
+                                                        "knows", 9: "bad file descriptor",
+    10: "no child to wait for", 11: "try again", 12: "not enough memory "
+                                                     "or address space", 13: "permission denied",
+    14: "bad address", 16: "busy", 17: "it exists", 19: "the file cannot "
+                                                        "be mapped", 20: "not a directory",
+    21: "it is a directory", 22: "invalid argument", 23: "too many "
+                                                         "open files "
+                                                         "in the system", 24: "too many open files",
+    26: "text file busy", 27: "file too large", 28: "no "
+                                                    "room "
+                                                    "left", 29: "it has no position", 31: "too many links",
+    32: "nobody reads the pipe", 36: "name too long", 38: "no such system "
+                                                          "call", 40: "too many links",
+    75: "the value is too large", 80: "bad "
+                                      "interpreter "
+                                      "or "
+                                      "library", 95: "not supported", 133: "the page is poisoned",
 }  # fmt: skip
 
 

@@ -1,1 +1,2 @@
-"""Conformance: programs that the real kernel ran are run again here, and everything that was observed is compared."""
+"""Conformance: programs that the real kernel ran are run again here, and everything that was
+observed is compared."""

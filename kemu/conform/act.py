@@ -1,8 +1,11 @@
-"""One operation on its way: who acts, what its fields mean to him, and how what came of it is written in a recording.
+"""One operation on its way: who acts, what its fields mean to him, and how what came of it is
+written in a recording.
 
-    {"op": "mmap", "p": "A", "page": 16, ...}  ->  Act  ->  a system call  ->  Outcome  ->  {"ret": {"page": 16}, "flt": [0, 0]}
+    {"op": "mmap", "p": "A", "page": 16, ...}  ->  Act  ->  a system call  ->  Outcome  ->  {"ret":
+    {"page": 16}, "flt": [0, 0]}
 
-Addresses are given relative to the program's window; what lies far outside is only said to be outside.
+Addresses are given relative to the program's window; what lies far outside is only said to be
+outside.
 """
 
 from __future__ import annotations
@@ -62,7 +65,9 @@ def relative(cast: Cast, addr: int) -> dict[str, Any]:
 
 def result(outcome: Outcome, *, faults: bool = True) -> Result:
     """What a system call returned and, unless ``faults`` is false, the faults that it took."""
-    shown: Result = {"err": errno.errorcode[outcome.errno]} if outcome.errno else {"ret": outcome.value}
+    shown: Result = (
+        {"err": errno.errorcode[outcome.errno]} if outcome.errno else {"ret": outcome.value}
+    )
     if faults:
         shown["flt"] = [outcome.minor, outcome.major]
     return shown
@@ -98,6 +103,8 @@ def access_result(cast: Cast, outcome: Outcome) -> Result:
         "sig": signal.Signals(info.signo).name,
         "code": codes.get(info.code, str(info.code)),
         "addr": [page, offset] if -WINDOW_BELOW <= page < WINDOW_ABOVE else hex(info.addr),
-        "pf": "".join(letter for bit, letter in enumerate(words.PF_LETTERS) if info.error_code >> bit & 1),
+        "pf": "".join(
+            letter for bit, letter in enumerate(words.PF_LETTERS) if info.error_code >> bit & 1
+        ),
         "flt": [outcome.minor, outcome.major],
     }

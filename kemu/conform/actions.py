@@ -1,4 +1,5 @@
-"""What each command of the shell is in a program for a real kernel: the table behind `translate.py`.
+"""What each command of the shell is in a program for a real kernel: the table behind
+`translate.py`.
 
     ACTIONS   command -> the operations that it stands for
     REASONS   command -> why there are none
@@ -61,7 +62,7 @@ def prot(value: int) -> str:
     return "".join(bits(letters, value, "protection")) or "-"
 
 
-# ---------------------------------------------------------------------------------------------- processes
+# ---------------------------------------------------------------------------------------- processes
 
 
 def _spawn(at: Translator, asked: Asked) -> list[Op]:
@@ -92,7 +93,7 @@ def _setcpu(at: Translator, asked: Asked) -> list[Op]:
     return [{"op": "setcpu", "p": at.letter(asked.task), "cpu": asked.values["cpu"]}]
 
 
-# ---------------------------------------------------------------------------------------------- the address space
+# -------------------------------------------------------------------------------- the address space
 
 
 def _mmap(at: Translator, asked: Asked) -> list[Op]:
@@ -106,12 +107,21 @@ def _mmap(at: Translator, asked: Asked) -> list[Op]:
     rest = flags & ~0xF | (0 if file else uapi.MAP_ANONYMOUS)
     named_flags = [named(words.MAP, kind, "kind of mapping"), *bits(words.MAP, rest, "mapping")]
     return [
-        {"op": "mmap", "p": who, **where, **length(values["length"]), "prot": prot(values["prot"]), "flags": named_flags, **file}
+        {
+            "op": "mmap",
+            "p": who,
+            **where,
+            **length(values["length"]),
+            "prot": prot(values["prot"]),
+            "flags": named_flags,
+            **file,
+        }
     ]
 
 
 def _place_of_mmap(at: Translator, asked: Asked) -> Op:
-    """Where the mapping is asked for: where it was asked for, unless the kernel put it elsewhere."""
+    """Where the mapping is asked for: where it was asked for, unless the kernel put it
+    elsewhere."""
     wanted, found = asked.values["addr"], at.mapped(asked)
     if found is not None and (wanted is None or wanted // PAGE * PAGE != found[0]):
         return {"page": at.choose(*found)}
@@ -142,7 +152,9 @@ def _mremap(at: Translator, asked: Asked) -> list[Op]:
 
 def _ranged(name: str, more: Callable[[Asked], Op] = lambda _: {}) -> Action:
     """A command about a range, and what `more` takes from its arguments."""
-    return lambda at, asked: [{"op": name, "p": at.letter(asked.task), **at.range(asked), **more(asked)}]
+    return lambda at, asked: [
+        {"op": name, "p": at.letter(asked.task), **at.range(asked), **more(asked)}
+    ]
 
 
 def _advice(asked: Asked) -> Op:
@@ -165,7 +177,9 @@ def _setrlimit(at: Translator, asked: Asked) -> list[Op]:
     values = asked.values
     soft, hard = values["soft"], uapi.RLIM_INFINITY if values["hard"] is None else values["hard"]
     resource = named(words.RLIMIT, values["resource"], "limit")
-    return [{"op": "setrlimit", "p": at.letter(asked.task), "res": resource, "soft": soft, "hard": hard}]
+    return [
+        {"op": "setrlimit", "p": at.letter(asked.task), "res": resource, "soft": soft, "hard": hard}
+    ]
 
 
 def _pin(at: Translator, asked: Asked) -> list[Op]:
@@ -174,7 +188,15 @@ def _pin(at: Translator, asked: Asked) -> list[Op]:
         raise Unexpressed("a program pins whole pages")
     name = at.pins[asked.task.pid, values["addr"]] = f"pin{len(at.pins)}"
     pages = values["length"] // PAGE
-    return [{"op": "pin", "p": at.letter(asked.task), **at.place(asked.task, values["addr"]), "len": pages, "id": name}]
+    return [
+        {
+            "op": "pin",
+            "p": at.letter(asked.task),
+            **at.place(asked.task, values["addr"]),
+            "len": pages,
+            "id": name,
+        }
+    ]
 
 
 def _unpin(at: Translator, asked: Asked) -> list[Op]:
@@ -184,7 +206,7 @@ def _unpin(at: Translator, asked: Asked) -> list[Op]:
     return [{"op": "unpin", "p": at.letter(asked.task), "id": name}]
 
 
-# ---------------------------------------------------------------------------------------------- accesses
+# ----------------------------------------------------------------------------------------- accesses
 
 
 def _pieces(addr: int, size: int) -> list[int]:
@@ -198,7 +220,10 @@ def _pieces(addr: int, size: int) -> list[int]:
 
 def _read(at: Translator, asked: Asked) -> list[Op]:
     who, addr = at.letter(asked.task), asked.values["addr"]
-    return [{"op": "read", "p": who, **at.place(asked.task, piece)} for piece in _pieces(addr, asked.values["size"])]
+    return [
+        {"op": "read", "p": who, **at.place(asked.task, piece)}
+        for piece in _pieces(addr, asked.values["size"])
+    ]
 
 
 def _write(at: Translator, asked: Asked) -> list[Op]:
@@ -206,7 +231,8 @@ def _write(at: Translator, asked: Asked) -> list[Op]:
     pieces = _pieces(addr, asked.values["count"] or len(data))
     bytes_ = [data[(piece - addr) % len(data)] for piece in pieces]
     return [
-        {"op": "write", "p": who, **at.place(asked.task, piece), "byte": byte} for piece, byte in zip(pieces, bytes_, strict=True)
+        {"op": "write", "p": who, **at.place(asked.task, piece), "byte": byte}
+        for piece, byte in zip(pieces, bytes_, strict=True)
     ]
 
 
@@ -222,7 +248,7 @@ def _fetch(at: Translator, asked: Asked) -> list[Op]:
     return [{"op": "exec", "p": at.letter(asked.task), **at.place(asked.task, addr)}]
 
 
-# ---------------------------------------------------------------------------------------------- files
+# -------------------------------------------------------------------------------------------- files
 
 
 def _mkfile(at: Translator, asked: Asked) -> list[Op]:
@@ -258,12 +284,16 @@ def _memfd(at: Translator, asked: Asked) -> list[Op]:
 
 def _nodes(task: Task) -> set[int]:
     """The numbers of the inodes that the task has open."""
-    return {file.f_inode.i_ino for file in task.files.fd.values()} if task.files is not None else set()
+    return (
+        {file.f_inode.i_ino for file in task.files.fd.values()} if task.files is not None else set()
+    )
 
 
 def _on_file(name: str, more: Callable[[Any], Op] = lambda _: {}) -> Action:
     """A command about an open file, and what `more` takes from its arguments."""
-    return lambda at, asked: [{"op": name, "p": at.letter(asked.task), **at.file(asked), **more(asked.values)}]
+    return lambda at, asked: [
+        {"op": name, "p": at.letter(asked.task), **at.file(asked), **more(asked.values)}
+    ]
 
 
 def _pages(size: int, what: str) -> int:
@@ -274,7 +304,11 @@ def _pages(size: int, what: str) -> int:
 
 def _fallocate(values: dict[str, Any]) -> Op:
     mode = named(words.FALLOCATE, sum(set(values["flags"])), "mode")
-    return {"mode": mode, "foff": _pages(values["offset"], "offset"), "len": _pages(values["length"], "length")}
+    return {
+        "mode": mode,
+        "foff": _pages(values["offset"], "offset"),
+        "len": _pages(values["length"], "length"),
+    }
 
 
 def _fadvise(values: dict[str, Any]) -> Op:
@@ -289,7 +323,16 @@ def _io(name: str) -> Action:
         values = asked.values
         where = at.place(asked.task, values["addr"])
         size, offset = _transfer(values["size"]), _pages(values["offset"], "offset")
-        return [{"op": name, "p": at.letter(asked.task), **at.file(asked), **where, "n": size, "foff": offset}]
+        return [
+            {
+                "op": name,
+                "p": at.letter(asked.task),
+                **at.file(asked),
+                **where,
+                "n": size,
+                "foff": offset,
+            }
+        ]
 
     return act
 
@@ -323,13 +366,25 @@ def _pipe_read(at: Translator, asked: Asked) -> list[Op]:
     name = at.pipes.get((asked.task.pid, asked.values["fd"]))
     if not name:
         raise Unexpressed("nothing was spliced into it by this process")
-    return [{"op": "splice_read", "p": at.letter(asked.task), "n": _transfer(asked.values["size"]), "id": name}]
+    return [
+        {
+            "op": "splice_read",
+            "p": at.letter(asked.task),
+            "n": _transfer(asked.values["size"]),
+            "id": name,
+        }
+    ]
 
 
 def _other(name: str, at: Translator, asked: Asked) -> list[Op]:
     """A transfer to or from another process, through a private buffer."""
     values, other = asked.values, asked.values["other"]
-    op = {"op": name, "p": at.letter(asked.task), "t": at.letter(other), **at.place(other, values["addr"])}
+    op = {
+        "op": name,
+        "p": at.letter(asked.task),
+        "t": at.letter(other),
+        **at.place(other, values["addr"]),
+    }
     if "data" in values:
         return [{**op, "n": _transfer(len(values["data"])), "byte": values["data"][0]}]
     if values["into"] is not None:
@@ -346,7 +401,9 @@ ACTIONS: dict[str, Action] = {
     "mmap": _mmap,
     "munmap": _ranged("munmap"),
     "mprotect": _ranged("mprotect", lambda asked: {"prot": prot(asked.values["prot"])}),
-    "pkey_mprotect": _ranged("pkey_mprotect", lambda a: {"prot": prot(a.values["prot"]), "pkey": a.values["pkey"]}),
+    "pkey_mprotect": _ranged(
+        "pkey_mprotect", lambda a: {"prot": prot(a.values["prot"]), "pkey": a.values["pkey"]}
+    ),
     "mremap": _mremap,
     "madvise": _ranged("madvise", _advice),
     "msync": _ranged("msync", _flags(words.MSYNC)),
@@ -384,7 +441,8 @@ ACTIONS: dict[str, Action] = {
 }
 
 SILENT = frozenset({"use", "wait", "signal"})
-"""In a program every child is reaped at once and every process survives a bad access; one that died here is ended there."""
+"""In a program every child is reaped at once and every process survives a bad access; one that died
+here is ended there."""
 
 REASONS = {
     "brk": "the heap of a program on the host lies elsewhere",
@@ -394,7 +452,10 @@ REASONS = {
     "tgkill": "a program sends no signals; whoever died of one is ended",
     "load": "a program makes its own files: use mkfile",
     "schedule": "the host's own scheduler decides",
-    **dict.fromkeys(("lseek", "read_fd", "write_fd"), "a program reads and writes at a place that it names: use pread, pwrite"),
+    **dict.fromkeys(
+        ("lseek", "read_fd", "write_fd"),
+        "a program reads and writes at a place that it names: use pread, pwrite",
+    ),
     "pipe2": "a program has no word for the flags of a pipe",
 }
 """Why a command has no operation."""

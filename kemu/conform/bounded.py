@@ -1,7 +1,8 @@
-"""A bound on the time of one program: a hostile one (huge numbers, endless populating) is stopped, and it is said.
+"""A bound on the time of one program: a hostile one (huge numbers, endless populating) is stopped,
+and it is said.
 
-The time is this process's own CPU time, so that a busy computer stops nothing that is honest.  Where the system has no timer for
-that, the clock is taken.
+The time is this process's own CPU time, so that a busy computer stops nothing that is honest.
+Where the system has no timer for that, the clock is taken.
 """
 
 from __future__ import annotations
@@ -13,17 +14,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 SECONDS = 30.0
-"""What one program may take; the slowest recorded one, which fills a process with mappings, takes a few."""
+"""What one program may take; the slowest recorded one, which fills a process with mappings, takes a
+few."""
 
 
 class TimeUp(Exception):
-    """The program was stopped.  The machine that it ran on is broken off in the middle and must not be used."""
+    """The program was stopped.  The machine that it ran on is broken off in the middle and must not
+    be used."""
 
 
 @contextmanager
 def bounded(seconds: float = SECONDS) -> Iterator[None]:
-    """Raise ``TimeUp`` in the block after so many seconds.  Does nothing outside of the main thread: there nothing can be
-    stopped."""
+    """Raise ``TimeUp`` in the block after so many seconds.  Does nothing outside of the main
+    thread: there nothing can be stopped."""
     if threading.current_thread() is not threading.main_thread():
         yield
     elif hasattr(signal, "setitimer"):

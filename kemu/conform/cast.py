@@ -1,4 +1,5 @@
-"""The processes of a program, and the program that each of them runs: a stand-in for the recorder's worker.
+"""The processes of a program, and the program that each of them runs: a stand-in for the recorder's
+worker.
 
     0x400000        its segments, none of them touched
     0x4a9000        MEMORY   a buffer for system calls and what else the worker writes to; every process has touched it
@@ -9,9 +10,10 @@
 
 Eleven mappings, as many as the recorder's worker has: some programs meet the limit on their number.
 
-The worker handles SIGSEGV, SIGBUS, SIGILL and SIGTRAP and goes on; it ignores SIGCHLD, so its children are reaped at once.
-After a fork parent and child touch what they will need, in this order, so that no later fault count contains it.  The parent's
-part is more than a batch of the LRU holds: what was written before a fork lies on the LRU lists after it.
+The worker handles SIGSEGV, SIGBUS, SIGILL and SIGTRAP and goes on; it ignores SIGCHLD, so its
+children are reaped at once. After a fork parent and child touch what they will need, in this order,
+so that no later fault count contains it.  The parent's part is more than a batch of the LRU holds:
+what was written before a fork lies on the LRU lists after it.
 """
 
 from __future__ import annotations
@@ -45,18 +47,21 @@ _R, _RW, _RX = PROT_READ, PROT_READ | PROT_WRITE, PROT_READ | PROT_EXEC
 
 MEMORY = 0x4A9000
 MEMORY_PAGES = 32
-"""What a parent touches after a fork: one page more than a batch of the LRU holds (PAGEVEC_SIZE)."""
+"""What a parent touches after a fork: one page more than a batch of the LRU holds
+(PAGEVEC_SIZE)."""
 
 BUFFER_PAGES = 4
 """The part of it through which bytes go to and from system calls."""
 
 HEAP = 0x63D000
 HEAP_PAGES = 34
-"""Where exec put the program break, and what the C library took: a malloc arena of 132 kB and two pages of its own."""
+"""Where exec put the program break, and what the C library took: a malloc arena of 132 kB and two
+pages of its own."""
 
 STACK_TOP = 0x7FFFFFFFF000
 WARM_UP = 8
-"""Where a new worker reads once to see that its signal handler works; as a rule nothing is mapped there."""
+"""Where a new worker reads once to see that its signal handler works; as a rule nothing is mapped
+there."""
 
 LAYOUT = (
     (0x400000, 0x401000, _R, 0),
@@ -89,7 +94,8 @@ def mm_of(process: Process) -> mm_struct:
 
 
 class Cast:
-    """A fresh machine (``kernel``, if one is given that has just booted) with process A on it, ready for ``program``."""
+    """A fresh machine (``kernel``, if one is given that has just booted) with process A on it,
+    ready for ``program``."""
 
     def __init__(self, program: Program, kernel: Kernel | None = None) -> None:
         self.kernel = kernel or Kernel(mem=RAM, nr_cpus=CPUS, record=False, lru_batch=True)
@@ -132,14 +138,17 @@ class Cast:
 
     def bury(self) -> None:
         """Forget the processes that have ended."""
-        self.processes = {name: process for name, process in self.processes.items() if process.task.mm is not None}
+        self.processes = {
+            name: process for name, process in self.processes.items() if process.task.mm is not None
+        }
 
     def observe(self, name: str) -> tuple[Observation, list[Mapped]]:
         """All that is looked at in process ``name``, and its pages that still need a name."""
         return observe(mm_of(self.processes[name]), self.window, self.names, self.start)
 
     def born(self, parent: Process, name: str, pid: int) -> None:
-        """The task ``pid``, a child of ``parent``, is process ``name``; both touch what they will need."""
+        """The task ``pid``, a child of ``parent``, is process ``name``; both touch what they will
+        need."""
         child = Process(name, system.tasks[pid], parent.cpu)
         if child.task.mm is parent.task.mm:
             self.identities.share(parent.name, name)
@@ -167,12 +176,22 @@ class Cast:
     # ---------------------------------------------------------------- the stand-in
 
     def _settle(self, process: Process) -> int:
-        """Make and touch the worker's own memory, set up its signals; the page-aligned program break."""
+        """Make and touch the worker's own memory, set up its signals; the page-aligned program
+        break."""
         for signal in (SIGSEGV, SIGBUS, SIGILL, SIGTRAP):
             self.must(process, "sigaction", signal, "handle")
         self.must(process, "sigaction", SIGCHLD, "ignore")
         for start, end, prot, flags in LAYOUT:
-            self.must(process, "mmap", start, end - start, _RW, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | flags, -1, 0)
+            self.must(
+                process,
+                "mmap",
+                start,
+                end - start,
+                _RW,
+                MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | flags,
+                -1,
+                0,
+            )
             if prot != _RW:
                 self.must(process, "mprotect", start, end - start, prot)
         map_vdso(0)
@@ -185,7 +204,8 @@ class Cast:
         return top
 
     def _touch(self, process: Process, pages: int) -> None:
-        """Write to the first ``pages`` of MEMORY and to what else a process of the recorder writes to between operations."""
+        """Write to the first ``pages`` of MEMORY and to what else a process of the recorder writes
+        to between operations."""
         for page in range(pages):
             self.store(process, MEMORY + page * PAGE_SIZE, b"\0")
         self.store(process, HEAP, b"\0")

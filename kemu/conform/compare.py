@@ -5,9 +5,10 @@
     pages                            pagemap letters, mapcount, flags, and *which* pages are the same
     mm                               every counter
 
-The numbers by which a run names its pages mean nothing by themselves: there must be one renaming for the whole program
-(``Renaming``).  What per-CPU batching makes a matter of luck is not compared: the page flags unevictable and mlocked, and
-swap-backed and LazyFree from the program's first MADV_FREE on.
+The numbers by which a run names its pages mean nothing by themselves: there must be one renaming
+for the whole program (``Renaming``).  What per-CPU batching makes a matter of luck is not compared:
+the page flags unevictable and mlocked, and swap-backed and LazyFree from the program's first
+MADV_FREE on.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ NOTHING = "nothing"
 
 @attrs.frozen
 class Difference:
-    """One field in which the two disagree: number and operation of the step, the field, what Linux did, what kemu did."""
+    """One field in which the two disagree: number and operation of the step, the field, what Linux
+    did, what kemu did."""
 
     step: int
     op: Op
@@ -50,7 +52,8 @@ class Renaming:
         self._linux: dict[int | str, int | str] = {"zero": "zero"}
 
     def agree(self, linux: int | str | None, kemu: int | str | None) -> bool:
-        """True if the two names can stand for one page; two names met for the first time are paired."""
+        """True if the two names can stand for one page; two names met for the first time are
+        paired."""
         if linux is None or kemu is None:
             return linux is kemu
         if linux not in self._kemu and kemu not in self._linux:
@@ -59,7 +62,8 @@ class Renaming:
         return self._kemu.get(linux) == kemu
 
     def explain(self, linux: int | str | None, kemu: int | str | None) -> tuple[str, str]:
-        """Both names in words, for a pair that does not agree: kemu's one by what it was called in the recording."""
+        """Both names in words, for a pair that does not agree: kemu's one by what it was called in
+        the recording."""
         known = self._linux.get(kemu) if kemu is not None else None
         if known is None:
             return f"page {linux}", "a page not seen before" if kemu is not None else NOTHING
@@ -67,8 +71,9 @@ class Renaming:
 
 
 def differences(program: Program, steps: tuple[Step, ...]) -> Iterator[Difference]:
-    """Every difference between the recorded steps of ``program`` and ``steps``, in order.  ``steps`` may be shorter: the run
-    that made them ended at an operation that could not be performed."""
+    """Every difference between the recorded steps of ``program`` and ``steps``, in order.
+    ``steps`` may be shorter: the run that made them ended at an operation that could not be
+    performed."""
     return _Comparison(program).run(steps)
 
 
@@ -110,13 +115,17 @@ class _Comparison:
         """A process that changed on either side, as both see it now."""
         linux, kemu = self.linux.get(name), self.kemu.get(name)
         if linux is None or kemu is None:
-            yield self._differ(name, "observed" if linux else NOTHING, "observed" if kemu else NOTHING)
+            yield self._differ(
+                name, "observed" if linux else NOTHING, "observed" if kemu else NOTHING
+            )
             return
         yield from self._vmas(name, linux["vmas"], kemu["vmas"])
         yield from self._pages(name, linux["pages"], kemu["pages"])
         yield from self._mapping(f"{name} mm", linux["mm"], kemu["mm"])
 
-    def _mapping(self, where: str, linux: Mapping[str, Any], kemu: Mapping[str, Any]) -> Iterator[Difference]:
+    def _mapping(
+        self, where: str, linux: Mapping[str, Any], kemu: Mapping[str, Any]
+    ) -> Iterator[Difference]:
         """Two objects, field by field."""
         if linux == kemu:
             return
@@ -134,14 +143,18 @@ class _Comparison:
         for theirs, mine in zip(linux, kemu, strict=True):
             where = f"{name} VMA {theirs['s']}-{theirs['e']}"
             yield from self._mapping(where, _plain_fields(theirs), _plain_fields(mine))
-            yield from self._mapping(f"{where} smaps", self._numbers(theirs["st"]), self._numbers(mine["st"]))
+            yield from self._mapping(
+                f"{where} smaps", self._numbers(theirs["st"]), self._numbers(mine["st"])
+            )
 
     def _numbers(self, smaps: dict[str, int]) -> dict[str, int]:
         if self.number < self.first_free:
             return smaps
         return {key: value for key, value in smaps.items() if key != "LazyFree"}
 
-    def _pages(self, name: str, linux: dict[str, PageSeen], kemu: dict[str, PageSeen]) -> Iterator[Difference]:
+    def _pages(
+        self, name: str, linux: dict[str, PageSeen], kemu: dict[str, PageSeen]
+    ) -> Iterator[Difference]:
         for key in sorted({*linux, *kemu}, key=int):
             theirs, mine = linux.get(key), kemu.get(key)
             where = f"{name} page {key}"
@@ -154,16 +167,22 @@ class _Comparison:
         if linux["pm"] != kemu["pm"]:
             yield self._differ(f"{where} pagemap", linux["pm"], kemu["pm"])
         if not self.names.agree(linux.get("id"), kemu.get("id")):
-            yield self._differ(f"{where} identity", *self.names.explain(linux.get("id"), kemu.get("id")))
+            yield self._differ(
+                f"{where} identity", *self.names.explain(linux.get("id"), kemu.get("id"))
+            )
         if linux.get("mc") != kemu.get("mc"):
-            yield self._differ(f"{where} mapcount", linux.get("mc", NOTHING), kemu.get("mc", NOTHING))
+            yield self._differ(
+                f"{where} mapcount", linux.get("mc", NOTHING), kemu.get("mc", NOTHING)
+            )
         theirs, mine = self._flags(linux), self._flags(kemu)
         if theirs != mine:
             yield self._differ(f"{where} flags", theirs, mine)
 
     def _flags(self, page: PageSeen) -> str:
         seen = page.get("kf", "")
-        compared = COMPARED_FLAGS if self.number < self.first_free else COMPARED_FLAGS.replace("b", "")
+        compared = (
+            COMPARED_FLAGS if self.number < self.first_free else COMPARED_FLAGS.replace("b", "")
+        )
         return "".join(letter for letter in compared if letter in seen)
 
 

@@ -7,8 +7,8 @@
     stack          every word from rsp to the end of the stack, but for 16 random bytes and the words just named
     stat, status   the numbers of /proc that say how the program lies in memory
 
-Any ELF file or script will do; it is not run.  Files that the program needs before its first instruction (its interpreter)
-are read from the host.
+Any ELF file or script will do; it is not run.  Files that the program needs before its first
+instruction (its interpreter) are read from the host.
 """
 
 from __future__ import annotations
@@ -86,9 +86,13 @@ def _seen(kernel: Kernel, script: Script, task: task_struct, mm: mm_struct) -> S
     lines = [line.split(maxsplit=5) for line in procfs.maps(address_space(task)).splitlines()]
     maps = tuple((" ".join(fields[:3]), fields[5] if len(fields) > 5 else "") for fields in lines)
     stat = dict(numbers.stat(kernel, task).fields)
-    status = dict(line.split(":", 1) for line in procfs.status(numbers.status(kernel, task)).splitlines())
+    status = dict(
+        line.split(":", 1) for line in procfs.status(numbers.status(kernel, task)).splitlines()
+    )
     auxv, sp = tuple(mm.saved_auxv), task.regs.sp
-    top = next((int(where.split()[0].split("-")[1], 16) for where, name in maps if name == "[stack]"), sp)
+    top = next(
+        (int(where.split()[0].split("-")[1], 16) for where, name in maps if name == "[stack]"), sp
+    )
     return Started(
         rip=task.regs.ip,
         rsp=sp,
@@ -104,7 +108,8 @@ def _seen(kernel: Kernel, script: Script, task: task_struct, mm: mm_struct) -> S
 
 
 def needed_files(path: str) -> dict[str, bytes]:
-    """Path -> bytes of the program and of whatever the kernel opens for it; what the host does not have is left out."""
+    """Path -> bytes of the program and of whatever the kernel opens for it; what the host does not
+    have is left out."""
     files: dict[str, bytes] = {}
     waiting = [path]
     while waiting and len(files) < _MOST_INTERPRETERS:
@@ -122,7 +127,9 @@ def needed_files(path: str) -> dict[str, bytes]:
 
 def _bytes(path: Path) -> bytes:
     if path.is_file() and path.stat().st_size > MOST_BYTES:
-        raise UsageError(f"{path}: larger than {MOST_BYTES >> 20} MiB", hint="name a smaller program")
+        raise UsageError(
+            f"{path}: larger than {MOST_BYTES >> 20} MiB", hint="name a smaller program"
+        )
     return path.read_bytes()
 
 
@@ -136,7 +143,9 @@ def _interpreters(data: bytes) -> list[str]:
     (table,) = struct.unpack_from("<Q", data, 32)
     size, count = struct.unpack_from("<HH", data, 54)
     places = [table + number * size for number in range(count)]
-    headers = [struct.unpack_from("<IIQQQQ", data, place) for place in places if place + 56 <= len(data)]
+    headers = [
+        struct.unpack_from("<IIQQQQ", data, place) for place in places if place + 56 <= len(data)
+    ]
     return [_text(data, header[2], header[5]) for header in headers if header[0] == 3][:1]
 
 
@@ -183,7 +192,9 @@ def _real(name: str) -> str:
 
 def _auxv(host: Started, kemu: Started, skipped: frozenset[int]) -> Iterator[Differing]:
     if [kind for kind, _ in host.auxv] != [kind for kind, _ in kemu.auxv]:
-        yield Differing("auxv", *(" ".join(str(kind) for kind, _ in side.auxv) for side in (host, kemu)))
+        yield Differing(
+            "auxv", *(" ".join(str(kind) for kind, _ in side.auxv) for side in (host, kemu))
+        )
         return
     for (kind, theirs), (_, mine) in zip(host.auxv, kemu.auxv, strict=True):
         if theirs != mine and kind not in skipped:
@@ -208,7 +219,9 @@ def _masked(side: Started, skipped: frozenset[int]) -> bytes:
     random = dict(side.auxv).get(AT_RANDOM, side.rsp) - side.rsp
     if 0 < random <= len(stack) - 16:
         stack[random : random + 16] = bytes(16)
-    start = bytes(stack).find(b"".join(struct.pack("<QQ", kind, value) for kind, value in side.auxv))
+    start = bytes(stack).find(
+        b"".join(struct.pack("<QQ", kind, value) for kind, value in side.auxv)
+    )
     for number, (kind, _) in enumerate(side.auxv):
         if start >= 0 and kind in skipped:
             place = start + number * 16 + 8
@@ -216,7 +229,9 @@ def _masked(side: Started, skipped: frozenset[int]) -> bytes:
     return bytes(stack)
 
 
-def _numbers(what: str, host: dict[str, int] | dict[str, str], kemu: dict[str, int] | dict[str, str]) -> Iterator[Differing]:
+def _numbers(
+    what: str, host: dict[str, int] | dict[str, str], kemu: dict[str, int] | dict[str, str]
+) -> Iterator[Differing]:
     for name, theirs in host.items():
         if theirs != kemu.get(name):
             yield Differing(f"{what} {name}", str(theirs), str(kemu.get(name)))
@@ -226,9 +241,13 @@ def _numbers(what: str, host: dict[str, int] | dict[str, str], kemu: dict[str, i
 
 
 def main(words: list[str], out: TextIO = sys.stdout, err: TextIO = sys.stderr) -> int:
-    """``conform exec FILE [ARG...]``: the exit status, 0 both alike, 2 cannot be done, 3 a difference."""
+    """``conform exec FILE [ARG...]``: the exit status, 0 both alike, 2 cannot be done, 3 a
+    difference."""
     if not words:
-        err.write("conform exec FILE [ARG...]: name a program; it is started, stopped before its first instruction, and ended\n")
+        err.write(
+            "conform exec FILE [ARG...]: name a program; it is started, stopped before its first "
+            "instruction, and ended\n"
+        )
         return 2
     try:
         check_host()

@@ -1,4 +1,5 @@
-"""The shape of every operation of a recorded program: which fields it has and what may stand in them.
+"""The shape of every operation of a recorded program: which fields it has and what may stand in
+them.
 
     OPERATIONS   operation -> fields that it must have and fields that it may have
     FIELDS       field -> what may stand in it; ``(operation, field)`` where two operations mean different things by it
@@ -61,12 +62,17 @@ def _some_of(names: Iterable[str]) -> Field:
     known = frozenset(names)
     return Field(
         "a list of " + ", ".join(names),
-        lambda v: isinstance(v, list) and all(isinstance(word, str) and word in known for word in v),
+        lambda v: (
+            isinstance(v, list) and all(isinstance(word, str) and word in known for word in v)
+        ),
     )
 
 
 def _word(what: str) -> Field:
-    return Field(f"{what}, 1 to 32 letters", lambda v: isinstance(v, str) and 0 < len(v) <= 32 and v.isprintable())
+    return Field(
+        f"{what}, 1 to 32 letters",
+        lambda v: isinstance(v, str) and 0 < len(v) <= 32 and v.isprintable(),
+    )
 
 
 def _is_size(value: Any) -> bool:
@@ -74,14 +80,20 @@ def _is_size(value: Any) -> bool:
 
 
 S64 = _number(-(2**63), 2**64 - 1, "a number")
-BYTES = Field("a number of bytes, or one in hex such as '0x1000'", lambda v: (_is_int(v) and abs(v) < 2**64) or _is_hex(v))
-PLACE = Field("a page number, null, or an address in hex such as '0x1000'", lambda v: v is None or _is_size(v))
+BYTES = Field(
+    "a number of bytes, or one in hex such as '0x1000'",
+    lambda v: (_is_int(v) and abs(v) < 2**64) or _is_hex(v),
+)
+PLACE = Field(
+    "a page number, null, or an address in hex such as '0x1000'", lambda v: v is None or _is_size(v)
+)
 SIZE = Field("a number of pages, or a number of bytes in hex such as '0x1000'", _is_size)
 COUNT = _number(0, 1 << 20, "a number of bytes")
 FILE_PAGES = _number(0, 1 << 14, "a number of pages")
 PAGE_INDEX = _number(-(2**51), 2**51, "a page number")
 LETTERS = Field(
-    f"letters of '{''.join(words.PROT)}'", lambda v: isinstance(v, str) and len(v) <= 16 and all(c in words.PROT for c in v)
+    f"letters of '{''.join(words.PROT)}'",
+    lambda v: isinstance(v, str) and len(v) <= 16 and all(c in words.PROT for c in v),
 )
 PROCESS = _one_of(words.PROCESSES)
 YES_NO = Field("true or false", lambda v: isinstance(v, bool))
@@ -93,7 +105,8 @@ FIELDS: dict[str | tuple[str, str], Field] = {
     "file": _word("the id of a file"), "fd": S64, "foff": PAGE_INDEX, "foff_bytes": S64,
     "n": COUNT, "byte": _number(0, 255, "a byte"), "onfault": YES_NO, "cpu": _number(0, 1, "a CPU"),
     "soft": S64, "hard": S64, "pgoff": S64, "pkey": S64, "size": S64, "pages": FILE_PAGES,
-    "id": _word("a name"), "kind": _one_of(words.FILE_KINDS), "sparse": YES_NO, "seals": YES_NO, "k": _number(0, 255, "a number"),
+    "id": _word("a "
+                "name"), "kind": _one_of(words.FILE_KINDS), "sparse": YES_NO, "seals": YES_NO, "k": _number(0, 255, "a number"),
     ("mmap", "flags"): _some_of(words.MAP), ("mremap", "flags"): _some_of(words.MREMAP),
     ("msync", "flags"): _some_of(words.MSYNC), ("mlockall", "flags"): _some_of(words.MCL),
     ("madvise", "advice"): _one_of(words.MADV), ("fadvise", "advice"): _one_of(words.FADVISE),
@@ -113,7 +126,9 @@ _RANGE = ("page|addr", "len|bytes")
 _INSIDE = ("off",)
 
 OPERATIONS: dict[str, Operation] = {
-    "mmap": Operation((*_RANGE, "prot", "flags"), (*_INSIDE, "page", "file", "fd", "foff", "foff_bytes")),
+    "mmap": Operation(
+        (*_RANGE, "prot", "flags"), (*_INSIDE, "page", "file", "fd", "foff", "foff_bytes")
+    ),
     "munmap": Operation(_RANGE, _INSIDE),
     "mprotect": Operation((*_RANGE, "prot"), _INSIDE),
     "pkey_mprotect": Operation((*_RANGE, "prot"), (*_INSIDE, "pkey")),
@@ -166,7 +181,8 @@ def field_of(operation: str, name: str) -> Field:
 
 
 def complaint(op: dict[str, Any]) -> tuple[str, str] | None:
-    """(field, what is wrong with it) for the first fault in the fields of ``op``, whose operation is known; else None."""
+    """(field, what is wrong with it) for the first fault in the fields of ``op``, whose operation
+    is known; else None."""
     shape = OPERATIONS[op["op"]]
     for alternatives in shape.needs:
         if not any(name in op for name in alternatives.split("|")):

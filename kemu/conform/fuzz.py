@@ -1,9 +1,12 @@
-"""Random programs on both sides: kemu and the host's kernel, until they differ; then the smallest program that still does.
+"""Random programs on both sides: kemu and the host's kernel, until they differ; then the smallest
+program that still does.
 
-    strategies.programs() -> replay (kemu) and run_on_host -> compare -> shrink.smallest -> a recording
+    strategies.programs() -> replay (kemu) and run_on_host -> compare -> shrink.smallest -> a
+    recording
 
-The host is a real computer: now and then a drained batch or a late write-back shows.  A difference counts only if the
-host gives the same one each time it is asked (``ASKED`` times).  Differences of one kind (``signature``) are shown once.
+The host is a real computer: now and then a drained batch or a late write-back shows.  A difference
+counts only if the host gives the same one each time it is asked (``ASKED`` times).  Differences of
+one kind (``signature``) are shown once.
 
     kemu conform fuzz --seed S --count N [--jobs J] [--out FOLDER]
 """
@@ -51,7 +54,8 @@ CHUNK = 250
 
 @attrs.frozen
 class Finding:
-    """A program on which the two sides differ, as small as it could be made, with what the host did."""
+    """A program on which the two sides differ, as small as it could be made, with what the host
+    did."""
 
     program: Program
     difference: str
@@ -60,8 +64,9 @@ class Finding:
 
 @attrs.define
 class Tally:
-    """``tried`` programs, of them ``unsteady`` ones on which the host did not answer twice alike, ``known`` ones that show a
-    difference of a kind already found; ``findings``; ``stopped``: by Ctrl-C, before it was done."""
+    """``tried`` programs, of them ``unsteady`` ones on which the host did not answer twice alike,
+    ``known`` ones that show a difference of a kind already found; ``findings``; ``stopped``: by
+    Ctrl-C, before it was done."""
 
     tried: int = 0
     operations: int = 0
@@ -80,7 +85,8 @@ class Tally:
 
 
 def programs() -> SearchStrategy[Program]:
-    """The strategy for programs; without Hypothesis a ``HostUnavailable`` that says how to get it."""
+    """The strategy for programs; without Hypothesis a ``HostUnavailable`` that says how to get
+    it."""
     if not _has_hypothesis():
         raise HostUnavailable("random programs need Hypothesis: python -m pip install 'kemu[fuzz]'")
     from kemu.conform import strategies
@@ -94,16 +100,22 @@ def _has_hypothesis() -> bool:
 
 
 def signature(difference: Difference) -> str:
-    """What kind of difference it is: the operation, the field without numbers, and for results what each side said."""
+    """What kind of difference it is: the operation, the field without numbers, and for results what
+    each side said."""
     op = difference.op
     where = re.sub(r"-?\d+", "#", re.sub(r"^[A-H] ", "", difference.where))
-    said = f": {difference.linux} / {difference.kemu}" if difference.where.startswith("result.err") else ""
+    said = (
+        f": {difference.linux} / {difference.kemu}"
+        if difference.where.startswith("result.err")
+        else ""
+    )
     return " ".join(filter(None, [op.kind, op.get("advice", ""), where])) + said
 
 
 @attrs.frozen
 class _Asked:
-    """Both sides of one program: what the host did, and the difference in words and by its kind; "" if there is none."""
+    """Both sides of one program: what the host did, and the difference in words and by its kind; ""
+    if there is none."""
 
     host: HostRun
     kind: str = ""
@@ -158,11 +170,14 @@ class _Hunt:
         if asked.kind != kind or not self._always(least, kind):
             least, asked = program, _ask(program, self.slot)
         end = asked.step + 1
-        return Finding(attrs.evolve(least, ops=least.ops[:end], steps=asked.host.steps[:end]), asked.said, kind)
+        return Finding(
+            attrs.evolve(least, ops=least.ops[:end], steps=asked.host.steps[:end]), asked.said, kind
+        )
 
 
 def hunt(seed: int, count: int, slot: int = 0, known: frozenset[str] = frozenset()) -> Tally:
-    """Try ``count`` programs made from ``seed``; differences of the kinds ``known`` are only counted."""
+    """Try ``count`` programs made from ``seed``; differences of the kinds ``known`` are only
+    counted."""
     import hypothesis
     from hypothesis import HealthCheck, Phase, given, settings
 
@@ -177,18 +192,22 @@ def hunt(seed: int, count: int, slot: int = 0, known: frozenset[str] = frozenset
 
 
 _stopping: Event | None = None
-"""Set in the process that asked when Ctrl-C is pressed there: the others finish the program that they are at."""
+"""Set in the process that asked when Ctrl-C is pressed there: the others finish the program that
+they are at."""
 
 
 def _begin(stopping: Event) -> None:
-    """Make a process ready to hunt: Ctrl-C at the terminal is for the one that asked, not for it."""
+    """Make a process ready to hunt: Ctrl-C at the terminal is for the one that asked, not for
+    it."""
     global _stopping  # noqa: PLW0603 - a process of the pool gets it once, before its first task
     _stopping = stopping
     if hasattr(os, "setpgrp"):
         os.setpgrp()
 
 
-def fuzz(seed: int, count: int, jobs: int = 1, progress: Callable[[Tally], None] = lambda _: None) -> Tally:
+def fuzz(
+    seed: int, count: int, jobs: int = 1, progress: Callable[[Tally], None] = lambda _: None
+) -> Tally:
     """Try at least ``count`` programs on ``jobs`` processes, or fewer if interrupted (Ctrl-C)."""
     with Crew():
         programs()
@@ -196,7 +215,9 @@ def fuzz(seed: int, count: int, jobs: int = 1, progress: Callable[[Tally], None]
     chunks = _seeds(seed)
     context = multiprocessing.get_context("spawn")
     stopping = context.Event()
-    with ProcessPoolExecutor(jobs, mp_context=context, initializer=_begin, initargs=(stopping,)) as pool:
+    with ProcessPoolExecutor(
+        jobs, mp_context=context, initializer=_begin, initargs=(stopping,)
+    ) as pool:
         while total.tried < count and not stopping.is_set():
             kinds = frozenset(finding.signature for finding in total.findings)
             share = min(CHUNK, (count - total.tried + jobs - 1) // jobs)
@@ -243,7 +264,12 @@ def as_json(program: Program) -> dict[str, Any]:
     """``program`` as it stands in a recording."""
     ops = [dict(op.fields) for op in program.ops]
     more = {"q": program.question, "window": program.window}
-    return {"name": program.name, **{key: text for key, text in more.items() if text}, "ops": ops, "steps": list(program.steps)}
+    return {
+        "name": program.name,
+        **{key: text for key, text in more.items() if text},
+        "ops": ops,
+        "steps": list(program.steps),
+    }
 
 
 # ---------------------------------------------------------------- kemu conform fuzz
@@ -253,7 +279,9 @@ class _Words(argparse.ArgumentParser):
     """A mistake is one line, as everywhere in kemu."""
 
     def error(self, message: str) -> NoReturn:
-        raise UsageError(f"conform fuzz: {message.removeprefix('argument ')}", hint="kemu conform fuzz --help")
+        raise UsageError(
+            f"conform fuzz: {message.removeprefix('argument ')}", hint="kemu conform fuzz --help"
+        )
 
 
 def _from(low: int, high: int) -> Callable[[str], int]:
@@ -261,23 +289,42 @@ def _from(low: int, high: int) -> Callable[[str], int]:
 
     def number(text: str) -> int:
         if not (text.isascii() and text.isdigit() and len(text) < 20 and low <= int(text) <= high):
-            raise argparse.ArgumentTypeError(f"expected a number from {low} to {high}, got '{text[:20]}'")
+            raise argparse.ArgumentTypeError(
+                f"expected a number from {low} to {high}, got '{text[:20]}'"
+            )
         return int(text)
 
     return number
 
 
 def _arguments(words: list[str]) -> argparse.Namespace:
-    parser = _Words(prog="conform fuzz", description="Run random programs in kemu and on the host's kernel.")
-    parser.add_argument("--seed", type=_from(0, 2**63), default=0, help="the same seed makes the same programs (default 0)")
-    parser.add_argument("--count", type=_from(1, 10**9), default=1000, help="how many programs (default 1000)")
-    parser.add_argument("--jobs", type=_from(1, 256), default=min(2, os.cpu_count() or 1), help="how many processes")
-    parser.add_argument("--out", type=Path, default=Path(), help="the folder for the smallest programs that differ (default .)")
+    parser = _Words(
+        prog="conform fuzz", description="Run random programs in kemu and on the host's kernel."
+    )
+    parser.add_argument(
+        "--seed",
+        type=_from(0, 2**63),
+        default=0,
+        help="the same seed makes the same programs (default 0)",
+    )
+    parser.add_argument(
+        "--count", type=_from(1, 10**9), default=1000, help="how many programs (default 1000)"
+    )
+    parser.add_argument(
+        "--jobs", type=_from(1, 256), default=min(2, os.cpu_count() or 1), help="how many processes"
+    )
+    parser.add_argument(
+        "--out",
+        type=Path,
+        default=Path(),
+        help="the folder for the smallest programs that differ (default .)",
+    )
     return parser.parse_args(words)
 
 
 def main(words: list[str], out: TextIO = sys.stdout, err: TextIO = sys.stderr) -> int:
-    """``conform fuzz``: the exit status, 0 no difference, 2 cannot be done here, 3 a difference, 130 stopped by Ctrl-C."""
+    """``conform fuzz``: the exit status, 0 no difference, 2 cannot be done here, 3 a difference,
+    130 stopped by Ctrl-C."""
     asked = _arguments(words)
     start = time.monotonic()
     written: dict[str, str] = {}
@@ -294,9 +341,14 @@ def main(words: list[str], out: TextIO = sys.stdout, err: TextIO = sys.stderr) -
         err.write(f"conform fuzz: {error}\n")
         return 2
     except OSError as error:
-        err.write(f"conform fuzz: cannot write to '{asked.out}': {error.strerror}; name another folder with --out\n")
+        err.write(
+            f"conform fuzz: cannot write to '{asked.out}': {error.strerror}; name another folder "
+            "with --out\n"
+        )
         return 2
-    out.writelines(f"{written[finding.signature]}: {finding.difference}\n" for finding in total.findings)
+    out.writelines(
+        f"{written[finding.signature]}: {finding.difference}\n" for finding in total.findings
+    )
     out.write(f"{_counts(total, start)}\n")
     if total.stopped:
         out.flush()
@@ -306,9 +358,12 @@ def main(words: list[str], out: TextIO = sys.stdout, err: TextIO = sys.stderr) -
 
 
 def _write_new(folder: Path, seed: int, tally: Tally, written: dict[str, str]) -> None:
-    """Write each finding to a file of its own; a smaller one replaces an earlier one of its kind."""
+    """Write each finding to a file of its own; a smaller one replaces an earlier one of its
+    kind."""
     for finding in tally.findings:
-        file = Path(written.setdefault(finding.signature, str(folder / f"fuzz-{seed}-{len(written)}.json")))
+        file = Path(
+            written.setdefault(finding.signature, str(folder / f"fuzz-{seed}-{len(written)}.json"))
+        )
         program = attrs.evolve(finding.program, name=file.stem, question=finding.difference)
         file.write_text(json.dumps(as_json(program)) + "\n")
 
@@ -318,6 +373,6 @@ def _counts(total: Tally, start: float) -> str:
     return (
         f"{total.tried} programs, {total.operations} operations, {seconds:.0f} s "
         f"({total.tried / max(seconds, 1e-9):.1f} a second): "
-        f"{len(total.findings)} kinds of difference, {total.known} more of a known kind, {total.unsteady} unsteady"
+        f"{len(total.findings)} kinds of difference, {total.known} more of a known kind, "
+        f"{total.unsteady} unsteady"
     )
-

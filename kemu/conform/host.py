@@ -1,10 +1,12 @@
-"""Asking the host: a program run on the kernel of the computer that kemu runs on, beside kemu's own answers.
+"""Asking the host: a program run on the kernel of the computer that kemu runs on, beside kemu's own
+answers.
 
-    program -> HostCast (processes of the host) -> perform each operation -> look at every live process -> steps
+    program -> HostCast (processes of the host) -> perform each operation -> look at every live
+    process -> steps
 
-The steps have the form of a recording, so they are compared by compare.py and can be kept as one.  No compiler and no root
-are needed; what only root can see is left out and named (``HostRun.left_out``).  ``HostUnavailable`` says kindly that
-this is not the host to ask.
+The steps have the form of a recording, so they are compared by compare.py and can be kept as one.
+No compiler and no root are needed; what only root can see is left out and named
+(``HostRun.left_out``).  ``HostUnavailable`` says kindly that this is not the host to ask.
 """
 
 from __future__ import annotations
@@ -35,8 +37,8 @@ TRIES = 3
 
 @attrs.frozen
 class HostRun:
-    """``steps`` of the operations that the host performed; ``left_out``: what could not be seen; ``stopped``: why the run ended
-    early, "" if it did not."""
+    """``steps`` of the operations that the host performed; ``left_out``: what could not be seen;
+    ``stopped``: why the run ended early, "" if it did not."""
 
     steps: tuple[Step, ...]
     left_out: tuple[str, ...] = ()
@@ -44,7 +46,8 @@ class HostRun:
 
 
 def run_on_host(program: Program, slot: int = 0, seconds: float = SECONDS) -> HostRun:
-    """Run ``program`` on the host's kernel.  ``slot``: which of the allowed CPUs is the program's CPU 0."""
+    """Run ``program`` on the host's kernel.  ``slot``: which of the allowed CPUs is the program's
+    CPU 0."""
     try:
         with HostCast(program, slot, seconds) as cast:
             return _HostReplay(program, cast).run()
@@ -65,11 +68,17 @@ class _HostReplay:
         left_out = () if self.cast.eyes.rooted else FOR_ROOT
         for number, op in enumerate(self.program.ops):
             if op.kind not in ACTIONS:
-                return HostRun(tuple(self.steps), left_out, f"operation {number} ({op.kind}) cannot be performed on the host")
+                return HostRun(
+                    tuple(self.steps),
+                    left_out,
+                    f"operation {number} ({op.kind}) cannot be performed on the host",
+                )
             try:
                 self.steps.append(self._step(op))
             except (Ended, HostUnavailable) as error:
-                return HostRun(tuple(self.steps), left_out, f"operation {number} ({op.kind}): {error}")
+                return HostRun(
+                    tuple(self.steps), left_out, f"operation {number} ({op.kind}): {error}"
+                )
         return HostRun(tuple(self.steps), left_out)
 
     def _step(self, op: Op) -> Step:
@@ -89,7 +98,11 @@ class _HostReplay:
         for name in self.cast.live():
             seen[name], found[name] = self.cast.sights[name].look(self.cast.start)
         self.cast.identities.name_pages(found, happened(self.cast.identities, op, res))
-        changed = {name: observation for name, observation in seen.items() if self.last.get(name) != observation}
+        changed = {
+            name: observation
+            for name, observation in seen.items()
+            if self.last.get(name) != observation
+        }
         self.last = seen
         return changed
 
@@ -108,8 +121,8 @@ class Meeting:
 
 
 def meet(program: Program, slot: int = 0) -> Meeting:
-    """Run ``program`` on the host and in kemu, and compare as far as both came.  The host is asked again if the two differ: what
-    else its CPU does can empty a batch of pages a little earlier."""
+    """Run ``program`` on the host and in kemu, and compare as far as both came.  The host is asked
+    again if the two differ: what else its CPU does can empty a batch of pages a little earlier."""
     kemu = replay(program)
     meeting = compare_with(program, run_on_host(program, slot), kemu)
     for _ in range(TRIES - 1):
@@ -129,22 +142,29 @@ def compare_with(program: Program, host: HostRun, kemu: Run) -> Meeting:
 
 
 def without_own_locks(program: Program, steps: tuple[Step, ...]) -> tuple[Step, ...]:
-    """``steps`` without VmLck from the first mlockall(current) on: it locks the worker's own memory too, which is not as large
-    as that of its stand-in."""
-    first = next((number for number, op in enumerate(program.ops) if "current" in op.get("flags", ())), len(program.ops))
+    """``steps`` without VmLck from the first mlockall(current) on: it locks the worker's own memory
+    too, which is not as large as that of its stand-in."""
+    first = next(
+        (number for number, op in enumerate(program.ops) if "current" in op.get("flags", ())),
+        len(program.ops),
+    )
     later: list[Step] = [{**step, "obs": _no_locks(step["obs"])} for step in steps[first:]]
     return (*steps[:first], *later)
 
 
 def _no_locks(seen: Mapping[str, Observation]) -> dict[str, Observation]:
     return {
-        name: {**one, "mm": {key: value for key, value in one["mm"].items() if key != "VmLck"}} for name, one in seen.items()
+        name: {**one, "mm": {key: value for key, value in one["mm"].items() if key != "VmLck"}}
+        for name, one in seen.items()
     }
 
 
 def without_root(steps: Iterable[Step]) -> tuple[Step, ...]:
     """``steps`` without what only root sees."""
-    return tuple({**step, "obs": {name: _plain(seen) for name, seen in step["obs"].items()}} for step in steps)
+    return tuple(
+        {**step, "obs": {name: _plain(seen) for name, seen in step["obs"].items()}}
+        for step in steps
+    )
 
 
 def _plain(seen: Observation) -> Observation:
@@ -155,10 +175,14 @@ def _plain(seen: Observation) -> Observation:
 # ---------------------------------------------------------------- for the shell's `real`
 
 
-def repeat_on_host(operations: Iterable[Mapping[str, Any]], name: str = "experiment", window: str = "") -> HostRun:
-    """Perform ``operations`` (objects as they stand in a program's "ops") on the host, and give its step for each of them.
+def repeat_on_host(
+    operations: Iterable[Mapping[str, Any]], name: str = "experiment", window: str = ""
+) -> HostRun:
+    """Perform ``operations`` (objects as they stand in a program's "ops") on the host, and give its
+    step for each of them.
 
-    The first process is A; a fork names its child.  An operation that cannot stand in a program is a ``UsageError``.
+    The first process is A; a fork names its child.  An operation that cannot stand in a program is
+    a ``UsageError``.
     """
     data: dict[str, Any] = {"name": name, "ops": [dict(op) for op in operations]}
     if window:
@@ -174,16 +198,25 @@ def show(meeting: Meeting, out: TextIO) -> None:
     host, kemu = meeting.host, meeting.kemu
     out.write(f"{meeting.program.name}\n")
     for number, op in enumerate(meeting.program.ops[: max(len(host.steps), len(kemu.steps))]):
-        theirs, mine = (outcome(run.steps[number]) if number < len(run.steps) else "-" for run in (host, kemu))
+        theirs, mine = (
+            outcome(run.steps[number]) if number < len(run.steps) else "-" for run in (host, kemu)
+        )
         mark = " " if theirs == mine else "*"
         both = f"host and kemu: {theirs}" if theirs == mine else f"host: {theirs}   kemu: {mine}"
         out.write(f"{mark}{number:4} {op!s:<60} {both}\n")
     if host.left_out:
         out.write(f"left out, since they need root: {', '.join(host.left_out)}\n")
-        out.write("limits that root does not feel (locked memory, low addresses) hold here; in kemu everybody is root\n")
+        out.write(
+            "limits that root does not feel (locked memory, low addresses) hold here; in kemu "
+            "everybody is root\n"
+        )
     if host.stopped:
         out.write(f"the host's run ended: {host.stopped}\n")
-    out.write(f"first difference: {_plainly(meeting.difference)}\n" if meeting.difference else "no difference\n")
+    out.write(
+        f"first difference: {_plainly(meeting.difference)}\n"
+        if meeting.difference
+        else "no difference\n"
+    )
 
 
 def _plainly(difference: Difference) -> str:
@@ -194,7 +227,11 @@ def outcome(step: Step) -> str:
     """The result of a step in a few words."""
     res = step["res"]
     if "sig" in res:
-        where = res["addr"] if isinstance(res["addr"], str) else f"page {res['addr'][0]}+{res['addr'][1]}"
+        where = (
+            res["addr"]
+            if isinstance(res["addr"], str)
+            else f"page {res['addr'][0]}+{res['addr'][1]}"
+        )
         text = f"{res['sig']} {res['code']} at {where} ({res['pf'] or '-'})"
     elif "err" in res:
         text = str(res["err"])
@@ -202,7 +239,11 @@ def outcome(step: Step) -> str:
         shown = {key: value for key, value in res.items() if key not in ("flt", "ok")}
         text = " ".join(f"{key} {_short(value)}" for key, value in shown.items()) or "ok"
     faults = res.get("flt", [0, 0])
-    return text + (f", {faults[0]} minor" if faults[0] else "") + (f", {faults[1]} major" if faults[1] else "")
+    return (
+        text
+        + (f", {faults[0]} minor" if faults[0] else "")
+        + (f", {faults[1]} major" if faults[1] else "")
+    )
 
 
 def _short(value: Any) -> str:
@@ -213,7 +254,8 @@ def _short(value: Any) -> str:
 
 
 def main(words: list[str], out: TextIO = sys.stdout, err: TextIO = sys.stderr) -> int:
-    """``conform host FILE...``: the exit status, 0 no difference, 2 it cannot be done, 3 a difference."""
+    """``conform host FILE...``: the exit status, 0 no difference, 2 it cannot be done, 3 a
+    difference."""
     if not words:
         err.write("conform host FILE...: name a file with a program\n")
         return 2

@@ -1,20 +1,22 @@
-"""The program that the host's kernel runs: a few dozen instructions, put together here, so that no compiler is needed.
+"""The program that the host's kernel runs: a few dozen instructions, put together here, so that no
+compiler is needed.
 
     controller (hostworker.py)                      worker (this program)
     command: kind, number, six arguments  --->      touch own memory; count faults;
                                                     ONE system call or ONE access of one byte;
     reply: result, signal, both counts    <---      count faults again
 
-Its address space is almost empty, and laid out as in the emulator's stand-in (cast.py), so that both sides have the same
-memory of their own besides the window:
+Its address space is almost empty, and laid out as in the emulator's stand-in (cast.py), so that
+both sides have the same memory of their own besides the window:
 
     0x200000    text     this program, one page
     0x400000    MEMORY   command, reply, data, signal stack
     0xfff000    brk      one page of the file, only so that the program break is 0x1000000
     ...         stack    as execve made it
 
-A signal that an access raises is written into the reply, with the page-fault error code (which a debugger would not see),
-and the access is given up.  fork needs no more: the child answers on a descriptor of its own.
+A signal that an access raises is written into the reply, with the page-fault error code (which a
+debugger would not see), and the access is given up.  fork needs no more: the child answers on a
+descriptor of its own.
 """
 
 from __future__ import annotations
@@ -31,15 +33,16 @@ BREAK = 0x1000000
 PAGE = 4096
 
 RET, SIGNO, CODE, ADDR, ERROR = 0, 16, 24, 32, 40
-"""Offsets in MEMORY of what the reply says: result of the call; number, code, address and error code of a signal."""
+"""Offsets in MEMORY of what the reply says: result of the call; number, code, address and error
+code of a signal."""
 
 BEFORE, AFTER = 64, 256
 """Two ``struct rusage``."""
 
 COMMAND = 512
 KIND, NUMBER, ARGUMENTS, OUT, CHILD, QUIET = (COMMAND + offset for offset in (0, 8, 16, 64, 72, 80))
-"""What a command holds: kind, number of the call, its arguments, how many bytes of data go back; for fork the descriptor on
-which the child answers, and whether the parent is to be silent."""
+"""What a command holds: kind, number of the call, its arguments, how many bytes of data go back;
+for fork the descriptor on which the child answers, and whether the parent is to be silent."""
 
 DATA = 1024
 SIGNAL_STACK, SIGNAL_STACK_SIZE = MEMORY + 24 * PAGE, 7 * PAGE
@@ -158,7 +161,8 @@ def worker() -> Worker:
 
 
 def _loop(asm: Assembler) -> None:
-    """Make MEMORY, then take commands for ever; no more command means the end.  %rbx is the descriptor."""
+    """Make MEMORY, then take commands for ever; no more command means the end.  %rbx is the
+    descriptor."""
     asm.label("start")
     asm.set(RSP, STACK)
     asm.syscall(_MMAP, MEMORY, PAGES * PAGE, 3, 0x32, -1, 0)
@@ -178,7 +182,8 @@ def _loop(asm: Assembler) -> None:
 
 
 def _one_call(asm: Assembler) -> None:
-    """The system call of the command; after a fork both sides touch their memory, and the child turns to its own descriptor."""
+    """The system call of the command; after a fork both sides touch their memory, and the child
+    turns to its own descriptor."""
     asm.load(R12, CHILD)
     asm.load(R13, QUIET)
     for number, register in enumerate(_CALL_REGISTERS):
@@ -249,7 +254,8 @@ def _touch(asm: Assembler) -> None:
 
 
 def _handler(asm: Assembler) -> None:
-    """Void handler(int %rdi, siginfo_t *%rsi, ucontext_t *%rdx): note the signal, go on at "failed"."""
+    """Void handler(int %rdi, siginfo_t *%rsi, ucontext_t *%rdx): note the signal, go on at
+    "failed"."""
     asm.label("handler")
     asm.store(SIGNO, RDI)
     asm.raw(0x48, 0x63, 0x46, 0x08)  # movslq si_code(%rsi), %rax

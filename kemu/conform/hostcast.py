@@ -1,7 +1,8 @@
-"""The processes of a program on the host, and what an operation means to the one that performs it: the twin of cast.py.
+"""The processes of a program on the host, and what an operation means to the one that performs it:
+the twin of cast.py.
 
-The window lies where it lies in kemu, and what the worker owns besides it is touched as the stand-in touches it, so that no
-later fault count and no batch of the kernel contains it.
+The window lies where it lies in kemu, and what the worker owns besides it is touched as the
+stand-in touches it, so that no later fault count and no batch of the kernel contains it.
 """
 
 from __future__ import annotations
@@ -29,7 +30,9 @@ MOST_BYTES = hostasm.DATA_SIZE - 512
 MOST_PAGES = 1 << 16
 """No file is made larger than this by the host's kernel itself."""
 
-_CARRYING = frozenset({"pread", "pwrite", "vmread", "vmwrite", "memread", "memwrite", "splice_read"})
+_CARRYING = frozenset(
+    {"pread", "pwrite", "vmread", "vmwrite", "memread", "memwrite", "splice_read"}
+)
 
 
 class HostCast:
@@ -75,8 +78,8 @@ class HostCast:
         self.start = self.sights["A"].counters()
 
     def touch(self, member: Member) -> None:
-        """Touch what cast.py touches too, at the start and after a fork; the vdso brings the page table in which the kernel
-        will choose addresses."""
+        """Touch what cast.py touches too, at the start and after a fork; the vdso brings the page
+        table in which the kernel will choose addresses."""
         self.crew.access(member, hostasm.WRITE, self.crew.heap)
         self.crew.access(member, hostasm.WRITE, self.crew.stack_top - 8)
         self.crew.access(member, hostasm.READ, self.crew.vdso)
@@ -90,9 +93,18 @@ def _check_bounds(op: Op, number: int, source: str) -> None:
     """Refuse what would ask too much of the host."""
     place = f"{source}: operation {number} ({op.kind})"
     if op.kind in _CARRYING and op.get("n", 1) > MOST_BYTES:
-        raise UsageError(f"{place}: on the host at most {MOST_BYTES} bytes can be carried", hint="make n smaller")
-    if op.kind == "fallocate" and op.get("mode") != "punch" and op.get("foff", 0) + op.get("len", 0) > MOST_PAGES:
-        raise UsageError(f"{place}: on the host a file has at most {MOST_PAGES} pages", hint="make foff and len smaller")
+        raise UsageError(
+            f"{place}: on the host at most {MOST_BYTES} bytes can be carried", hint="make n smaller"
+        )
+    if (
+        op.kind == "fallocate"
+        and op.get("mode") != "punch"
+        and op.get("foff", 0) + op.get("len", 0) > MOST_PAGES
+    ):
+        raise UsageError(
+            f"{place}: on the host a file has at most {MOST_PAGES} pages",
+            hint="make foff and len smaller",
+        )
 
 
 @attrs.frozen
@@ -111,7 +123,10 @@ class Act(Operands):
         """A call without which the operation cannot be performed here."""
         answer = self.call(name, *arguments, data=data, out=out)
         if answer.value < 0:
-            raise HostUnavailable(f"this host refuses {name}, which {self.op.kind} needs: {os.strerror(-answer.value)}")
+            raise HostUnavailable(
+                f"this host refuses {name}, which {self.op.kind} needs: "
+                f"{os.strerror(-answer.value)}"
+            )
         return answer
 
     def where(self) -> tuple[int, Mapping[str, int]]:

@@ -1,8 +1,9 @@
-"""How the host's kernel starts a program: stopped by ptrace right after execve, before its first instruction.
+"""How the host's kernel starts a program: stopped by ptrace right after execve, before its first
+instruction.
 
-The worker asks to be traced and calls execve.  If that fails, the worker lives on and says with which error; if it succeeds,
-the task stops with SIGTRAP; if the new program cannot be set up, the kernel kills it.  Whatever comes, nothing of the
-program is ever run.  No root is needed.
+The worker asks to be traced and calls execve.  If that fails, the worker lives on and says with
+which error; if it succeeds, the task stops with SIGTRAP; if the new program cannot be set up, the
+kernel kills it.  Whatever comes, nothing of the program is ever run.  No root is needed.
 """
 
 from __future__ import annotations
@@ -42,8 +43,8 @@ _RIP, _RSP = 16, 19
 
 @attrs.frozen
 class Started:
-    """A program before its first instruction.  ``maps``: (addresses, rights, offset; name) of each mapping; ``auxv``: (type,
-    value); ``stack``: the bytes from ``rsp`` to the end of the stack."""
+    """A program before its first instruction.  ``maps``: (addresses, rights, offset; name) of each
+    mapping; ``auxv``: (type, value); ``stack``: the bytes from ``rsp`` to the end of the stack."""
 
     rip: int
     rsp: int
@@ -56,7 +57,8 @@ class Started:
 
 @attrs.frozen
 class Outcome:
-    """What execve came to: ``started``, or the name of an ``error``, or of the ``signal`` that ended the task."""
+    """What execve came to: ``started``, or the name of an ``error``, or of the ``signal`` that
+    ended the task."""
 
     started: Started | None = None
     error: str = ""
@@ -64,20 +66,28 @@ class Outcome:
 
 
 def execute_on_host(path: str, argv: list[str]) -> Outcome:
-    """execve(``path``, ``argv``) on the host, without address-space randomisation and with an 8 MiB stack limit."""
+    """execve(``path``, ``argv``) on the host, without address-space randomisation and with an 8 MiB
+    stack limit."""
     import resource  # not on every system
 
     with Crew() as crew:
         member = crew.members["A"]
         if crew.randomised:
-            raise HostUnavailable("this host does not let address-space randomisation be switched off (usual in a container)")
+            raise HostUnavailable(
+                "this host does not let address-space randomisation be switched off (usual in a "
+                "container)"
+            )
         _, hard = resource.prlimit(member.pid, resource.RLIMIT_STACK)
         if hard not in (-1, resource.RLIM_INFINITY) and hard < STACK_LIMIT:
-            raise HostUnavailable(f"this host allows only {hard >> 10} kB of stack; 8 MiB are needed")
+            raise HostUnavailable(
+                f"this host allows only {hard >> 10} kB of stack; 8 MiB are needed"
+            )
         resource.prlimit(member.pid, resource.RLIMIT_STACK, (STACK_LIMIT, hard))
         traced = crew.number(member, _PTRACE, _PTRACE_TRACEME, 0, 0, 0).value
         if traced < 0:
-            raise HostUnavailable(f"this host does not let a program be traced: {os.strerror(-traced)}")
+            raise HostUnavailable(
+                f"this host does not let a program be traced: {os.strerror(-traced)}"
+            )
         data, addresses = _arguments(path, argv)
         crew.start(member, _EXECVE, *addresses, data=data)
         return _await(crew, member)
@@ -92,7 +102,9 @@ def _arguments(path: str, argv: list[str]) -> tuple[bytes, tuple[int, int, int]]
         where.append(at)
         at += len(text) + 1
     if at >= MEMORY + DATA + (1 << 16):
-        raise UsageError("the arguments are too long for a comparison", hint="give fewer or shorter ones")
+        raise UsageError(
+            "the arguments are too long for a comparison", hint="give fewer or shorter ones"
+        )
     words = [*where[1 : len(argv) + 1], 0, *where[len(argv) + 1 :], 0]
     data = struct.pack(f"<{len(words)}Q", *words) + b"".join(text + b"\0" for text in texts)
     first = MEMORY + DATA
@@ -149,7 +161,9 @@ def _mapping(line: str) -> tuple[str, str]:
 
 
 def _stack(proc: Path, rsp: int, maps: tuple[tuple[str, str], ...]) -> bytes:
-    top = next((int(where.split()[0].split("-")[1], 16) for where, name in maps if name == "[stack]"), rsp)
+    top = next(
+        (int(where.split()[0].split("-")[1], 16) for where, name in maps if name == "[stack]"), rsp
+    )
     with (proc / "mem").open("rb", buffering=0) as memory:
         memory.seek(rsp)
         return memory.read(top - rsp)

@@ -1,4 +1,5 @@
-"""Where the files of a program lie on the host: memory for kind tmpfs, a disk for kind disk.  They lose their name at once."""
+"""Where the files of a program lie on the host: memory for kind tmpfs, a disk for kind disk.  They
+lose their name at once."""
 
 from __future__ import annotations
 
@@ -24,4 +25,6 @@ def disk_folder() -> str:
             kind = int.from_bytes(room.raw[:8], "little")
             if kind not in _IN_MEMORY:
                 return str(folder)
-    raise HostUnavailable("files of kind disk need a folder on a disk file system; none can be written to here")
+    raise HostUnavailable(
+        "files of kind disk need a folder on a disk file system; none can be written to here"
+    )

@@ -2,8 +2,8 @@
 
     ACTIONS   operation -> the function that performs it
 
-Bytes go to and from system calls through a buffer of the worker (``BUFFER``) that was touched before, so that the faults
-counted are those of the window.
+Bytes go to and from system calls through a buffer of the worker (``BUFFER``) that was touched
+before, so that the faults counted are those of the window.
 """
 
 from __future__ import annotations
@@ -89,7 +89,9 @@ def _access(act: Act, kind: int) -> Result:
         "sig": signal.Signals(answer.signo).name,
         "code": codes.get(answer.code, str(answer.code)),
         "addr": [page, offset] if -WINDOW_BELOW <= page < WINDOW_ABOVE else hex(answer.addr),
-        "pf": "".join(letter for bit, letter in enumerate(words.PF_LETTERS) if answer.error >> bit & 1),
+        "pf": "".join(
+            letter for bit, letter in enumerate(words.PF_LETTERS) if answer.error >> bit & 1
+        ),
         "flt": faults,
     }
 
@@ -102,16 +104,24 @@ def _ranged(name: str, *more: Callable[[Act], int]) -> Action:
 
 
 def _mmap(act: Act) -> Result:
-    return _address_result(act, act.call("mmap", *act.range, act.prot, act.bits(words.MAP), act.fd, act.offset))
+    return _address_result(
+        act, act.call("mmap", *act.range, act.prot, act.bits(words.MAP), act.fd, act.offset)
+    )
 
 
 def _mremap(act: Act) -> Result:
     target = act.op.address(act.cast.base, "newpage", "newoff") if "newpage" in act.op.fields else 0
-    return _address_result(act, act.call("mremap", *act.range, act.op.length("newlen"), act.bits(words.MREMAP), target))
+    return _address_result(
+        act, act.call("mremap", *act.range, act.op.length("newlen"), act.bits(words.MREMAP), target)
+    )
 
 
 def _mlock(act: Act) -> Result:
-    return _result(act.call("mlock2", *act.range, 1) if act.op.get("onfault") else act.call("mlock", *act.range))
+    return _result(
+        act.call("mlock2", *act.range, 1)
+        if act.op.get("onfault")
+        else act.call("mlock", *act.range)
+    )
 
 
 def _mincore(act: Act) -> Result:
@@ -126,7 +136,9 @@ def _mincore(act: Act) -> Result:
 def _setrlimit(act: Act) -> Result:
     fields = act.op.fields
     limits = struct.pack("<QQ", fields["soft"] & (1 << 64) - 1, fields["hard"] & (1 << 64) - 1)
-    return _result(act.call("setrlimit", words.RLIMIT[fields["res"]], BUFFER, data=limits), faults=False)
+    return _result(
+        act.call("setrlimit", words.RLIMIT[fields["res"]], BUFFER, data=limits), faults=False
+    )
 
 
 # ---------------------------------------------------------------- processes
@@ -164,7 +176,9 @@ def _exit(act: Act) -> Result:
 def _setcpu(act: Act) -> Result:
     cpus, wanted = act.cast.crew.cpus, act.op.fields["cpu"]
     if wanted >= len(cpus):
-        raise HostUnavailable(f"this host gives kemu only {len(cpus)} CPU, and setcpu needs another one")
+        raise HostUnavailable(
+            f"this host gives kemu only {len(cpus)} CPU, and setcpu needs another one"
+        )
     mask = (1 << cpus[wanted]).to_bytes(128, "little")
     return _result(act.must("sched_setaffinity", 0, len(mask), BUFFER, data=mask), faults=False)
 
@@ -178,15 +192,30 @@ def _file(act: Act) -> Result:
     name, kind, mode = op.fields["id"], op.get("kind", "memfd"), op.get("mode", "rw")
     path = ""
     if kind == "memfd":
-        fd = act.must("memfd_create", BUFFER, 1 | (2 if op.get("seals") else 0), data=name.encode() + b"\0").value
+        fd = act.must(
+            "memfd_create", BUFFER, 1 | (2 if op.get("seals") else 0), data=name.encode() + b"\0"
+        ).value
     else:
         path = f"{SHARED_MEMORY if kind == 'tmpfs' else disk_folder()}/kemu-{os.getpid()}-{act.member.pid}-{cast.made}"
-        fd = act.must("open", BUFFER, _O_RDWR | _O_CREAT | _O_EXCL | _O_CLOEXEC, 0o600, data=path.encode() + b"\0").value
+        fd = act.must(
+            "open",
+            BUFFER,
+            _O_RDWR | _O_CREAT | _O_EXCL | _O_CLOEXEC,
+            0o600,
+            data=path.encode() + b"\0",
+        ).value
     try:
-        _fill(act, fd, op.get("k", len(cast.eyes.files.names)), op.get("bytes", op.get("pages", 0) * PAGE_SIZE))
+        _fill(
+            act,
+            fd,
+            op.get("k", len(cast.eyes.files.names)),
+            op.get("bytes", op.get("pages", 0) * PAGE_SIZE),
+        )
         if mode != "rw":
             again = f"/proc/self/fd/{fd}\0".encode()
-            other = act.must("open", BUFFER, words.OPEN_MODE[mode] | _O_CLOEXEC, 0, data=again).value
+            other = act.must(
+                "open", BUFFER, words.OPEN_MODE[mode] | _O_CLOEXEC, 0, data=again
+            ).value
             act.must("close", fd)
             fd = other
     finally:
@@ -208,13 +237,22 @@ def _fill(act: Act, fd: int, k: int, size: int) -> None:
     else:
         for page in range((size + PAGE_SIZE - 1) // PAGE_SIZE):
             count = min(PAGE_SIZE, size - page * PAGE_SIZE)
-            act.must("pwrite", fd, BUFFER, count, page * PAGE_SIZE, data=bytes([(0x10 * (k + 1) + page) & 0xFF]) * count)
+            act.must(
+                "pwrite",
+                fd,
+                BUFFER,
+                count,
+                page * PAGE_SIZE,
+                data=bytes([(0x10 * (k + 1) + page) & 0xFF]) * count,
+            )
     if act.op.get("kind") == "disk":
         act.must("fsync", fd)
 
 
 def _on_file(name: str, *arguments: Callable[[Op], int]) -> Action:
-    return lambda act: _result(act.call(name, act.fd, *(argument(act.op) for argument in arguments)), faults=False)
+    return lambda act: _result(
+        act.call(name, act.fd, *(argument(act.op) for argument in arguments)), faults=False
+    )
 
 
 def _pages(field: str) -> Callable[[Op], int]:
@@ -226,23 +264,30 @@ def _new_size(op: Op) -> int:
 
 
 def _pread(act: Act) -> Result:
-    answer = act.call("pread", act.fd, BUFFER, act.size, act.offset + act.op.get("off", 0), out=act.size)
+    answer = act.call(
+        "pread", act.fd, BUFFER, act.size, act.offset + act.op.get("off", 0), out=act.size
+    )
     return _with_data(answer, answer.data)
 
 
 def _pwrite(act: Act) -> Result:
-    return _result(act.call("pwrite", act.fd, BUFFER, act.size, act.offset + act.op.get("off", 0), data=act.payload))
+    return _result(
+        act.call(
+            "pwrite", act.fd, BUFFER, act.size, act.offset + act.op.get("off", 0), data=act.payload
+        )
+    )
 
 
 def _window_io(name: str) -> Action:
     return lambda act: _result(act.call(name, act.fd, act.place, act.size, act.offset))
 
 
-# ---------------------------------------------------------------- other processes' memory, pins, pipes
+# ------------------------------------------------------------- other processes' memory, pins, pipes
 
 
 def _vm(name: str) -> Action:
-    """process_vm_readv or _writev; the local side is the buffer, behind the two descriptions of the ranges."""
+    """process_vm_readv or _writev; the local side is the buffer, behind the two descriptions of the
+    ranges."""
 
     def run(act: Act) -> Result:
         other = act.cast.crew.members[act.op.fields["t"]]
@@ -278,7 +323,11 @@ def _pin(act: Act) -> Result:
     """A long-term pin: a buffer registered with io_uring."""
     ring = act.must("io_uring_setup", 4, BUFFER, data=bytes(120)).value
     length = act.op.get("len", 1) * PAGE_SIZE
-    shown = _result(act.call("io_uring_register", ring, 0, BUFFER, 1, data=struct.pack("<QQ", act.place, length)))
+    shown = _result(
+        act.call(
+            "io_uring_register", ring, 0, BUFFER, 1, data=struct.pack("<QQ", act.place, length)
+        )
+    )
     if "err" in shown:
         act.call("close", ring)
     else:
@@ -291,7 +340,9 @@ def _unpin(act: Act) -> Result:
     if name not in act.cast.extra:
         return {"err": "EINVAL"}
     (ring,) = act.cast.extra.pop(name)
-    act.call("io_uring_register", ring, _UNREGISTER_BUFFERS, 0, 0)  # close alone gives the pages back only some time later
+    act.call(
+        "io_uring_register", ring, _UNREGISTER_BUFFERS, 0, 0
+    )  # close alone gives the pages back only some time later
     return _result(act.call("close", ring), faults=False)
 
 
@@ -299,7 +350,9 @@ def _splice(act: Act) -> Result:
     """A plain reference to the page: vmsplice it into a pipe."""
     ends = struct.unpack_from("<ii", act.must("pipe2", BUFFER, _O_NONBLOCK, out=8).data)
     act.cast.extra[act.op.get("id", "pipe0")] = ends
-    return _result(act.call("vmsplice", ends[1], BUFFER, 1, 0, data=struct.pack("<QQ", act.place, act.size)))
+    return _result(
+        act.call("vmsplice", ends[1], BUFFER, 1, 0, data=struct.pack("<QQ", act.place, act.size))
+    )
 
 
 def _splice_read(act: Act) -> Result:
@@ -341,7 +394,9 @@ ACTIONS: dict[str, Action] = {
     "mmap": _mmap,
     "munmap": _ranged("munmap"),
     "mprotect": _ranged("mprotect", lambda act: act.prot),
-    "pkey_mprotect": _ranged("pkey_mprotect", lambda act: act.prot, lambda act: int(act.op.get("pkey", -1))),
+    "pkey_mprotect": _ranged(
+        "pkey_mprotect", lambda act: act.prot, lambda act: int(act.op.get("pkey", -1))
+    ),
     "mremap": _mremap,
     "madvise": _ranged("madvise", lambda act: words.MADV[act.op.fields["advice"]]),
     "mlock": _mlock,
@@ -353,7 +408,9 @@ ACTIONS: dict[str, Action] = {
     "mincore": _mincore,
     "brk": lambda act: _address_result(act, act.call("brk", act.place)),
     "setrlimit": _setrlimit,
-    "remap_file_pages": _ranged("remap_file_pages", lambda _: 0, lambda act: int(act.op.fields["pgoff"]), lambda _: 0),
+    "remap_file_pages": _ranged(
+        "remap_file_pages", lambda _: 0, lambda act: int(act.op.fields["pgoff"]), lambda _: 0
+    ),
     "read": lambda act: _access(act, hostasm.READ),
     "write": lambda act: _access(act, hostasm.WRITE),
     "exec": lambda act: _access(act, hostasm.EXEC),
@@ -364,9 +421,16 @@ ACTIONS: dict[str, Action] = {
     "file": _file,
     "close": _on_file("close"),
     "ftruncate": _on_file("ftruncate", _new_size),
-    "fallocate": _on_file("fallocate", lambda op: words.FALLOCATE[op.get("mode", "punch")], _pages("foff"), _pages("len")),
+    "fallocate": _on_file(
+        "fallocate",
+        lambda op: words.FALLOCATE[op.get("mode", "punch")],
+        _pages("foff"),
+        _pages("len"),
+    ),
     "fsync": _on_file("fsync"),
-    "fadvise": _on_file("fadvise", _pages("foff"), _pages("len"), lambda op: words.FADVISE[op.fields["advice"]]),
+    "fadvise": _on_file(
+        "fadvise", _pages("foff"), _pages("len"), lambda op: words.FADVISE[op.fields["advice"]]
+    ),
     "pread": _pread,
     "pwrite": _pwrite,
     "sysread": _window_io("pread"),

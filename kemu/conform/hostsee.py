@@ -1,11 +1,13 @@
-"""Looking at a process of the host, as observation.py looks at one of kemu's: smaps, pagemap, status.
+"""Looking at a process of the host, as observation.py looks at one of kemu's: smaps, pagemap,
+status.
 
     /proc/PID/smaps       VMAs: bounds, rights, offset, file, flags, the numbers that are not 0
     /proc/PID/pagemap     one word a page: present, swap, file, exclusive, guard; for root the frame number too
     /proc/kpagecount      mapcount of a frame                                     root
     /proc/kpageflags      flags of a frame; bit 34 is "exclusive" on anonymous pages    root
 
-Without root the kernel hides frame numbers: pages then have no identity, no mapcount and no flags (``Eyes.rooted``).
+Without root the kernel hides frame numbers: pages then have no identity, no mapcount and no flags
+(``Eyes.rooted``).
 """
 
 from __future__ import annotations
@@ -61,8 +63,9 @@ class HostPage:
 
 @attrs.define
 class HostFiles:
-    """What the files of the host are called: (device, inode) -> a number, and the name that the program gave it.  ``made``: the
-    program's files in order; some file systems show another device in smaps than stat does, there the path tells."""
+    """What the files of the host are called: (device, inode) -> a number, and the name that the
+    program gave it.  ``made``: the program's files in order; some file systems show another device
+    in smaps than stat does, there the path tells."""
 
     numbers: dict[tuple[str, int], int] = attrs.Factory(dict)
     names: dict[int, str] = attrs.Factory(dict)
@@ -87,7 +90,8 @@ class HostFiles:
 
 
 class Eyes:
-    """What is open to look at the host: the two tables of frames, if root; ``base`` is that of the window."""
+    """What is open to look at the host: the two tables of frames, if root; ``base`` is that of the
+    window."""
 
     def __init__(self, base: int) -> None:
         self.base = base
@@ -150,11 +154,14 @@ class Sight:
             first = 0 if vma["s"] == "heap0" else low
             self._pages(vma, file, first, pages, found)
         now = self.counters()
-        grown = {key: now[key] - start[key] for key in _COUNTERS if now.get(key, 0) != start.get(key, 0)}
+        grown = {
+            key: now[key] - start[key] for key in _COUNTERS if now.get(key, 0) != start.get(key, 0)
+        }
         return {"vmas": vmas, "pages": pages, "mm": grown}, found
 
     def _vmas(self) -> list[tuple[VmaSeen, int, int]]:
-        """The VMAs in the window, each with the number of its file (-1: none) and its first page."""
+        """The VMAs in the window, each with the number of its file (-1: none) and its first
+        page."""
         found: list[tuple[VmaSeen, int, int]] = []
         current: VmaSeen | None = None
         for line in _slurp(self._fds[0]).split("\n"):
@@ -187,14 +194,18 @@ class Sight:
         }
         return seen, files.number(header[4], inode) if inode else -1, first
 
-    def _pages(self, vma: VmaSeen, file: int, first: int, pages: dict[str, PageSeen], found: list[HostPage]) -> None:
+    def _pages(
+        self, vma: VmaSeen, file: int, first: int, pages: dict[str, PageSeen], found: list[HostPage]
+    ) -> None:
         """Read the words of pagemap for one VMA."""
         where = (self.eyes.base // PAGE_SIZE + first) * 8
         raw = os.pread(self._fds[1], max(0, vma["e"] - first) * 8, where)
         for number, (word,) in enumerate(struct.iter_unpack("<Q", raw), start=first):
             if not word & ~_SOFT_DIRTY:
                 continue
-            seen: PageSeen = {"pm": "".join(letter for bit, letter in _PAGEMAP_LETTERS if word >> bit & 1)}
+            seen: PageSeen = {
+                "pm": "".join(letter for bit, letter in _PAGEMAP_LETTERS if word >> bit & 1)
+            }
             pages[str(number)] = seen
             pfn = word & _PFN
             if word & _PRESENT and pfn and self.eyes.rooted and self._frame(seen, pfn):

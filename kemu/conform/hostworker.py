@@ -1,9 +1,10 @@
 """The processes on the host that act for a program: started, commanded, bounded, and always ended.
 
-Each process is the worker of hostasm.py and waits on a socket of its own.  While a ``Crew`` is open, this process and all of
-the crew share one CPU, so that the kernel's per-CPU batches behave the same each time; address-space randomisation is off.
-The crew is bounded in time, memory and number, and nothing of it is left when it is closed: each process is killed and
-waited for, and if this process itself dies, each is killed by the death of its parent.
+Each process is the worker of hostasm.py and waits on a socket of its own.  While a ``Crew`` is
+open, this process and all of the crew share one CPU, so that the kernel's per-CPU batches behave
+the same each time; address-space randomisation is off. The crew is bounded in time, memory and
+number, and nothing of it is left when it is closed: each process is killed and waited for, and if
+this process itself dies, each is killed by the death of its parent.
 """
 
 from __future__ import annotations
@@ -58,13 +59,14 @@ NUMBERS = {
 
 
 class Ended(Exception):
-    """A process of the crew did not answer: it is dead, took too long, or used too much memory.  The message says which."""
+    """A process of the crew did not answer: it is dead, took too long, or used too much memory.
+    The message says which."""
 
 
 @attrs.frozen
 class Answer:
-    """``value``: what the call returned, or the byte; ``signo`` 0 if no signal; ``minor`` and ``major``: faults during exactly
-    this call; ``data``: what was asked to be sent back."""
+    """``value``: what the call returned, or the byte; ``signo`` 0 if no signal; ``minor`` and
+    ``major``: faults during exactly this call; ``data``: what was asked to be sent back."""
 
     value: int
     signo: int
@@ -80,7 +82,9 @@ def check_host() -> None:
     """Raise ``HostUnavailable`` unless this is Linux on x86-64."""
     if not sys.platform.startswith("linux") or platform.machine() != "x86_64":
         here = f"{platform.system()} on {platform.machine() or 'an unknown machine'}"
-        raise HostUnavailable(f"asking the real kernel needs a Linux host on x86-64; this is {here}")
+        raise HostUnavailable(
+            f"asking the real kernel needs a Linux host on x86-64; this is {here}"
+        )
 
 
 @cache
@@ -105,7 +109,8 @@ class Member:
 
 
 class Crew:
-    """The processes of one program; a context manager.  ``slot`` chooses the CPU that stands for the program's CPU 0."""
+    """The processes of one program; a context manager.  ``slot`` chooses the CPU that stands for
+    the program's CPU 0."""
 
     def __init__(self, slot: int = 0, seconds: float = SECONDS) -> None:
         check_host()
@@ -130,7 +135,12 @@ class Crew:
             raise
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self.close()
 
     # ---------------------------------------------------------------- beginning
@@ -156,7 +166,8 @@ class Crew:
         self.vdso = _ends(pid, "[vdso]")[0]
 
     def _join(self, member: Member) -> Member:
-        """Take ``member`` in.  It dies with its parent: so nothing is left if this process is killed."""
+        """Take ``member`` in.  It dies with its parent: so nothing is left if this process is
+        killed."""
         self.members[member.name] = member
         self._every.append(member)
         return member
@@ -169,11 +180,15 @@ class Crew:
         """Catch what an access can raise; children are reaped at once."""
         program: Worker = worker()
         self.signal_stack(member)
-        flags = 0x4 | 0x04000000 | 0x08000000 | 0x40000000  # SA_SIGINFO, SA_RESTORER, SA_ONSTACK, SA_NODEFER
+        flags = (
+            0x4 | 0x04000000 | 0x08000000 | 0x40000000
+        )  # SA_SIGINFO, SA_RESTORER, SA_ONSTACK, SA_NODEFER
         action = struct.pack("<QQQQ", program.handler, flags, program.restorer, 0)
         for signo in (signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGTRAP):
             self.call(member, "sigaction", signo, MEMORY + DATA, 0, 8, data=action)
-        ignore = struct.pack("<QQQQ", 1, 0x2 | 0x04000000, program.restorer, 0)  # SIG_IGN, SA_NOCLDWAIT
+        ignore = struct.pack(
+            "<QQQQ", 1, 0x2 | 0x04000000, program.restorer, 0
+        )  # SIG_IGN, SA_NOCLDWAIT
         self.call(member, "sigaction", signal.SIGCHLD, MEMORY + DATA, 0, 8, data=ignore)
 
     def signal_stack(self, member: Member) -> None:
@@ -183,8 +198,11 @@ class Crew:
 
     # ---------------------------------------------------------------- commands
 
-    def call(self, member: Member, name: str, *arguments: int, data: bytes = b"", out: int = 0) -> Answer:
-        """The system call ``name``; ``data`` is put at MEMORY + DATA before, ``out`` bytes from there come back."""
+    def call(
+        self, member: Member, name: str, *arguments: int, data: bytes = b"", out: int = 0
+    ) -> Answer:
+        """The system call ``name``; ``data`` is put at MEMORY + DATA before, ``out`` bytes from
+        there come back."""
         self._send(member, SYSCALL, NUMBERS[name], arguments, data, out=out)
         return self._receive(member, member)
 
@@ -199,24 +217,33 @@ class Crew:
 
     def refusal(self, member: Member) -> int:
         """The errno of a call that was ``start``ed, if it has returned; else 0."""
-        return -_answer(member.sock.recv(1 << 18)).value if _readable(member.sock.fileno(), 0.0) else 0
+        return (
+            -_answer(member.sock.recv(1 << 18)).value if _readable(member.sock.fileno(), 0.0) else 0
+        )
 
     def access(self, member: Member, kind: int, addr: int, byte: int = 0) -> Answer:
         """One byte read, written or executed."""
         self._send(member, kind, 0, (addr, byte))
         return self._receive(member, member)
 
-    def fork(self, parent: Member, name: str, flags: int, stack: int = 0) -> tuple[int, Member | None]:
-        """clone(``flags``): (0, the child) or (errno, None).  A child that shares memory answers for both."""
+    def fork(
+        self, parent: Member, name: str, flags: int, stack: int = 0
+    ) -> tuple[int, Member | None]:
+        """clone(``flags``): (0, the child) or (errno, None).  A child that shares memory answers
+        for both."""
         shares = bool(flags & 0x100)
         number = PROCESSES.index(name)
-        self._send(parent, SYSCALL, NUMBERS["clone"], (flags, stack), child=SOCKET + number, quiet=shares)
+        self._send(
+            parent, SYSCALL, NUMBERS["clone"], (flags, stack), child=SOCKET + number, quiet=shares
+        )
         if shares:
             return 0, self._born_sharing(parent, name, number)
         value = self._receive(parent, parent).value
         if value < 0:
             return -value, None
-        child = self._join(Member(name, value, os.pidfd_open(value), self._ours[number], name, parent.name))
+        child = self._join(
+            Member(name, value, os.pidfd_open(value), self._ours[number], name, parent.name)
+        )
         self._receive(child, child)
         self._bind(child, signal.SIGKILL)
         return 0, child
@@ -226,7 +253,9 @@ class Crew:
         self._receive(stand_in, parent)
         self._send(stand_in, SYSCALL, NUMBERS["getpid"], ())
         pid = self._receive(stand_in, parent).value
-        child = self._join(Member(name, pid, os.pidfd_open(pid), self._ours[number], parent.space, parent.name))
+        child = self._join(
+            Member(name, pid, os.pidfd_open(pid), self._ours[number], parent.space, parent.name)
+        )
         self._bind(child, signal.SIGKILL)
         self.signal_stack(child)
         return child
@@ -257,11 +286,14 @@ class Crew:
         quiet: bool = False,
     ) -> None:
         words = [value & (1 << 64) - 1 for value in arguments] + [0] * (6 - len(arguments))
-        head = _COMMAND.pack(kind, number, *words, DATA + out if out else hostasm.COMMAND, child, quiet)
+        head = _COMMAND.pack(
+            kind, number, *words, DATA + out if out else hostasm.COMMAND, child, quiet
+        )
         member.sock.send(head.ljust(DATA - hostasm.COMMAND, b"\0") + data if data else head)
 
     def _receive(self, member: Member, living: Member) -> Answer:
-        """The answer on the socket of ``member``, while ``living`` lives, is not too large, and time is left."""
+        """The answer on the socket of ``member``, while ``living`` lives, is not too large, and
+        time is left."""
         poll = select.poll()
         poll.register(member.sock, select.POLLIN)
         poll.register(living.pidfd, select.POLLIN)
@@ -285,7 +317,9 @@ class Crew:
         for member in self._every:
             _readable(member.pidfd, 10.0)
             os.close(member.pidfd)
-            with contextlib.suppress(ChildProcessError):  # another process of the worker has waited for it
+            with contextlib.suppress(
+                ChildProcessError
+            ):  # another process of the worker has waited for it
                 os.waitpid(member.pid, 0)
         self._every = []
         self.members = {}
@@ -299,7 +333,9 @@ def _answer(packet: bytes) -> Answer:
     signo, code, addr, error = struct.unpack_from("<QqQQ", packet, hostasm.SIGNO)
     before = struct.unpack_from("<qq", packet, hostasm.BEFORE + 64)
     after = struct.unpack_from("<qq", packet, hostasm.AFTER + 64)
-    return Answer(value, signo, code, addr, error, after[0] - before[0], after[1] - before[1], packet[DATA:])
+    return Answer(
+        value, signo, code, addr, error, after[0] - before[0], after[1] - before[1], packet[DATA:]
+    )
 
 
 def _readable(fd: int, seconds: float) -> bool:
@@ -334,8 +370,8 @@ def _image() -> str:
 
 
 def _spawn(sockets: list[int]) -> tuple[int, bool]:
-    """Start the worker with these sockets as SOCKET, SOCKET + 1 ...; its pid, and whether its address space is randomised (some
-    containers do not let that be switched off)."""
+    """Start the worker with these sockets as SOCKET, SOCKET + 1 ...; its pid, and whether its
+    address space is randomised (some containers do not let that be switched off)."""
     null = os.open(os.devnull, os.O_RDWR)
     actions = [(os.POSIX_SPAWN_DUP2, null, fd) for fd in range(3)]
     actions += [(os.POSIX_SPAWN_DUP2, fd, SOCKET + number) for number, fd in enumerate(sockets)]
@@ -344,9 +380,9 @@ def _spawn(sockets: list[int]) -> tuple[int, bool]:
     try:
         return os.posix_spawn(_image(), ["kemu-worker"], {}, file_actions=actions), randomised
     except OSError as error:
-        raise HostUnavailable(f"this host does not let kemu start its worker: {error.strerror}") from None
+        raise HostUnavailable(
+            f"this host does not let kemu start its worker: {error.strerror}"
+        ) from None
     finally:
         libc().personality(usual)
         os.close(null)
-
-

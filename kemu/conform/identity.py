@@ -1,13 +1,14 @@
 """Which page is which, over the whole run: the names that pages get in a recording.
 
-A frame is used again after it was freed, so a frame number is no name.  An anonymous page keeps its name while it stays
-at one place of one process; it takes it along when it moves (mremap) and hands it on when it is inherited (fork).  Whatever
-lies in the range of a fresh mmap is new.  A page of a file is known by file, index and frame, until the file was cut and
-nothing maps the page any more.
+A frame is used again after it was freed, so a frame number is no name.  An anonymous page keeps its
+name while it stays at one place of one process; it takes it along when it moves (mremap) and hands
+it on when it is inherited (fork).  Whatever lies in the range of a fresh mmap is new.  A page of a
+file is known by file, index and frame, until the file was cut and nothing maps the page any more.
 
-The recorder took a file for cut when a call succeeded.  One that failed half-way (MADV_REMOVE into a hole) had cut it all the
-same; Linux hands out next the frame that was freed last, so a page made anew in the place of the only one that was lost has
-its name in a recording.  kemu's allocator has no such short memory: the name is kept for it here (``_spare``).
+The recorder took a file for cut when a call succeeded.  One that failed half-way (MADV_REMOVE into
+a hole) had cut it all the same; Linux hands out next the frame that was freed last, so a page made
+anew in the place of the only one that was lost has its name in a recording.  kemu's allocator has
+no such short memory: the name is kept for it here (``_spare``).
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ class Frame(Protocol):
 
 
 class Sighting(Protocol):
-    """A page found in one process, of kemu or of the host (observation.Mapped says what the fields mean)."""
+    """A page found in one process, of kemu or of the host (observation.Mapped says what the fields
+    mean)."""
 
     @property
     def number(self) -> int:
@@ -50,9 +52,9 @@ class Sighting(Protocol):
 
 @attrs.frozen
 class Happened:
-    """What the operation did to pages, for naming them: pages ``fresh`` (from, to) of the address space ``fresh_in`` were mapped
-    anew; ``parent`` was copied to ``child``; pages of ``mover`` may have moved; files may have been ``cut``, or ``half_cut`` by a
-    call that failed then."""
+    """What the operation did to pages, for naming them: pages ``fresh`` (from, to) of the address
+    space ``fresh_in`` were mapped anew; ``parent`` was copied to ``child``; pages of ``mover`` may
+    have moved; files may have been ``cut``, or ``half_cut`` by a call that failed then."""
 
     fresh_in: str = ""
     fresh: tuple[int, int] = (0, 0)
@@ -64,7 +66,8 @@ class Happened:
 
 
 class Identities:
-    """The names given so far.  ``spaces`` tells which processes share one address space: name -> a name for the space."""
+    """The names given so far.  ``spaces`` tells which processes share one address space: name -> a
+    name for the space."""
 
     def __init__(self) -> None:
         self.spaces: dict[str, str] = {"A": "A"}
@@ -96,7 +99,11 @@ class Identities:
         for name, pages in found.items():
             for mapped in pages:
                 place = mapped.place
-                known = self._file_page(mapped, place) if place else self._anonymous(name, mapped, happened)
+                known = (
+                    self._file_page(mapped, place)
+                    if place
+                    else self._anonymous(name, mapped, happened)
+                )
                 if known is None:
                     unnamed.append((name, mapped))
                     continue
@@ -129,8 +136,12 @@ class Identities:
         self._files = {place: known for place, known in self._files.items() if known[0] in live}
 
     def _anonymous(self, name: str, mapped: Sighting, happened: Happened) -> int | None:
-        """The name that an anonymous page has already, by the place where it is or from which it came."""
-        if happened.fresh_in == self.spaces[name] and happened.fresh[0] <= mapped.number < happened.fresh[1]:
+        """The name that an anonymous page has already, by the place where it is or from which it
+        came."""
+        if (
+            happened.fresh_in == self.spaces[name]
+            and happened.fresh[0] <= mapped.number < happened.fresh[1]
+        ):
             return None
         here = self._seen.get(name, {}).get(mapped.number)
         if here is not None and here[0] == mapped.page.pfn:
@@ -139,7 +150,14 @@ class Identities:
             there = self._seen.get(happened.parent, {}).get(mapped.number)
             return there[1] if there is not None and there[0] == mapped.page.pfn else None
         if name == happened.mover:
-            return next((known for frame, known in self._seen.get(name, {}).values() if frame == mapped.page.pfn), None)
+            return next(
+                (
+                    known
+                    for frame, known in self._seen.get(name, {}).values()
+                    if frame == mapped.page.pfn
+                ),
+                None,
+            )
         return None
 
 

@@ -1,4 +1,5 @@
-"""Judging recorded programs: each is run in kemu and compared with what the real kernel did, on as many processes as wanted.
+"""Judging recorded programs: each is run in kemu and compared with what the real kernel did, on as
+many processes as wanted.
 
     paths -> programs -> judge (one after the other, or spread over processes) -> verdicts
 
@@ -29,8 +30,8 @@ CHUNK = 8
 
 @attrs.frozen
 class Verdict:
-    """What became of a program with so many ``operations``: where kemu differs (all places or the first one).  ``stopped``: it
-    took too long, and nothing is known."""
+    """What became of a program with so many ``operations``: where kemu differs (all places or the
+    first one).  ``stopped``: it took too long, and nothing is known."""
 
     name: str
     source: str
@@ -40,12 +41,19 @@ class Verdict:
 
 
 def programs_below(paths: Iterable[str]) -> list[Program]:
-    """The programs in files and folders, in order of name.  ``UsageError`` for the first thing that is none."""
-    return [program for path in paths for file in recordings(Path(path)) for program in load_programs(file)]
+    """The programs in files and folders, in order of name.  ``UsageError`` for the first thing that
+    is none."""
+    return [
+        program
+        for path in paths
+        for file in recordings(Path(path))
+        for program in load_programs(file)
+    ]
 
 
 def judge(program: Program, most: int | None = 1, seconds: float = SECONDS) -> Verdict:
-    """Run ``program`` for so long at most, and compare; at most ``most`` differences, None for all."""
+    """Run ``program`` for so long at most, and compare; at most ``most`` differences, None for
+    all."""
     try:
         with bounded(seconds):
             run = replay(program)

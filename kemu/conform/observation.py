@@ -4,8 +4,9 @@
     pages   fs/proc/task_mmu.c: pte_to_pagemap_entry; fs/proc/page.c: stable_page_flags
     mm      fs/proc/task_mmu.c: task_mem
 
-Only the window is looked at: whole VMAs that reach into it, and their entries.  Looking changes nothing.  The kernel's
-structures are read directly, one table of entries at a time, since a replay looks after every operation.
+Only the window is looked at: whole VMAs that reach into it, and their entries.  Looking changes
+nothing.  The kernel's structures are read directly, one table of entries at a time, since a replay
+looks after every operation.
 """
 
 from __future__ import annotations
@@ -90,8 +91,9 @@ PSS_SHIFT = 12
 
 @attrs.frozen
 class Window:
-    """The part of the address space that is looked at: around ``base``, up to ``WINDOW_PAGES`` above it.  With ``heap`` the base
-    is A's program break, and a VMA that ends below it is not shown."""
+    """The part of the address space that is looked at: around ``base``, up to ``WINDOW_PAGES``
+    above it.  With ``heap`` the base is A's program break, and a VMA that ends below it is not
+    shown."""
 
     base: int
     heap: bool = False
@@ -108,8 +110,8 @@ class Window:
 
 @attrs.frozen
 class Mapped:
-    """A page found in one process: its number there, what is shown of it, its ``struct page``, and for a page of a file where
-    in the file (inode number, index)."""
+    """A page found in one process: its number there, what is shown of it, its ``struct page``, and
+    for a page of a file where in the file (inode number, index)."""
 
     number: int
     seen: PageSeen
@@ -119,7 +121,8 @@ class Mapped:
 
 @attrs.define
 class FileNames:
-    """What a VMA's file is called: the id that the program gave it, or shm0, shm1 ... in order of first sight."""
+    """What a VMA's file is called: the id that the program gave it, or shm0, shm1 ... in order of
+    first sight."""
 
     known: dict[int, str] = attrs.Factory(dict)
     shared: int = 0
@@ -155,9 +158,11 @@ def counters(mm: mm_struct) -> dict[str, int]:
     }
 
 
-def observe(mm: mm_struct, window: Window, names: FileNames, start: dict[str, int]) -> tuple[Observation, list[Mapped]]:
-    """All that is looked at in ``mm``, and the pages that still need a name (their ``id`` is not filled in).  ``start``: the
-    counters to which ``mm`` is compared."""
+def observe(
+    mm: mm_struct, window: Window, names: FileNames, start: dict[str, int]
+) -> tuple[Observation, list[Mapped]]:
+    """All that is looked at in ``mm``, and the pages that still need a name (their ``id`` is not
+    filled in).  ``start``: the counters to which ``mm`` is compared."""
     look = _Look(mm, window, names)
     vmas = [look.at_vma(vma) for vma in mm.mm_mt if window.shows(vma)]
     now = counters(mm)
@@ -180,7 +185,9 @@ class _Look:
         window, flags = self.window, vma.vm_flags
         smaps = self._pages(vma)
         return {
-            "s": "heap0" if window.heap and vma.vm_start < window.base else window.page(vma.vm_start),
+            "s": "heap0"
+            if window.heap and vma.vm_start < window.base
+            else window.page(vma.vm_start),
             "e": window.page(vma.vm_end),
             "perm": _perm(flags),
             "off": vma.vm_pgoff if vma.vm_file is not None else 0,
@@ -190,7 +197,8 @@ class _Look:
         }
 
     def _pages(self, vma: vm_area_struct) -> _Smaps:
-        """The pages of ``vma`` and their sums; those below a heap window count, but are not shown."""
+        """The pages of ``vma`` and their sums; those below a heap window count, but are not
+        shown."""
         smaps = _Smaps()
         first = 0 if self.window.heap else None
         for addr, pte in entries(self.mm, vma.vm_start, vma.vm_end):
@@ -207,7 +215,11 @@ class _Look:
 
 
 def _perm(flags: int) -> str:
-    letters = ("r" if flags & VM_READ else "-") + ("w" if flags & VM_WRITE else "-") + ("x" if flags & VM_EXEC else "-")
+    letters = (
+        ("r" if flags & VM_READ else "-")
+        + ("w" if flags & VM_WRITE else "-")
+        + ("x" if flags & VM_EXEC else "-")
+    )
     return letters + ("s" if flags & VM_MAYSHARE else "p")
 
 
@@ -219,7 +231,8 @@ def _place(vma: vm_area_struct, addr: int, page: page) -> tuple[int, int] | None
 
 
 def _see_entry(pte: int) -> tuple[PageSeen, page | None]:
-    """What pagemap and the page's flags show for an entry that is not empty, and its page if it is an ordinary one."""
+    """What pagemap and the page's flags show for an entry that is not empty, and its page if it is
+    an ordinary one."""
     if not pte_present(pte):
         return {"pm": "SG" if is_guard_pte_marker(pte) else "S"}, None
     if pte_special(pte):
@@ -246,9 +259,20 @@ def _page_flags(page: page) -> str:
 
 
 class _Smaps:
-    """The sums of one VMA (struct mem_size_stats): bytes, ``pss`` and ``pss_dirty`` in bytes << PSS_SHIFT."""
+    """The sums of one VMA (struct mem_size_stats): bytes, ``pss`` and ``pss_dirty`` in bytes <<
+    PSS_SHIFT."""
 
-    __slots__ = ("anonymous", "dirty", "lazyfree", "pss", "pss_dirty", "referenced", "resident", "shared", "shared_dirty")
+    __slots__ = (
+        "anonymous",
+        "dirty",
+        "lazyfree",
+        "pss",
+        "pss_dirty",
+        "referenced",
+        "resident",
+        "shared",
+        "shared_dirty",
+    )
 
     def __init__(self) -> None:
         self.resident = self.anonymous = self.lazyfree = self.referenced = 0
@@ -312,7 +336,8 @@ def entries(mm: mm_struct, start: int, end: int) -> Iterator[tuple[int, int]]:
 
 
 def _table(mm: mm_struct, addr: int) -> tuple[int | None, int]:
-    """The frame of the table with the entry for ``addr``, or None; and where the span of that answer ends."""
+    """The frame of the table with the entry for ``addr``, or None; and where the span of that
+    answer ends."""
     phys, bits = system.phys, system.bits
     frame = mm.pgd // PAGE_SIZE
     for level in system.geometry.levels[:-1]:

@@ -1,4 +1,5 @@
-"""What the fields of a recorded operation mean, whoever performs it: kemu (act.py) or the host's kernel (hostcast.py)."""
+"""What the fields of a recorded operation mean, whoever performs it: kemu (act.py) or the host's
+kernel (hostcast.py)."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ from kemu.conform.words import PAGE_SIZE
 
 
 class Operands(ABC):
-    """One operation's fields as numbers.  Who performs it says where the window begins and which descriptors its files have."""
+    """One operation's fields as numbers.  Who performs it says where the window begins and which
+    descriptors its files have."""
 
     __slots__ = ()
     op: Op
@@ -44,7 +46,8 @@ class Operands(ABC):
 
     @property
     def fd(self) -> int:
-        """The descriptor of the operation's file, -1 for none (also for a file that was never made)."""
+        """The descriptor of the operation's file, -1 for none (also for a file that was never
+        made)."""
         if "fd" in self.op.fields:
             return int(self.op.fields["fd"])
         return self.where()[1].get(self.op.get("file", ""), -1)

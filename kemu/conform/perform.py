@@ -2,7 +2,8 @@
 
     ACTIONS   operation -> the function that performs it
 
-Every operation of the format stands in the table.  A result is the object that a recording holds under ``res``.
+Every operation of the format stands in the table.  A result is the object that a recording holds
+under ``res``.
 """
 
 from __future__ import annotations
@@ -33,7 +34,9 @@ def perform(cast: Cast, op: Op) -> Result:
 
 
 def _mmap(act: Act) -> Result:
-    return address_result(act.cast, act.call("mmap", *act.range, act.prot, act.bits(words.MAP), act.fd, act.offset))
+    return address_result(
+        act.cast, act.call("mmap", *act.range, act.prot, act.bits(words.MAP), act.fd, act.offset)
+    )
 
 
 def _mremap(act: Act) -> Result:
@@ -49,7 +52,11 @@ def _ranged(name: str, *more: Callable[[Act], int]) -> Perform:
 
 
 def _mlock(act: Act) -> Result:
-    return result(act.call("mlock2", *act.range, 1) if act.op.get("onfault") else act.call("mlock", *act.range))
+    return result(
+        act.call("mlock2", *act.range, 1)
+        if act.op.get("onfault")
+        else act.call("mlock", *act.range)
+    )
 
 
 def _mincore(act: Act) -> Result:
@@ -57,16 +64,21 @@ def _mincore(act: Act) -> Result:
     outcome = act.call("mincore", *act.range, MEMORY)
     shown = result(outcome)
     if not outcome.errno:
-        shown["vec"] = "".join(str(byte & 1) for byte in act.cast.load(act.process, MEMORY, pages).data)
+        shown["vec"] = "".join(
+            str(byte & 1) for byte in act.cast.load(act.process, MEMORY, pages).data
+        )
     return shown
 
 
 def _setrlimit(act: Act) -> Result:
     fields = act.op.fields
-    return result(act.call("setrlimit", words.RLIMIT[fields["res"]], fields["soft"], fields["hard"]), faults=False)
+    return result(
+        act.call("setrlimit", words.RLIMIT[fields["res"]], fields["soft"], fields["hard"]),
+        faults=False,
+    )
 
 
-# ---------------------------------------------------------------- the limit on the number of mappings
+# -------------------------------------------------------------- the limit on the number of mappings
 
 STRIPES = 0x300000000000
 """Where, outside the window, mappings are made until there can be no more."""
@@ -75,7 +87,8 @@ STRIPE_PAGES = 140_000
 
 
 def _fillmaps(act: Act) -> Result:
-    """One large PROT_NONE mapping; every second page gets other rights until that fails.  How many VMAs there are then."""
+    """One large PROT_NONE mapping; every second page gets other rights until that fails.  How many
+    VMAs there are then."""
     pages = act.op.get("pages", STRIPE_PAGES)
     fixed = words.MAP["private"] | words.MAP["anon"] | words.MAP["fixed_noreplace"]
     act.cast.must(act.process, "mmap", STRIPES, pages * PAGE_SIZE, 0, fixed, -1, 0)
@@ -109,7 +122,9 @@ def _read(act: Act) -> Result:
 
 
 def _write(act: Act) -> Result:
-    return access_result(act.cast, act.cast.store(act.process, act.place, bytes([act.op.get("byte", 0)])))
+    return access_result(
+        act.cast, act.cast.store(act.process, act.place, bytes([act.op.get("byte", 0)]))
+    )
 
 
 def _exec(act: Act) -> Result:
@@ -150,7 +165,9 @@ ACTIONS: dict[str, Perform] = {
     "mmap": _mmap,
     "munmap": _ranged("munmap"),
     "mprotect": _ranged("mprotect", lambda act: act.prot),
-    "pkey_mprotect": _ranged("pkey_mprotect", lambda act: act.prot, lambda act: int(act.op.get("pkey", -1))),
+    "pkey_mprotect": _ranged(
+        "pkey_mprotect", lambda act: act.prot, lambda act: int(act.op.get("pkey", -1))
+    ),
     "mremap": _mremap,
     "madvise": _ranged("madvise", lambda act: words.MADV[act.op.fields["advice"]]),
     "mlock": _mlock,
@@ -162,7 +179,9 @@ ACTIONS: dict[str, Perform] = {
     "mincore": _mincore,
     "brk": lambda act: address_result(act.cast, act.call("brk", act.place)),
     "setrlimit": _setrlimit,
-    "remap_file_pages": _ranged("remap_file_pages", lambda _: 0, lambda act: int(act.op.fields["pgoff"]), lambda _: 0),
+    "remap_file_pages": _ranged(
+        "remap_file_pages", lambda _: 0, lambda act: int(act.op.fields["pgoff"]), lambda _: 0
+    ),
     "read": _read,
     "write": _write,
     "exec": _exec,

@@ -1,7 +1,9 @@
-"""A recorded program as an experiment: its operations on a machine with a journal, one command of the timeline each.
+"""A recorded program as an experiment: its operations on a machine with a journal, one command of
+the timeline each.
 
-So a difference from Linux can be looked at: `back` leads into the kernel functions of the operation that made it.  The text
-of such a command is the operation behind a `#`, for no command of the shell does quite what the recorder's worker does.
+So a difference from Linux can be looked at: `back` leads into the kernel functions of the operation
+that made it.  The text of such a command is the operation behind a `#`, for no command of the shell
+does quite what the recorder's worker does.
 """
 
 from __future__ import annotations
@@ -18,7 +20,8 @@ from kemu.experiment.session import Session
 
 @attrs.frozen
 class Opened:
-    """``session`` stands behind operation ``step``: the one of the first ``difference``, or the last one."""
+    """``session`` stands behind operation ``step``: the one of the first ``difference``, or the
+    last one."""
 
     session: Session
     difference: Difference | None
@@ -26,7 +29,8 @@ class Opened:
 
 
 def open_program(program: Program, most: int | None = None) -> Opened:
-    """Run ``program`` with a journal, up to its first difference or all of it (``most``: so many operations)."""
+    """Run ``program`` with a journal, up to its first difference or all of it (``most``: so many
+    operations)."""
     session = Session(mem=RAM, cpus=CPUS, lru_batch=True)
     with session.changing("# the recorder's process A"):
         cast = Cast(program, session.kernel)

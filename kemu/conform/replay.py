@@ -1,8 +1,11 @@
-"""Running a recorded program in kemu, and looking at it after each operation as the recorder looked at Linux.
+"""Running a recorded program in kemu, and looking at it after each operation as the recorder looked
+at Linux.
 
-    program -> Cast (a fresh machine, process A) -> perform each operation -> observe every live process -> steps
+    program -> Cast (a fresh machine, process A) -> perform each operation -> observe every live
+    process -> steps
 
-The steps have the form of a recording, so they can be compared with one (compare.py) or written as one.
+The steps have the form of a recording, so they can be compared with one (compare.py) or written as
+one.
 """
 
 from __future__ import annotations
@@ -65,7 +68,11 @@ class Replay:
         for name in self.cast.live():
             seen[name], found[name] = self.cast.observe(name)
         self.cast.identities.name_pages(found, happened(self.cast.identities, op, res))
-        changed = {name: observation for name, observation in seen.items() if self.last.get(name) != observation}
+        changed = {
+            name: observation
+            for name, observation in seen.items()
+            if self.last.get(name) != observation
+        }
         self.last = seen
         return changed
 
@@ -86,4 +93,7 @@ def _mapped_anew(identities: Identities, op: Op, res: Result) -> Happened:
     first = res["ret"]["page"]
     if first == "outside":
         return Happened()
-    return Happened(fresh_in=identities.spaces[op.p], fresh=(first, first + (op.length() + PAGE_SIZE - 1) // PAGE_SIZE))
+    return Happened(
+        fresh_in=identities.spaces[op.p],
+        fresh=(first, first + (op.length() + PAGE_SIZE - 1) // PAGE_SIZE),
+    )

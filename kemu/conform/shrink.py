@@ -1,11 +1,12 @@
-"""The smallest program that still differs: operations are left out, then what they say is made simpler, until nothing helps.
+"""The smallest program that still differs: operations are left out, then what they say is made
+simpler, until nothing helps.
 
     drop an operation (the last first: so a child's go before its fork)
     let A do what a child did
     drop an optional field, drop a flag, make a length 1, take plain memory
 
-Each try is one run on both sides.  Hypothesis could do this too, on the choices from which it made the program; to do it
-on the program itself takes a tenth of the tries and ends at fewer operations.
+Each try is one run on both sides.  Hypothesis could do this too, on the choices from which it made
+the program; to do it on the program itself takes a tenth of the tries and ends at fewer operations.
 """
 
 from __future__ import annotations
@@ -19,7 +20,16 @@ from kemu.conform.fields import OPERATIONS
 from kemu.conform.program import Program, parse_program
 from kemu.errors import UsageError
 
-SIMPLEST: dict[str, Any] = {"p": "A", "t": "A", "len": 1, "newlen": 1, "n": 1, "pages": 1, "prot": "rw-", "kind": "memfd"}
+SIMPLEST: dict[str, Any] = {
+    "p": "A",
+    "t": "A",
+    "len": 1,
+    "newlen": 1,
+    "n": 1,
+    "pages": 1,
+    "prot": "rw-",
+    "kind": "memfd",
+}
 """What a field is tried with."""
 
 Operation = dict[str, Any]
@@ -42,7 +52,11 @@ def _operations(program: Program) -> list[Operation]:
 def _valid(program: Program, candidates: Iterator[list[Operation]]) -> Iterator[Program]:
     """Those of ``candidates`` that are programs."""
     for ops in candidates:
-        data = {"name": program.name, "ops": ops, **({"window": program.window} if program.window else {})}
+        data = {
+            "name": program.name,
+            "ops": ops,
+            **({"window": program.window} if program.window else {}),
+        }
         try:
             yield parse_program(data, program.source)
         except UsageError:
@@ -74,4 +88,7 @@ def _simpler(op: Operation) -> Iterator[Operation]:
         if name in SIMPLEST and op[name] != SIMPLEST[name]:
             yield {**op, name: SIMPLEST[name]}
         if name == "flags":
-            yield from ({**op, "flags": [*op[name][:at], *op[name][at + 1 :]]} for at in range(len(op[name])))
+            yield from (
+                {**op, "flags": [*op[name][:at], *op[name][at + 1 :]]}
+                for at in range(len(op[name]))
+            )

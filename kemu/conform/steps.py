@@ -6,8 +6,9 @@
                     "pages": {"3": {"pm", "id", "mc", "kf"}, ...},
                     "mm": {"VmSize": 8, ...}}}}
 
-A step is JSON as it is read and written, so it is described here as typed dictionaries; ``check_step`` makes sure that
-what comes from outside has this shape, so that comparing it cannot fail.
+A step is JSON as it is read and written, so it is described here as typed dictionaries;
+``check_step`` makes sure that what comes from outside has this shape, so that comparing it cannot
+fail.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from kemu.errors import UsageError
 
 
 class VmaSeen(TypedDict):
-    """One VMA: ``s``, ``e`` in pages from the window's base (``s`` may be "heap0"); ``perm`` as in maps; ``off`` in pages; ``st``
-    the numbers of smaps in kB that are not 0; ``fl`` VmFlags."""
+    """One VMA: ``s``, ``e`` in pages from the window's base (``s`` may be "heap0"); ``perm`` as in
+    maps; ``off`` in pages; ``st`` the numbers of smaps in kB that are not 0; ``fl`` VmFlags."""
 
     s: int | str
     e: int
@@ -32,7 +33,8 @@ class VmaSeen(TypedDict):
 
 
 class PageSeen(TypedDict):
-    """One entry of pagemap: ``pm`` letters; if present ``id``; unless it is the zero page ``mc`` and ``kf``."""
+    """One entry of pagemap: ``pm`` letters; if present ``id``; unless it is the zero page ``mc``
+    and ``kf``."""
 
     pm: str
     id: NotRequired[int | str]
@@ -41,7 +43,8 @@ class PageSeen(TypedDict):
 
 
 class Observation(TypedDict):
-    """All that is looked at in one process; keys of ``pages`` are page numbers as text, ``mm`` is kB against A at the start."""
+    """All that is looked at in one process; keys of ``pages`` are page numbers as text, ``mm`` is
+    kB against A at the start."""
 
     vmas: list[VmaSeen]
     pages: dict[str, PageSeen]
@@ -49,7 +52,8 @@ class Observation(TypedDict):
 
 
 class Step(TypedDict):
-    """One operation: its result, who lives after it, and the processes that look different from before."""
+    """One operation: its result, who lives after it, and the processes that look different from
+    before."""
 
     res: dict[str, Any]
     live: list[str]
@@ -57,7 +61,15 @@ class Step(TypedDict):
 
 
 _Shape = dict[str, tuple[type, ...]]
-_VMA: _Shape = {"s": (int, str), "e": (int,), "perm": (str,), "off": (int,), "file": (str,), "st": (dict,), "fl": (str,)}
+_VMA: _Shape = {
+    "s": (int, str),
+    "e": (int,),
+    "perm": (str,),
+    "off": (int,),
+    "file": (str,),
+    "st": (dict,),
+    "fl": (str,),
+}
 _PAGE: _Shape = {"pm": (str,), "id": (int, str), "mc": (int,), "kf": (str,)}
 _PAGE_NEEDS = frozenset({"pm"})
 
@@ -66,11 +78,16 @@ def check_step(step: Any, place: str) -> None:
     """Raise ``UsageError`` unless ``step`` has the shape of a step."""
     if not isinstance(step, dict) or set(step) != {"res", "live", "obs"}:
         died = isinstance(step, dict) and "died" in step
-        raise _bad(place, "the recorded process died here" if died else "a step has exactly res, live and obs")
+        raise _bad(
+            place,
+            "the recorded process died here" if died else "a step has exactly res, live and obs",
+        )
     if not isinstance(step["res"], dict):
         raise _bad(place, "res must be an object")
     live = step["live"]
-    if not isinstance(live, list) or not all(isinstance(name, str) and name in PROCESSES for name in live):
+    if not isinstance(live, list) or not all(
+        isinstance(name, str) and name in PROCESSES for name in live
+    ):
         raise _bad(place, f"live must be a list of the letters {PROCESSES}")
     if not isinstance(step["obs"], dict):
         raise _bad(place, "obs must be an object")
@@ -115,7 +132,9 @@ def _check_fields(value: Any, shape: _Shape, needs: frozenset[str], place: str) 
         if name not in shape:
             raise _bad(place, f"unknown field '{name}'")
         if not _is(content, shape[name]):
-            raise _bad(place, f"'{name}' must be {' or '.join(kind.__name__ for kind in shape[name])}")
+            raise _bad(
+                place, f"'{name}' must be {' or '.join(kind.__name__ for kind in shape[name])}"
+            )
 
 
 def _is(value: Any, kinds: tuple[type, ...]) -> bool:

@@ -2,11 +2,13 @@
 
     wishes (independent, each small)  --settle-->  operations (valid: processes live, files exist)
 
-A wish says what to do in numbers that need not fit ("process 3 writes to the mapping number 5").  ``settle`` turns the
-list into a program that is valid as it stands.  So any part of the list can be left out and the rest still means something:
-that is what lets a difference shrink to the smallest program that still shows it.
+A wish says what to do in numbers that need not fit ("process 3 writes to the mapping number 5").
+``settle`` turns the list into a program that is valid as it stands.  So any part of the list can be
+left out and the rest still means something: that is what lets a difference shrink to the smallest
+program that still shows it.
 
-Needs Hypothesis; import this module only where it is wanted (fuzz.py says kindly that it is missing).
+Needs Hypothesis; import this module only where it is wanted (fuzz.py says kindly that it is
+missing).
 """
 
 from __future__ import annotations
@@ -46,24 +48,39 @@ _THEMES = (
     ("mprotect", "exit", "madvise", "vmwrite"),
     ("mremap", "mprotect", "exit"),
     ("mremap", "madvise", "mlock", "munlock", "mseal"),
-    ("file", "ftruncate", "fallocate", "pread", "pwrite", "msync", "fsync", "fadvise", "mincore", "madvise"),
+    (
+        "file",
+        "ftruncate",
+        "fallocate",
+        "pread",
+        "pwrite",
+        "msync",
+        "fsync",
+        "fadvise",
+        "mincore",
+        "madvise",
+    ),
     ("file", "sysread", "syswrite", "mprotect", "mremap", "close"),
     ("mlock", "munlock", "mlockall", "munlockall", "setcpu", "exit"),
     ("vmread", "vmwrite", "memread", "memwrite", "mprotect", "clonevm", "exit"),
     ("pin", "unpin", "splice", "splice_read", "madvise", "exit", "setcpu"),
     ("brk", "mprotect", "mremap", "mlock", "setrlimit"),
 )
-"""What a program is about: with few kinds of operations they meet more often.  ``_ALWAYS`` is part of each."""
+"""What a program is about: with few kinds of operations they meet more often.  ``_ALWAYS`` is part
+of each."""
 
 _PROTS = ("rw-",) * 8 + ("r--",) * 3 + ("---", "-w-", "r-x", "rwx", "--x", "-wx")
 _NEW_PROTS = (*_PROTS, "rw-d", "r--u", "rw?")
 _SHARING = ("private",) * 6 + ("shared",) * 3 + ("droppable", "shared_validate")
 _PLACING: tuple[list[str], ...] = (["fixed"],) * 5 + (["fixed_noreplace"],) * 3 + ([],)
 _EXTRA: tuple[list[str], ...] = (
-    ([],) * 9 + (["populate"],) * 2 + (["noreserve"], ["locked"], ["growsdown"], ["stack"], ["nonblock"], ["sync"], ["denywrite"])
+    ([],) * 9
+    + (["populate"],) * 2
+    + (["noreserve"], ["locked"], ["growsdown"], ["stack"], ["nonblock"], ["sync"], ["denywrite"])
 )
 _MREMAP: tuple[list[str], ...] = (
-    (["maymove", "fixed"],) * 4 + (["maymove", "fixed", "dontunmap"],) * 3
+    (["maymove", "fixed"],) * 4
+    + (["maymove", "fixed", "dontunmap"],) * 3
     + (["maymove"], [], ["fixed"], ["maymove", "dontunmap"])
 )
 _ADVICE = (
@@ -79,7 +96,8 @@ _RANGE_OPS = frozenset({
     "remap_file_pages",
 })  # fmt: skip
 _ODD_BYTES = (0, 1, 4095, 4097, 8191, "0x7ffffffff000", "0xfffffffffffff000")
-"""The last two reach over the worker's own stack and vdso: only calls that end at the first hole may take them."""
+"""The last two reach over the worker's own stack and vdso: only calls that end at the first hole
+may take them."""
 
 _SMALL = st.integers(0, 7)
 _BYTE = st.integers(1, 255)
@@ -94,13 +112,19 @@ def _fields(draw: Draw, kind: str) -> dict[str, Any]:
         wish["len"] = draw(st.integers(1, 4))
         wish["snap"] = draw(st.booleans()) if kind != "mmap" else False
         if draw(st.integers(0, 40)) == 40:
-            wish["bytes"] = draw(st.sampled_from(_ODD_BYTES[:5] if kind == "madvise" else _ODD_BYTES))
+            wish["bytes"] = draw(
+                st.sampled_from(_ODD_BYTES[:5] if kind == "madvise" else _ODD_BYTES)
+            )
         if draw(st.integers(0, 60)) == 60:
             wish["off"] = draw(st.sampled_from((1, 8, 2048)))
     elif kind in _PLACED_OPS:
         wish["page"] = draw(st.integers(0, PAGES - 1))
         wish["snap"] = draw(st.integers(0, 3)) > 0
-        wish["off"] = draw(st.sampled_from((0, 0, 0, 1, 100, 4095) if kind in ("read", "write") else (0, 0, 1, 4000)))
+        wish["off"] = draw(
+            st.sampled_from(
+                (0, 0, 0, 1, 100, 4095) if kind in ("read", "write") else (0, 0, 1, 4000)
+            )
+        )
     more = _MORE.get(kind)
     return {**wish, **(more(draw) if more else {})}
 
@@ -113,8 +137,18 @@ _PLACED_OPS = frozenset({
 def _mmap(draw: Draw) -> dict[str, Any]:
     kind = draw(st.sampled_from(("anon", "anon", "anon", "file", "file")))
     sharing = draw(st.sampled_from(_SHARING))
-    flags = [sharing, *(["anon"] if kind == "anon" else []), *draw(st.sampled_from(_PLACING)), *draw(st.sampled_from(_EXTRA))]
-    return {"prot": draw(st.sampled_from(_PROTS)), "flags": flags, "file": draw(_SMALL), "foff": draw(st.integers(0, 3))}
+    flags = [
+        sharing,
+        *(["anon"] if kind == "anon" else []),
+        *draw(st.sampled_from(_PLACING)),
+        *draw(st.sampled_from(_EXTRA)),
+    ]
+    return {
+        "prot": draw(st.sampled_from(_PROTS)),
+        "flags": flags,
+        "file": draw(_SMALL),
+        "foff": draw(st.integers(0, 3)),
+    }
 
 
 def _mremap(draw: Draw) -> dict[str, Any]:
@@ -145,7 +179,9 @@ def _drawn(**strategies: st.SearchStrategy[Any]) -> Callable[[Draw], dict[str, A
 
 _FLAGS = {
     "msync": st.sampled_from((["async"], ["sync"], ["sync", "invalidate"], ["async", "sync"], [])),
-    "mlockall": st.sampled_from((["future"], ["future", "onfault"], ["onfault"], [])),  # current: the worker's own memory too
+    "mlockall": st.sampled_from(
+        (["future"], ["future", "onfault"], ["onfault"], [])
+    ),  # current: the worker's own memory too
 }
 _FOFF = st.integers(0, 4)
 _MORE: dict[str, Callable[[Draw], dict[str, Any]]] = {
@@ -156,7 +192,9 @@ _MORE: dict[str, Callable[[Draw], dict[str, Any]]] = {
     "write": _drawn(byte=_BYTE),
     "mprotect": _drawn(prot=st.sampled_from(_NEW_PROTS)),
     "pkey_mprotect": _drawn(prot=st.sampled_from(_PROTS), pkey=st.sampled_from((-1, 0))),
-    "madvise": _drawn(advice=st.sampled_from(tuple(word for word in _ADVICE if word not in _UNRECORDED_ADVICE))),
+    "madvise": _drawn(
+        advice=st.sampled_from(tuple(word for word in _ADVICE if word not in _UNRECORDED_ADVICE))
+    ),
     "mlock": _drawn(onfault=st.booleans()),
     "msync": _drawn(flags=_FLAGS["msync"]),
     "mlockall": _drawn(flags=_FLAGS["mlockall"]),
@@ -164,10 +202,14 @@ _MORE: dict[str, Callable[[Draw], dict[str, Any]]] = {
         res=st.just("STACK"), soft=st.sampled_from((0, 8192, 1 << 16)), hard=st.just(1 << 40)
     ),
     "setcpu": _drawn(cpu=st.integers(0, 1)),
-    "fallocate": _drawn(file=_SMALL, mode=st.sampled_from(("punch", "alloc")), foff=_FOFF, len=st.integers(1, 4)),
+    "fallocate": _drawn(
+        file=_SMALL, mode=st.sampled_from(("punch", "alloc")), foff=_FOFF, len=st.integers(1, 4)
+    ),
     "fsync": _drawn(file=_SMALL),
     "close": _drawn(file=_SMALL),
-    "fadvise": _drawn(file=_SMALL, foff=_FOFF, len=st.integers(0, 4), advice=st.sampled_from(tuple(words.FADVISE))),
+    "fadvise": _drawn(
+        file=_SMALL, foff=_FOFF, len=st.integers(0, 4), advice=st.sampled_from(tuple(words.FADVISE))
+    ),
     "pread": _drawn(file=_SMALL, foff=_FOFF, off=st.sampled_from((0, 10)), n=_SIZES),
     "pwrite": _drawn(file=_SMALL, foff=_FOFF, off=st.sampled_from((0, 10)), n=_SIZES, byte=_BYTE),
     "sysread": _drawn(file=_SMALL, foff=_FOFF, n=_SIZES),
@@ -184,7 +226,12 @@ _MORE: dict[str, Callable[[Draw], dict[str, Any]]] = {
 
 def _kinds(theme: tuple[str, ...]) -> tuple[str, ...]:
     """The kinds of operations of a theme, each as often as it is wished for."""
-    return tuple(kind for kind, weight in _WEIGHTS.items() if kind in theme or kind in _ALWAYS for _ in range(weight))
+    return tuple(
+        kind
+        for kind, weight in _WEIGHTS.items()
+        if kind in theme or kind in _ALWAYS
+        for _ in range(weight)
+    )
 
 
 THEMES = tuple(map(_kinds, _THEMES))
@@ -216,7 +263,8 @@ def programs(draw: Draw) -> Program:
 
 @attrs.define
 class _World:
-    """What is true of the program so far: who lives, which files there are, where something was mapped."""
+    """What is true of the program so far: who lives, which files there are, where something was
+    mapped."""
 
     heap: bool
     alive: list[str] = attrs.Factory(lambda: ["A"])
@@ -230,7 +278,8 @@ class _World:
 
 
 def settle(many: list[Wish], *, heap: bool = False) -> list[dict[str, Any]]:
-    """Operations that are valid in this order; a wish that means nothing where it stands is left out."""
+    """Operations that are valid in this order; a wish that means nothing where it stands is left
+    out."""
     world = _World(heap)
     for kind, wish in many:
         special = _SPECIAL.get(kind)
@@ -334,7 +383,8 @@ def _settle_brk(world: _World, op: dict[str, Any]) -> bool:
 
 
 def _settle_end_of(what: str) -> Callable[[_World, dict[str, Any]], bool]:
-    """``unpin`` or ``splice_read``: for the first pin or pipe of the program, which may have failed."""
+    """``unpin`` or ``splice_read``: for the first pin or pipe of the program, which may have
+    failed."""
 
     def settle_end(world: _World, op: dict[str, Any]) -> bool:
         op["id"] = f"{what}0"

@@ -1,4 +1,5 @@
-"""Operations that move bytes or pages between a process and something else: files, other processes, devices, pipes.
+"""Operations that move bytes or pages between a process and something else: files, other processes,
+devices, pipes.
 
     TRANSFERS   operation -> the function that performs it
 
@@ -30,7 +31,9 @@ def _with_data(act: Act, outcome: Outcome, *, show: bool = True) -> Result:
 
 
 def _pread(act: Act) -> Result:
-    return _with_data(act, act.call("pread", act.fd, MEMORY, act.size, act.offset + act.op.get("off", 0)))
+    return _with_data(
+        act, act.call("pread", act.fd, MEMORY, act.size, act.offset + act.op.get("off", 0))
+    )
 
 
 def _pwrite(act: Act) -> Result:
@@ -47,13 +50,16 @@ def _on_file(name: str, *arguments: Callable[[Op], int]) -> Perform:
     """A call on a file whose faults are not counted."""
 
     def run(act: Act) -> Result:
-        return result(act.call(name, act.fd, *(argument(act.op) for argument in arguments)), faults=False)
+        return result(
+            act.call(name, act.fd, *(argument(act.op) for argument in arguments)), faults=False
+        )
 
     return run
 
 
 def _other(name: str, *, write: bool) -> Perform:
-    """A transfer between a private buffer and the memory of process ``t``; ``name`` takes pid, buffer, address, size."""
+    """A transfer between a private buffer and the memory of process ``t``; ``name`` takes pid,
+    buffer, address, size."""
 
     def run(act: Act) -> Result:
         pid = act.cast.processes[act.op.fields["t"]].task.pid
@@ -73,7 +79,9 @@ def _pin(act: Act) -> Result:
 
 
 def _unpin(act: Act) -> Result:
-    return result(act.call("unpin", *act.cast.pins.pop(act.op.get("id", "pin0"), (0, 0))), faults=False)
+    return result(
+        act.call("unpin", *act.cast.pins.pop(act.op.get("id", "pin0"), (0, 0))), faults=False
+    )
 
 
 def _splice(act: Act) -> Result:
@@ -83,12 +91,15 @@ def _splice(act: Act) -> Result:
 
 def _splice_read(act: Act) -> Result:
     outcome = act.call("read", act.cast.pipes.get(act.op.get("id", "pipe0"), -1), MEMORY, act.size)
-    return {**_with_data(act, outcome), "data": run_lengths(act.cast.load(act.process, MEMORY, outcome.value).data)}
+    return {
+        **_with_data(act, outcome),
+        "data": run_lengths(act.cast.load(act.process, MEMORY, outcome.value).data),
+    }
 
 
 def _file(act: Act) -> Result:
-    """Make a file whose pages are filled with bytes of their own, and leave it open, without a name.  A disk file is clean: it
-    was synced."""
+    """Make a file whose pages are filled with bytes of their own, and leave it open, without a
+    name.  A disk file is clean: it was synced."""
     op, cast = act.op, act.cast
     name, kind, mode = op.fields["id"], op.get("kind", "memfd"), op.get("mode", "rw")
     size = op.get("bytes", op.get("pages", 0) * PAGE_SIZE)
@@ -119,7 +130,9 @@ def _file(act: Act) -> Result:
 def _content(k: int, size: int) -> bytes:
     """The bytes of the k-th file: page i is filled with 0x10 * (k + 1) + i."""
     pages = (size + PAGE_SIZE - 1) // PAGE_SIZE
-    return b"".join(bytes([(0x10 * (k + 1) + page) & 0xFF]) * PAGE_SIZE for page in range(pages))[:size]
+    return b"".join(bytes([(0x10 * (k + 1) + page) & 0xFF]) * PAGE_SIZE for page in range(pages))[
+        :size
+    ]
 
 
 def _pages(field: str) -> Callable[[Op], int]:
@@ -134,9 +147,16 @@ TRANSFERS: dict[str, Perform] = {
     "file": _file,
     "close": _on_file("close"),
     "ftruncate": _on_file("ftruncate", _new_size),
-    "fallocate": _on_file("fallocate", lambda op: words.FALLOCATE[op.get("mode", "punch")], _pages("foff"), _pages("len")),
+    "fallocate": _on_file(
+        "fallocate",
+        lambda op: words.FALLOCATE[op.get("mode", "punch")],
+        _pages("foff"),
+        _pages("len"),
+    ),
     "fsync": _on_file("fsync"),
-    "fadvise": _on_file("fadvise64", _pages("foff"), _pages("len"), lambda op: words.FADVISE[op.fields["advice"]]),
+    "fadvise": _on_file(
+        "fadvise64", _pages("foff"), _pages("len"), lambda op: words.FADVISE[op.fields["advice"]]
+    ),
     "pread": _pread,
     "pwrite": _pwrite,
     "sysread": _window_io("pread"),

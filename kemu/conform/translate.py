@@ -1,12 +1,14 @@
-"""An experiment as a program that a real kernel can run: the command list in the form of a recording (kemu/conform/program.py).
+"""An experiment as a program that a real kernel can run: the command list in the form of a
+recording (kemu/conform/program.py).
 
     mmap app 0x10000 4p rw    ->  {"op": "mmap", "p": "A", "page": 16, "len": 4, "prot": "rw", "flags": ["private", "anon"]}
     fork app as kid           ->  {"op": "fork", "p": "A", "child": "B"}
     write kid 0x10000 "hi"    ->  {"op": "write", "p": "B", "page": 16, "byte": 104}
 
-Each command is read as it was at its own moment, so that names and expressions mean what they meant then.  Addresses move into
-the program's window, all by the same distance, but for a mapping whose place the kernel chose: it gets a place of its own
-in the window.  What cannot be expressed is left out with a reason (`Unexpressed`).  `actions.py` has the tables.
+Each command is read as it was at its own moment, so that names and expressions mean what they meant
+then.  Addresses move into the program's window, all by the same distance, but for a mapping whose
+place the kernel chose: it gets a place of its own in the window.  What cannot be expressed is left
+out with a reason (`Unexpressed`).  `actions.py` has the tables.
 """
 
 from __future__ import annotations
@@ -27,11 +29,12 @@ if TYPE_CHECKING:
 
 PAGE = words.PAGE_SIZE
 LOWEST, HIGHEST = 0x10000, 1 << 46
-"""Addresses from the first to the second move with the window; others (page 0, the kernel's half) mean the same everywhere."""
+"""Addresses from the first to the second move with the window; others (page 0, the kernel's half)
+mean the same everywhere."""
 
 LOWEST_CHOSEN, HIGHEST_CHOSEN, FAR = 96, 250, 1 << 20
-"""Pages of the window between which mappings lie whose place the kernel chose, as far from each other as in the experiment; those
-for which there is no room there lie far away."""
+"""Pages of the window between which mappings lie whose place the kernel chose, as far from each
+other as in the experiment; those for which there is no room there lie far away."""
 
 Op = dict[str, Any]
 
@@ -44,7 +47,8 @@ class Unexpressed(Exception):
 class Translation:
     """`ops`: (command, operation) in order; `unexpressed`: (command, why).
 
-    `base`: the page number that is page 0 of the window; `chosen`: (start, end, page) of what the kernel placed."""
+    `base`: the page number that is page 0 of the window; `chosen`: (start, end, page) of what the
+    kernel placed."""
 
     ops: list[tuple[str, Op]] = attrs.Factory(list)
     unexpressed: list[tuple[str, str]] = attrs.Factory(list)
@@ -61,7 +65,8 @@ class Translation:
 
 @attrs.frozen
 class Asked:
-    """A command of the experiment: its declaration, its arguments, who acts, and its place in the journal."""
+    """A command of the experiment: its declaration, its arguments, who acts, and its place in the
+    journal."""
 
     made: Command
     values: dict[str, Any]
@@ -71,7 +76,8 @@ class Asked:
 
 @attrs.frozen
 class Tables:
-    """`actions`: command -> what makes its operations; `reasons`: command -> why it has none; `silent`: those that need none."""
+    """`actions`: command -> what makes its operations; `reasons`: command -> why it has none;
+    `silent`: those that need none."""
 
     actions: Mapping[str, Callable[[Translator, Asked], list[Op]]]
     reasons: Mapping[str, str]
@@ -91,9 +97,10 @@ def translate(session: Session, tables: Tables) -> Translation:
 class Translator:
     """What is known on the way through the command list.
 
-    `letters`: process of the program by pid; `ended`: those that are gone; `files`: inode number -> (id, how it was opened);
-    `waiting`: files that were made and not opened yet, by path; `pins` and `pipes`: by address and by descriptor;
-    `highest`: the end of the first mapping whose place the kernel chose."""
+    `letters`: process of the program by pid; `ended`: those that are gone; `files`: inode number ->
+    (id, how it was opened); `waiting`: files that were made and not opened yet, by path; `pins` and
+    `pipes`: by address and by descriptor; `highest`: the end of the first mapping whose place the
+    kernel chose."""
 
     def __init__(self, session: Session, tables: Tables) -> None:
         self.session = session
@@ -139,7 +146,10 @@ class Translator:
         letters = sorted({op["p"] for op in ops})
         if cpu > 1:
             raise Unexpressed("a program has the CPUs 0 and 1")
-        there, back = ([{"op": "setcpu", "p": letter, "cpu": number} for letter in letters] for number in (cpu, 0))
+        there, back = (
+            [{"op": "setcpu", "p": letter, "cpu": number} for letter in letters]
+            for number in (cpu, 0)
+        )
         return [*there, *ops, *back]
 
     def _bury(self, record: Record) -> None:
@@ -150,18 +160,22 @@ class Translator:
             self.ended.add(pid)
             last = self.made.ops[-1] if self.made.ops else ("", {})
             if (last[1].get("op"), last[1].get("p")) != ("exit", self.letters[pid]):
-                self.made.ops.append((f"{self.session.name_of(pid)} is dead", {"op": "exit", "p": self.letters[pid]}))
+                self.made.ops.append(
+                    (f"{self.session.name_of(pid)} is dead", {"op": "exit", "p": self.letters[pid]})
+                )
 
     def _is_gone(self, pid: int) -> bool:
         task = self.session.tasks.get(pid)
         return task is None or bool(task.exit_state) or task.mm is None
 
-    # ---------------------------------------------------------------------------------------------- processes
+    # ------------------------------------------------------------------------------------ processes
 
     def letter(self, task: Task) -> str:
         """The process of the program that the task is."""
         if task.pid not in self.letters:
-            raise Unexpressed(f"{self.session.name_of(task.pid)} is no process of the first one's family")
+            raise Unexpressed(
+                f"{self.session.name_of(task.pid)} is no process of the first one's family"
+            )
         return self.letters[task.pid]
 
     def christen(self, pid: int | None) -> str:
@@ -179,14 +193,18 @@ class Translator:
         with self.session.at(record.last):
             return next((pid for pid in self.session.tasks if pid not in before), None)
 
-    # ---------------------------------------------------------------------------------------------- addresses
+    # ------------------------------------------------------------------------------------ addresses
 
     def place(self, task: Task, addr: int, key: str = "page", offset: str = "off") -> Op:
         """The fields that mean the address."""
         for start, end, page in self.made.chosen:
             if start <= addr < end:
                 return _at(page + (addr - start) // PAGE, addr % PAGE, key, offset)
-        vma = next((vma for vma in address_space(task).vmas if vma.start <= addr < vma.end), None) if task.mm else None
+        vma = (
+            next((vma for vma in address_space(task).vmas if vma.start <= addr < vma.end), None)
+            if task.mm
+            else None
+        )
         if vma is not None and vma.name in ("[stack]", "[heap]"):
             raise Unexpressed(f"the {vma.name[1:-1]} of a program on the host lies elsewhere")
         if not LOWEST <= addr < HIGHEST:
@@ -229,7 +247,7 @@ class Translator:
         self.made.chosen.append((start, end, page))
         return page
 
-    # ---------------------------------------------------------------------------------------------- files
+    # ---------------------------------------------------------------------------------------- files
 
     def opened(self, path: str, mode: str) -> str:
         """The id of the file `path`, made in the program when it is first opened."""

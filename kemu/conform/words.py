@@ -1,4 +1,5 @@
-"""The words of a recorded program and the numbers that the system calls take for them (include/uapi, x86-64).
+"""The words of a recorded program and the numbers that the system calls take for them
+(include/uapi, x86-64).
 
 Data only.  A word that is not here does not exist: ``program.py`` refuses it.
 """
@@ -12,7 +13,8 @@ WINDOW_BASE = 0x200000000000
 PROCESSES = "ABCDEFGH"
 
 PROT = {"r": 1, "w": 2, "x": 4, "-": 0, "d": 0x01000000, "u": 0x02000000, "?": 0x100}
-"""Letters of ``prot``; ``d`` and ``u`` are PROT_GROWSDOWN and PROT_GROWSUP, ``?`` is a bit that mprotect does not know."""
+"""Letters of ``prot``; ``d`` and ``u`` are PROT_GROWSDOWN and PROT_GROWSUP, ``?`` is a bit that
+mprotect does not know."""
 
 MAP = {
     "shared": 0x1, "private": 0x2, "shared_validate": 0x3, "droppable": 0x8, "fixed": 0x10, "anon": 0x20,

@@ -3,9 +3,10 @@
     journal   ....... first [the command] last .......      stays as it is
     scratch                 [the same command]              recorded beside it, undone at the end
 
-The state is brought to where the command began, a second journal takes what it does now, and at the end that journal is
-undone and thrown away (`Session.beside`). The same command in the same state does the same, so what is seen is what
-happened; with a switch of the kernel set otherwise, it is what *would* have happened.
+The state is brought to where the command began, a second journal takes what it does now, and at the
+end that journal is undone and thrown away (`Session.beside`). The same command in the same state
+does the same, so what is seen is what happened; with a switch of the kernel set otherwise, it is
+what *would* have happened.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
 
 @contextmanager
 def rehearsal(session: Session, record: Record) -> Iterator[Journal]:
-    """Within the block the state is the one before the command, and changes go to the journal that is given."""
+    """Within the block the state is the one before the command, and changes go to the journal that
+    is given."""
     with session.beside(record.first) as scratch:
         yield scratch
 

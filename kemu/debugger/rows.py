@@ -1,8 +1,9 @@
 """Look into a whole-row event: the entries that fork copied, one by one.
 
-A table of many entries is one event of the journal. Here the fork runs once more beside the journal with rows switched
-off (`rehearse.py`), so the loop of `copy_pte_range` does the same entry by entry; what it does is shown as the sub-steps
-N.1, N.2 ... of event N. They have no numbers of their own: nothing can be branched from them.
+A table of many entries is one event of the journal. Here the fork runs once more beside the journal
+with rows switched off (`rehearse.py`), so the loop of `copy_pte_range` does the same entry by
+entry; what it does is shown as the sub-steps N.1, N.2 ... of event N. They have no numbers of their
+own: nothing can be branched from them.
 """
 
 from __future__ import annotations
@@ -38,15 +39,19 @@ def expand(session: Session, event: int | None) -> readings.SubSteps:
 
 
 def step_into(session: Session, count: int) -> readings.SubSteps | None:
-    """The next `count` entries of the row at this moment, or of the one that comes next, which is gone to; None where there
-    is no row, or all its entries have been seen."""
+    """The next `count` entries of the row at this moment, or of the one that comes next, which is
+    gone to; None where there is no row, or all its entries have been seen."""
     from kemu.observe.rows import is_row
 
     inside = session.row is not None and session.row[0] == session.now
     number = session.now if inside else session.now + 1
     if number > session.end or not is_row(session.journal, number):
         return None
-    found, seen = (session.row[1], session.row[2]) if inside and session.row else (entries_of(session, number), 0)
+    found, seen = (
+        (session.row[1], session.row[2])
+        if inside and session.row
+        else (entries_of(session, number), 0)
+    )
     if seen >= len(found):
         session.row = None
         return None
@@ -69,7 +74,11 @@ def entries_of(session: Session, number: int) -> tuple[readings.EventReading, ..
             perform(session, record)
         scratch.catch_up()
         first, last = loops(scratch, 0, len(scratch))[index - 1]
-        found = [event for event in events(session.kernel, 0, last, session.name_of).events if event.number > first]
+        found = [
+            event
+            for event in events(session.kernel, 0, last, session.name_of).events
+            if event.number > first
+        ]
     return tuple(event.replace(number=i) for i, event in enumerate(found, 1))
 
 
@@ -78,7 +87,9 @@ def _row_event(session: Session, upto: int, *, exact: bool) -> int:
     from kemu.observe.rows import is_row, newest_row
 
     if upto > session.end:
-        raise UsageError(f"event: there is no #{upto}", hint=f"the experiment has the events 0 to {session.end}")
+        raise UsageError(
+            f"event: there is no #{upto}", hint=f"the experiment has the events 0 to {session.end}"
+        )
     known = upto and is_row(session.journal, upto)
     found = (upto if known else None) if exact else newest_row(session.journal, upto)
     if found is not None:

@@ -1,4 +1,5 @@
-"""What can be shown after a change or a move, and which of it is shown now: the part of `context` that everybody may ask."""
+"""What can be shown after a change or a move, and which of it is shown now: the part of `context`
+that everybody may ask."""
 
 from __future__ import annotations
 
@@ -7,7 +8,12 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from kemu.experiment.session import Session
 
-HOWS = {"off": "nothing", "short": "what a story needs", "full": "everything", "all": "all sections"}
+HOWS = {
+    "off": "nothing",
+    "short": "what a story needs",
+    "full": "everything",
+    "all": "all sections",
+}
 """How much of a change is shown."""
 
 SECTIONS = {

@@ -1,7 +1,9 @@
-"""Where the session stands, and the search for a moment at which something is true: what all moves end with.
+"""Where the session stands, and the search for a moment at which something is true: what all moves
+end with.
 
-A move shows the moment that it ends at. How much is shown of the way there, the choice of `context` says: the calls that
-were not open before, what changed in between, the page in question before and after.
+A move shows the moment that it ends at. How much is shown of the way there, the choice of `context`
+says: the calls that were not open before, what changed in between, the page in question before and
+after.
 """
 
 from __future__ import annotations
@@ -43,7 +45,8 @@ def repeated(step: Callable[[int], int], begin: int, count: int) -> int:
 
 
 def moment(session: Session, begin: int, stops: tuple[str, ...] = ()) -> readings.Moment:
-    """Where the session stands, after a move from the moment `begin`; `stops` are the lines about what stopped it here."""
+    """Where the session stands, after a move from the moment `begin`; `stops` are the lines about
+    what stopped it here."""
     from kemu.debugger.stops import displays
     from kemu.observe.events import one_event
 
@@ -71,7 +74,11 @@ def _hint(session: Session, now: int) -> str:
     """A word on an event that holds more than it shows."""
     from kemu.observe.rows import is_row
 
-    return "a whole table in one event: step into shows its entries one by one" if now and is_row(session.journal, now) else ""
+    return (
+        "a whole table in one event: step into shows its entries one by one"
+        if now and is_row(session.journal, now)
+        else ""
+    )
 
 
 def _with_context(session: Session, made: readings.Moment, begin: int) -> readings.Moment:
@@ -83,13 +90,21 @@ def _with_context(session: Session, made: readings.Moment, begin: int) -> readin
     now = session.now
     if not wanted or begin == now:
         return made
-    calls = open_calls(session.journal, now) if "calls" in wanted and not session.boundary(now) else []
+    calls = (
+        open_calls(session.journal, now) if "calls" in wanted and not session.boundary(now) else []
+    )
     changes = _changes(session, begin, now) if "changes" in wanted else ()
-    alone = begin < now and made.event is not None and all(_says(made.event, change) for change in changes)
+    alone = (
+        begin < now
+        and made.event is not None
+        and all(_says(made.event, change) for change in changes)
+    )
     return made.replace(
         marked="changes" in wanted and (now == begin + 1 or (alone and bool(changes))),
         calls=tuple(readings.OpenCall(call.name, call.path) for call in calls),
-        kept=kept_calls(session.journal, begin, now) if calls and not session.boundary(begin) else 0,
+        kept=kept_calls(session.journal, begin, now)
+        if calls and not session.boundary(begin)
+        else 0,
         changes=() if alone else changes,
         picture=_picture(session, begin, now) if "picture" in wanted else None,
     )
@@ -99,24 +114,38 @@ def _matters(change: readings.FieldChange) -> bool:
     """Is it what a story needs: of page tables only entries of the last level?"""
     from kemu.debugger.sections import SHORT
 
-    return change.field in SHORT.get(change.kind, ()) and (change.kind != "pte" or change.what.startswith("pte "))
+    return change.field in SHORT.get(change.kind, ()) and (
+        change.kind != "pte" or change.what.startswith("pte ")
+    )
 
 
 def _says(event: readings.EventReading, change: readings.FieldChange) -> bool:
     """Does the event itself say what changed?"""
-    return (event.what, event.field, event.old, event.new) == (change.what, change.field, change.old, change.new)
+    return (event.what, event.field, event.old, event.new) == (
+        change.what,
+        change.field,
+        change.old,
+        change.new,
+    )
 
 
 def _changes(session: Session, begin: int, now: int) -> tuple[readings.FieldChange, ...]:
-    """What is different from the moment before the move, old and new in its direction; one event says that itself."""
+    """What is different from the moment before the move, old and new in its direction; one event
+    says that itself."""
     from kemu.observe.difference import diff
 
     if now == begin + 1 or abs(now - begin) > MOST_EVENTS:
         return ()
     with session.traveling():
         differing = diff(session.kernel, min(begin, now), max(begin, now), session.name_of).changes
-    found = tuple(change for change in differing if session.context == "full" or _matters(change))[:MOST_CHANGES]
-    return found if begin < now else tuple(change.replace(old=change.new, new=change.old, note="") for change in found)
+    found = tuple(change for change in differing if session.context == "full" or _matters(change))[
+        :MOST_CHANGES
+    ]
+    return (
+        found
+        if begin < now
+        else tuple(change.replace(old=change.new, new=change.old, note="") for change in found)
+    )
 
 
 def _picture(session: Session, begin: int, now: int) -> readings.ThreeLines | None:
@@ -132,7 +161,8 @@ def _picture(session: Session, begin: int, now: int) -> readings.ThreeLines | No
 
 @contextmanager
 def stopping(session: Session) -> Iterator[None]:
-    """Where Ctrl-C breaks off a search in the block, the session stands at the event that was reached."""
+    """Where Ctrl-C breaks off a search in the block, the session stands at the event that was
+    reached."""
     try:
         yield
     except interrupts.Interrupted as stop:
@@ -141,8 +171,8 @@ def stopping(session: Session) -> Iterator[None]:
 
 
 def search(session: Session, condition: Expression, first: int, last: int) -> readings.Moment:
-    """Go to the first of the moments first..last (or back, where `last` lies before `first`) at which the condition holds.
-    Raises UsageError, and stays, if there is none."""
+    """Go to the first of the moments first..last (or back, where `last` lies before `first`) at
+    which the condition holds. Raises UsageError, and stays, if there is none."""
     from kemu.debugger.stops import first_true, text_of
     from kemu.language.names import check
 

@@ -5,11 +5,12 @@
     watch pfn(app, 0x10000)             the event after which the expression has another value
     catch fault | signal | syscall | oom
 
-A command always runs to its end; then its events are searched, and the moment shown is moved back to the first that
-matches. So a stop never leaves a call half done, and `continue` and `reverse-continue` are the same search from wherever
-the session stands.
+A command always runs to its end; then its events are searched, and the moment shown is moved back
+to the first that matches. So a stop never leaves a call half done, and `continue` and
+`reverse-continue` are the same search from wherever the session stands.
 
-The rule that keeps this file honest: searching changes nothing but the moment that is shown, and puts that back.
+The rule that keeps this file honest: searching changes nothing but the moment that is shown, and
+puts that back.
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ CATCHES: dict[str, frozenset[str]] = {
     "oom": frozenset({"out_of_memory"}),
     "syscall": frozenset(),
 }
-"""What `catch` knows, by the functions that are entered then. A system call is what a task calls, whatever its name."""
+"""What `catch` knows, by the functions that are entered then. A system call is what a task calls,
+whatever its name."""
 
 EVENT_KINDS = ("pte", "ram", "vma", "mm", "task", "tlb", "cpu", "frame", "anon", "file", "row")
 """Kinds of events that `break` knows, as `trace` names them."""
@@ -42,7 +44,8 @@ EVENT_KINDS = ("pte", "ram", "vma", "mm", "task", "tlb", "cpu", "frame", "anon",
 
 @attrs.define
 class Stop:
-    """One breakpoint, watchpoint or catchpoint; of `functions`, `event` and `watched` one says what it waits for."""
+    """One breakpoint, watchpoint or catchpoint; of `functions`, `event` and `watched` one says what
+    it waits for."""
 
     number: int
     kind: str
@@ -72,8 +75,16 @@ CHUNK = 8192
 """Events that are searched at a time, in the order of the search."""
 
 
-def find(session: Session, first: int, last: int, *, backwards: bool = False, stops: list[Stop] | None = None) -> list[Hit]:
-    """The hits at the first moment of (first, last] at which an enabled stop matches, or at the last one; [] if none does."""
+def find(
+    session: Session,
+    first: int,
+    last: int,
+    *,
+    backwards: bool = False,
+    stops: list[Stop] | None = None,
+) -> list[Hit]:
+    """The hits at the first moment of (first, last] at which an enabled stop matches, or at the
+    last one; [] if none does."""
     chosen = [stop for stop in (session.stops if stops is None else stops) if stop.enabled]
     found: list[Hit] = []
     with interrupts.deferred(), session.traveling():
@@ -88,7 +99,11 @@ def find(session: Session, first: int, last: int, *, backwards: bool = False, st
 
 def _first(session: Session, stop: Stop, first: int, last: int, backwards: bool) -> Hit | None:
     """The hit of one stop in (first, last] that the search meets first."""
-    matching = Changes(session, stop.watched).within if stop.watched is not None else _matcher(session, stop)
+    matching = (
+        Changes(session, stop.watched).within
+        if stop.watched is not None
+        else _matcher(session, stop)
+    )
     for low, high in chunks(first, last, backwards=backwards):
         found: Iterable[tuple[int, str]] = matching(low, high)
         for moment, what in reversed(list(found)) if backwards else found:
@@ -97,15 +112,19 @@ def _first(session: Session, stop: Stop, first: int, last: int, backwards: bool)
     return None
 
 
-def chunks(first: int, last: int, *, backwards: bool, size: int = CHUNK) -> Iterator[tuple[int, int]]:
-    """(first, last] cut into pieces, in the order of the search; between two of them Ctrl-C ends it."""
+def chunks(
+    first: int, last: int, *, backwards: bool, size: int = CHUNK
+) -> Iterator[tuple[int, int]]:
+    """(first, last] cut into pieces, in the order of the search; between two of them Ctrl-C ends
+    it."""
     for at in range(last, first, -size) if backwards else range(first, last, size):
         interrupts.check(f"looked at the events up to #{at}".__str__, at)
         yield (max(at - size, first), at) if backwards else (at, min(at + size, last))
 
 
 def _matcher(session: Session, stop: Stop) -> Callable[[int, int], Iterable[tuple[int, str]]]:
-    """A function that gives the moments in (low, high] which match but for the condition, in order, with what is there."""
+    """A function that gives the moments in (low, high] which match but for the condition, in order,
+    with what is there."""
     if stop.event:
         return lambda low, high: _events(session, stop.event, low, high)
     if stop.functions:
@@ -113,7 +132,9 @@ def _matcher(session: Session, stop: Stop) -> Callable[[int, int], Iterable[tupl
     return lambda low, high: _system_calls(session, low, high)
 
 
-def _calls(session: Session, functions: frozenset[int], low: int, high: int) -> Iterator[tuple[int, str]]:
+def _calls(
+    session: Session, functions: frozenset[int], low: int, high: int
+) -> Iterator[tuple[int, str]]:
     """The first event in or behind the entry of each call."""
     from kemu.observe.moves import entries, named
 
@@ -142,28 +163,34 @@ def _events(session: Session, wanted: str, low: int, high: int) -> Iterator[tupl
     kind = wanted in EVENT_KINDS
     what = ("", wanted) if kind else (wanted, "")
     for begin, end in may_have(session.journal, *what, low, high):
-        for event in events(session.kernel, begin, end, session.name_of, low=not kind, only=may_be(*what)).events:
+        for event in events(
+            session.kernel, begin, end, session.name_of, low=not kind, only=may_be(*what)
+        ).events:
             if wanted == (event.kind if kind else event.field):
                 yield event.number, f"{event.text}, in {event.function or 'user code'}"
 
 
 BY_MOMENT = frozenset({"event", "called", "signal_code", "signal_addr", "errno"})
-"""Functions of the expression language that ask for the moment itself: any event may change what they say."""
+"""Functions of the expression language that ask for the moment itself: any event may change what
+they say."""
 
 
 class Changes:
-    """The moments at which an expression has another value than before, looked for only where something that it read is
-    written (`observe/reads.py`), or a task gets its name."""
+    """The moments at which an expression has another value than before, looked for only where
+    something that it read is written (`observe/reads.py`), or a task gets its name."""
 
     def __init__(self, session: Session, watched: Expression) -> None:
         self.session, self.watched = session, watched
-        self.always = any(step.op == "call" and step.argument in BY_MOMENT for step in watched.steps)
+        self.always = any(
+            step.op == "call" and step.argument in BY_MOMENT for step in watched.steps
+        )
         self.moment = -1
         self.value: Value = None
         self.reads: Reads | None = None
         self.complaint: UsageError | None = None
         self.valued = False
-        """The newest reason why it had no value, and whether it had one at any moment that was looked at."""
+        """The newest reason why it had no value, and whether it had one at any moment that was
+        looked at."""
 
     def within(self, low: int, high: int) -> Iterator[tuple[int, str]]:
         """Those in (low, high], in order, with old and new value and who did it."""
@@ -171,7 +198,10 @@ class Changes:
 
         for moment, old, new in self.values(low, high):
             who = function_of(self.session.journal, moment)[0] or "user code"
-            yield moment, f"{text_of(self.watched)}: {format_value(old)} -> {format_value(new)}, by {who}"
+            yield (
+                moment,
+                f"{text_of(self.watched)}: {format_value(old)} -> {format_value(new)}, by {who}",
+            )
 
     def values(self, low: int, high: int) -> Iterator[tuple[int, Value, Value]]:
         """(moment, old value, new value) of those in (low, high], in order."""
@@ -227,7 +257,8 @@ NOT_THERE = "not there"
 
 
 def evaluated(session: Session, expression: Expression, moment: int) -> Value:
-    """The value at the moment, which is then the one shown. Raises UsageError where a name means nothing yet."""
+    """The value at the moment, which is then the one shown. Raises UsageError where a name means
+    nothing yet."""
     from kemu.language.names import SessionNames
 
     interrupts.check(lambda: f"looked at the events up to #{moment}", moment)
@@ -254,15 +285,19 @@ def is_true(value: Value) -> bool:
 
 
 def first_true(session: Session, condition: Expression, first: int, last: int) -> int | None:
-    """The first moment of first..last at which the condition holds; the last one where `last` lies before `first`. Raises what
-    is wrong with a condition that has a value at none of them."""
+    """The first moment of first..last at which the condition holds; the last one where `last` lies
+    before `first`. Raises what is wrong with a condition that has a value at none of them."""
     changes = Changes(session, condition)
     with interrupts.deferred(), session.traveling():
         changes.look(first)
         if is_true(changes.value):
             return first
         for begin, end in chunks(min(first, last), max(first, last), backwards=last < first):
-            found = _last_true(changes, begin, end) if last < first else _first_true(changes, begin, end)
+            found = (
+                _last_true(changes, begin, end)
+                if last < first
+                else _first_true(changes, begin, end)
+            )
             if found is not None:
                 return found
     if changes.complaint is not None and not changes.valued:
@@ -288,13 +323,18 @@ def text_of(expression: Expression) -> str:
 
 
 def stop_at(session: Session, found: list[Hit]) -> tuple[str, ...]:
-    """Go to the hits' moment and count them; a temporary stop is gone then. The lines about them."""
+    """Go to the hits' moment and count them; a temporary stop is gone then. The lines about
+    them."""
     from kemu.observe.moves import frame_of
 
     session.goto(found[0].moment)
     for hit in found:
         hit.stop.hits += 1
-    session.stops = [stop for stop in session.stops if not (stop.temporary and any(hit.stop is stop for hit in found))]
+    session.stops = [
+        stop
+        for stop in session.stops
+        if not (stop.temporary and any(hit.stop is stop for hit in found))
+    ]
     functions = frozenset[int]().union(*(hit.stop.functions for hit in found))
     depth = frame_of(session.journal, session.now, functions) if functions else None
     if depth is not None:
@@ -303,10 +343,13 @@ def stop_at(session: Session, found: list[Hit]) -> tuple[str, ...]:
 
 
 def stop_after(session: Session, first: int) -> None:
-    """After a command whose events begin behind `first`: move back to the first stop in it, and say so in a note."""
+    """After a command whose events begin behind `first`: move back to the first stop in it, and say
+    so in a note."""
     found = find(session, first, session.end)
     if found:
-        where = f"shown is #{found[0].moment} of {session.end}, inside the command; continue goes on"
+        where = (
+            f"shown is #{found[0].moment} of {session.end}, inside the command; continue goes on"
+        )
         session.notes += [*stop_at(session, found), where]
 
 
@@ -314,6 +357,7 @@ def displays(session: Session) -> tuple[str, ...]:
     """What `display` shows at this moment, one line each."""
     now = session.now
     return tuple(
-        f"{number}: {text_of(expression)} = {write(value_at(session, expression, now), expression.form)}"
+        f"{number}: {text_of(expression)} = "
+        f"{write(value_at(session, expression, now), expression.form)}"
         for number, expression in sorted(session.displays.items())
     )

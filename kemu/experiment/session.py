@@ -1,13 +1,15 @@
-"""One experiment: a kernel, its journal, the names that the user gave, and the commands that made it what it is.
+"""One experiment: a kernel, its journal, the names that the user gave, and the commands that made
+it what it is.
 
     events    0 ......... 12 ......... 57 ......... 91
     commands      spawn app |  mmap .... | fork .... |          timeline 1
                              `-- write .. | fork .... |         timeline 2: a change after going back to 12
 
-A command that changes the machine owns the events (first, last]. The cursor of the journal says which moment is shown;
-names, marks and the current task are those of that moment. Everything may be looked at anywhere; a change is accepted
-only between commands, and in the past it starts a new timeline: the commands of the old one are kept as text, which is
-enough, since the same commands from boot give the same journal.
+A command that changes the machine owns the events (first, last]. The cursor of the journal says
+which moment is shown; names, marks and the current task are those of that moment. Everything may be
+looked at anywhere; a change is accepted only between commands, and in the past it starts a new
+timeline: the commands of the old one are kept as text, which is enough, since the same commands
+from boot give the same journal.
 
 The rule that keeps this file honest: it knows no parser, no output and no terminal.
 """
@@ -39,7 +41,18 @@ from kemu.userland.script import Outcome, Script
 
 __all__ = ["INIT", "Journal", "Outcome", "Record", "Session", "Task", "Timeline"]
 
-_KNOWLEDGE = ("_names", "_used", "_homes", "_first", "marks", "notes", "values", "last", "cpu", "stops")
+_KNOWLEDGE = (
+    "_names",
+    "_used",
+    "_homes",
+    "_first",
+    "marks",
+    "notes",
+    "values",
+    "last",
+    "cpu",
+    "stops",
+)
 """What commands change of a session beside the machine."""
 
 _SHELL = ("context", "aliases", "depth", "granularity", "shown", "guide", "lesson", "preferences")
@@ -48,9 +61,9 @@ _SHELL = ("context", "aliases", "depth", "granularity", "shown", "guide", "lesso
 
 @attrs.frozen
 class Record:
-    """A command that belongs to the experiment: its text, its events (first, last], and who is current behind it.
-    ``unfinished``: at its end calls are still under way (a race that was stopped where something broke), so nothing can be
-    changed there."""
+    """A command that belongs to the experiment: its text, its events (first, last], and who is
+    current behind it. ``unfinished``: at its end calls are still under way (a race that was stopped
+    where something broke), so nothing can be changed there."""
 
     text: str
     first: int
@@ -61,7 +74,8 @@ class Record:
 
 @attrs.define
 class Timeline:
-    """A sequence of commands from boot. `branched` is the event at which it left timeline `parent` (0: the first)."""
+    """A sequence of commands from boot. `branched` is the event at which it left timeline `parent`
+    (0: the first)."""
 
     number: int
     parent: int = 0
@@ -73,20 +87,32 @@ class Timeline:
 class Session(TaskNames):
     """See the module. `mem` in bytes, `geometry` a name of `machine.geometry.GEOMETRIES`.
 
-    `tasks` are the tasks of the shown moment by pid; `cpu` is the CPU for the next command, None for the task's own;
-    `values` what `print` showed, `last` the last result of a call or of `print`; `context` how much is shown of a change;
-    `granularity` what one `step` is, `row` the whole-row event that is stepped into (event, its entries, how many were seen);
-    `stops` and `displays` belong to the commands about stopping; `failures` are the commands that gave
-    an errno or a signal, with their readings; `shown` are the results of all commands; `preferences` are settings of the
-    shell, as text; `lesson` is what lesson and step are under way, in a few words, or empty."""
+    `tasks` are the tasks of the shown moment by pid; `cpu` is the CPU for the next command, None
+    for the task's own; `values` what `print` showed, `last` the last result of a call or of
+    `print`; `context` how much is shown of a change; `granularity` what one `step` is, `row` the
+    whole-row event that is stepped into (event, its entries, how many were seen); `stops` and
+    `displays` belong to the commands about stopping; `failures` are the commands that gave an errno
+    or a signal, with their readings; `shown` are the results of all commands; `preferences` are
+    settings of the shell, as text; `lesson` is what lesson and step are under way, in a few words,
+    or empty."""
 
     def __init__(
-        self, *, mem: int = 64 << 20, geometry: str = "x86-64", cpus: int = 2, record: bool = True, lru_batch: bool = False
+        self,
+        *,
+        mem: int = 64 << 20,
+        geometry: str = "x86-64",
+        cpus: int = 2,
+        record: bool = True,
+        lru_batch: bool = False,
     ) -> None:
         if geometry not in GEOMETRIES:
-            raise UsageError(f"geometry: no '{geometry}'", hint=f"known are {', '.join(sorted(GEOMETRIES))}")
+            raise UsageError(
+                f"geometry: no '{geometry}'", hint=f"known are {', '.join(sorted(GEOMETRIES))}"
+            )
         self.cpus = cpus
-        kernel = Kernel(mem=mem, geometry=GEOMETRIES[geometry], nr_cpus=cpus, record=record, lru_batch=lru_batch)
+        kernel = Kernel(
+            mem=mem, geometry=GEOMETRIES[geometry], nr_cpus=cpus, record=record, lru_batch=lru_batch
+        )
         kernel.activate()
         super().__init__(kernel, system.tasks)
         self.script = Script(kernel)
@@ -101,7 +127,8 @@ class Session(TaskNames):
         self.depth = 0
         self.granularity = "event"
         self.frame: tuple[int, int] = (-1, 0)
-        """(moment, open calls): there `next` and `finish` mean the function that a stop was set at, not the innermost one."""
+        """(moment, open calls): there `next` and `finish` mean the function that a stop was set at,
+        not the innermost one."""
         self.row: tuple[int, tuple[Any, ...], int] | None = None
         self.stops: list[Any] = []
         self.displays: dict[int, Any] = {}
@@ -114,26 +141,32 @@ class Session(TaskNames):
         self.raced: Any = None
         self.replayed: Any = None
         self.unfinished = False
-        """What was raced last, the replay that is walked through, and whether the change under way ends inside calls."""
+        """What was raced last, the replay that is walked through, and whether the change under way
+        ends inside calls."""
         self.preferences: dict[str, str] = {}
         self.lesson = ""
         self.guide: Any = None
-        """Who stands beside while a lesson is taken: asked before and told after each command (`kemu.commands.run`)."""
+        """Who stands beside while a lesson is taken: asked before and told after each command
+        (`kemu.commands.run`)."""
 
     def become(self, other: Session) -> None:
-        """Go on as the experiment of `other`, which is then nobody's; what belongs to the shell stays as it is."""
+        """Go on as the experiment of `other`, which is then nobody's; what belongs to the shell
+        stays as it is."""
         kept = {name: getattr(self, name) for name in _SHELL if hasattr(self, name)}
         self.__dict__.clear()
         self.__dict__.update(other.__dict__)
         self.__dict__.update(kept)
         self.kernel.activate()
 
-    # ---------------------------------------------------------------------------------------------- moments
+    # -------------------------------------------------------------------------------------- moments
 
     def goto(self, event: int) -> None:
         """Bring all state to where it was after `event`. Raises UsageError outside of 0..end."""
         if not 0 <= event <= self.end:
-            raise UsageError(f"event: there is no #{event}", hint=f"the experiment has the events 0 to {self.end}")
+            raise UsageError(
+                f"event: there is no #{event}",
+                hint=f"the experiment has the events 0 to {self.end}",
+            )
         self.kernel.activate()
         self.journal.seek(event)
         self._run_planted()
@@ -177,7 +210,8 @@ class Session(TaskNames):
         return [record for record in records[begin:end] if record.last > record.first]
 
     def last_command(self) -> tuple[int, int]:
-        """The events (first, last] of the newest command that has some, as far as they have happened at this moment."""
+        """The events (first, last] of the newest command that has some, as far as they have
+        happened at this moment."""
         for record in reversed(self.timeline.records):
             if record.first < self.now and record.last > record.first:
                 return record.first, min(record.last, self.now)
@@ -192,7 +226,7 @@ class Session(TaskNames):
         """Give the moment a name; an older mark of the name is forgotten."""
         self.marks[name] = self.now
 
-    # ---------------------------------------------------------------------------------------------- changes
+    # -------------------------------------------------------------------------------------- changes
 
     @contextmanager
     def looking(self) -> Iterator[None]:
@@ -215,8 +249,9 @@ class Session(TaskNames):
     def changing(self, text: str) -> Iterator[None]:
         """A block that may change the machine, on behalf of the command `text`.
 
-        Raises UsageError in the middle of a command. In the past it starts a new timeline. If the block raises (also
-        by Ctrl-C), what it did is taken back, the command does not go on the timeline, and no new one is started."""
+        Raises UsageError in the middle of a command. In the past it starts a new timeline. If the
+        block raises (also by Ctrl-C), what it did is taken back, the command does not go on the
+        timeline, and no new one is started."""
         self._refuse_inside_command()
         self.kernel.activate()
         rejoin = self._left_behind() if self.past else None
@@ -236,12 +271,16 @@ class Session(TaskNames):
             raise
         self.journal.catch_up()
         self.journal.prepare()
-        self.timeline.records += [*used, Record(text, first, self.end, self.current_pid, self.unfinished)]
+        self.timeline.records += [
+            *used,
+            Record(text, first, self.end, self.current_pid, self.unfinished),
+        ]
 
     @contextmanager
     def beside(self, event: int) -> Iterator[Journal]:
-        """A block in which the state is the one after `event` and changes go to a journal of their own, the one that is given;
-        at the end all of it is undone and forgotten, and this moment is shown again."""
+        """A block in which the state is the one after `event` and changes go to a journal of their
+        own, the one that is given; at the end all of it is undone and forgotten, and this moment is
+        shown again."""
         before, journal = self.now, self.journal
         self.goto(event)
         kept = {name: getattr(self, name) for name in _KNOWLEDGE}
@@ -252,7 +291,13 @@ class Session(TaskNames):
             self._names = [(0, name, pid) for at, name, pid in self._names if at <= event]
             self._used = [(0, pid) for at, pid in self._used if at <= event]
             self._homes = [(0, pid, cpu) for at, pid, cpu in self._homes if at <= event]
-            self._first, self.stops, self.notes, self.marks, self.values = 0, [], [], {}, list(self.values)
+            self._first, self.stops, self.notes, self.marks, self.values = (
+                0,
+                [],
+                [],
+                {},
+                list(self.values),
+            )
             yield scratch
         finally:
             scratch.catch_up()
@@ -272,7 +317,8 @@ class Session(TaskNames):
             )
 
     def _left_behind(self) -> Callable[[], None]:
-        """A function that makes the future of this moment what it is now, when it is this moment again."""
+        """A function that makes the future of this moment what it is now, when it is this moment
+        again."""
         put_back, journal, future = _remembered(self), self.journal, self.journal.future()
 
         def rejoin() -> None:
@@ -282,7 +328,8 @@ class Session(TaskNames):
         return rejoin
 
     def _take_back(self, first: int, marks: int) -> None:
-        """Undo what happened since, and forget it; of the last mark only the first word may be there."""
+        """Undo what happened since, and forget it; of the last mark only the first word may be
+        there."""
         self.journal.catch_up()
         self.journal.seek(first)
         del self.journal.marks[marks:]
@@ -318,8 +365,9 @@ class Session(TaskNames):
 
     @contextmanager
     def anew(self) -> Iterator[None]:
-        """A block that begins again from the boot, on a new timeline without commands. If it raises (also by Ctrl-C), everything
-        is as it was before: this moment, all timelines, what is set, named and watched."""
+        """A block that begins again from the boot, on a new timeline without commands. If it raises
+        (also by Ctrl-C), everything is as it was before: this moment, all timelines, what is set,
+        named and watched."""
         before, journal, put_back = self.now, self.journal, _remembered(self)
         self.goto(0)
         self.kernel.journal = Journal()
@@ -337,14 +385,16 @@ class Session(TaskNames):
             raise
 
     def begin_again(self, line: Timeline, records: list[Record]) -> None:
-        """Make `line` the current timeline, of which only `records`, up to this moment, have happened so far."""
+        """Make `line` the current timeline, of which only `records`, up to this moment, have
+        happened so far."""
         line.records = list(records)
         self.timeline = line
         self.journal.truncate()
         self._forget_after(self.now)
 
     def leave_unfinished(self, records: list[Record]) -> None:
-        """What has happened since `begin_again` becomes a timeline of its own; the one begun again keeps its `records`."""
+        """What has happened since `begin_again` becomes a timeline of its own; the one begun again
+        keeps its `records`."""
         line, done = self.timeline, self.timeline.records
         line.records = records
         self.timeline = Timeline(len(self.timelines) + 1, line.number, self.end, done)
@@ -371,15 +421,17 @@ class Session(TaskNames):
         return self._wrong[system_of(self.kernel).sysctl.planted][0]
 
     def plant(self, name: str, bodies: Mapping[FunctionType, CodeType]) -> None:
-        """Let the kernel run `bodies` from now on, which makes it the wrong kernel `name`; none of them: the right one.  Only
-        inside `changing`; the journal keeps a number that does not tell the name."""
+        """Let the kernel run `bodies` from now on, which makes it the wrong kernel `name`; none of
+        them: the right one.  Only inside `changing`; the journal keeps a number that does not tell
+        the name."""
         code = crc32(name.encode())
         self._wrong[code] = (name, bodies)
         system_of(self.kernel).sysctl.planted = code
         self._run_planted()
 
     def _run_planted(self) -> None:
-        """The kernel runs what was planted at this moment, so that going back before it unplants it."""
+        """The kernel runs what was planted at this moment, so that going back before it unplants
+        it."""
         bodies = self._wrong[system.sysctl.planted][1]
         if self.kernel.bodies is not bodies:
             self.kernel.bodies = bodies
@@ -390,13 +442,21 @@ class Session(TaskNames):
         self.kernel.activate()
         return self.kernel.state_hash()
 
-    # ---------------------------------------------------------------------------------------------- settings and files
+    # --------------------------------------------------------------------------- settings and files
 
     def settings(self) -> dict[str, int | bool | None]:
         """The settings of the machine at this moment."""
         now = system_of(self.kernel).sysctl
-        machine = {"aslr": now.randomize_seed, "lru_batch": now.lru_batch, "fault_around": now.fault_around_bytes}
-        return machine | {"tmpfs": now.shmem_max_blocks << 12, "fail": now.fail_alloc, "fail_slab": now.fail_slab}
+        machine = {
+            "aslr": now.randomize_seed,
+            "lru_batch": now.lru_batch,
+            "fault_around": now.fault_around_bytes,
+        }
+        return machine | {
+            "tmpfs": now.shmem_max_blocks << 12,
+            "fail": now.fail_alloc,
+            "fail_slab": now.fail_slab,
+        }
 
     def set(self, name: str, value: int | bool | None) -> None:
         """Change a setting; only inside `changing`."""
@@ -407,7 +467,10 @@ class Session(TaskNames):
             now.lru_batch = bool(value)
         elif name == "tmpfs":
             if shmem_limit(int(value or 0)):
-                raise UsageError("the files in memory hold more than that already", hint="make them shorter first (see: ls)")
+                raise UsageError(
+                    "the files in memory hold more than that already",
+                    hint="make them shorter first (see: ls)",
+                )
         elif name == "fail":
             now.fail_alloc = int(value or 0)
         elif name == "fail_slab":
@@ -420,17 +483,22 @@ class Session(TaskNames):
         load_file(path, data)
 
     def make_file(self, path: str, kind: str, data: bytes, size: int) -> None:
-        """Make a file of `size` bytes that begins with `data`, of kind "disk" or "tmpfs"; only inside `changing`.  Raises
-        UsageError, with nothing changed, if a tmpfs has no room for the data."""
+        """Make a file of `size` bytes that begins with `data`, of kind "disk" or "tmpfs"; only
+        inside `changing`.  Raises UsageError, with nothing changed, if a tmpfs has no room for the
+        data."""
         if kind == "disk":
             load_file(path, data).i_size = size
             return
         error = make_memory_file(path, data, size)
         if error == -ENOSPC:
-            raise UsageError(f"size: {len(data):#x} bytes are more than the tmpfs may hold", hint="set tmpfs SIZE gives it room")
+            raise UsageError(
+                f"size: {len(data):#x} bytes are more than the tmpfs may hold",
+                hint="set tmpfs SIZE gives it room",
+            )
         if error:
             raise UsageError(
-                f"size: {len(data):#x} bytes are more than memory has to spare", hint="a smaller file, sparse, or more --mem"
+                f"size: {len(data):#x} bytes are more than memory has to spare",
+                hint="a smaller file, sparse, or more --mem",
             )
 
     def files_made(self) -> int:
@@ -440,7 +508,10 @@ class Session(TaskNames):
     def file_list(self) -> list[tuple[str, str, int, int]]:
         """Path, kind, size in bytes and cached pages of each file, sorted by path."""
         files = system_of(self.kernel).files
-        return [(path, node.kind, node.i_size, node.i_mapping.nrpages) for path, node in sorted(files.items())]
+        return [
+            (path, node.kind, node.i_size, node.i_mapping.nrpages)
+            for path, node in sorted(files.items())
+        ]
 
 
 def _remembered(session: Session) -> Callable[[], None]:

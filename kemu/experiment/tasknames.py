@@ -4,8 +4,9 @@
     #57 fork as kid    kid -> 4                  at #40 there is no kid: it is born at #57
     #91 exit kid                                 at #95 kid is gone, at #80 it is not
 
-What the user calls a task is no state of the machine: it is kept with the event from which it holds, so that it comes and
-goes with the moment. The same holds for the current task and for the CPUs that tasks were put on.
+What the user calls a task is no state of the machine: it is kept with the event from which it
+holds, so that it comes and goes with the moment. The same holds for the current task and for the
+CPUs that tasks were put on.
 
 The rule that keeps this file honest: it reads the machine and writes only what it keeps itself.
 """
@@ -22,8 +23,8 @@ INIT = 1
 
 
 class TaskNames:
-    """The part of a session that knows names. `tasks` are those of the shown moment by pid; `cpu` is the CPU for the next
-    command, None for the task's own."""
+    """The part of a session that knows names. `tasks` are those of the shown moment by pid; `cpu`
+    is the CPU for the next command, None for the task's own."""
 
     def __init__(self, kernel: Kernel, tasks: dict[int, Task]) -> None:
         self.kernel = kernel
@@ -61,17 +62,21 @@ class TaskNames:
     def names(self) -> dict[str, int]:
         """The names that mean a task of this moment, with its pid; the kernel's own tasks first."""
         known = {task.comm: pid for pid, task in sorted(self.tasks.items()) if pid <= 2}
-        return known | {name: pid for event, name, pid in self._names if event <= self.now and pid in self.tasks}
+        return known | {
+            name: pid for event, name, pid in self._names if event <= self.now and pid in self.tasks
+        }
 
     def name_of(self, pid: int) -> str:
-        """The newest name that was given to the pid, at whatever moment of this timeline; else its own, else `@PID`."""
+        """The newest name that was given to the pid, at whatever moment of this timeline; else its
+        own, else `@PID`."""
         given = next((name for _, name, named in reversed(self._names) if named == pid), "")
         if given or pid not in self.tasks:
             return given or f"@{pid}"
         return self.tasks[pid].comm
 
     def give_name(self, name: str, pid: int) -> None:
-        """Call the pid, which the running command made, `name`: in all moments in which the pid exists."""
+        """Call the pid, which the running command made, `name`: in all moments in which the pid
+        exists."""
         self.journal.catch_up()
         self._names.append((min(self._first + 1, self.end), name, pid))
 
@@ -89,7 +94,8 @@ class TaskNames:
         return f"{base}.{number}"
 
     def find(self, name: str) -> Task:
-        """The task of this moment that `name` or `@PID` means. Raises UsageError without a place."""
+        """The task of this moment that `name` or `@PID` means. Raises UsageError without a
+        place."""
         if name.startswith("@"):
             digits = name[1:]
             pid = int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 10 else -1
@@ -106,7 +112,9 @@ class TaskNames:
             return ""
         _, pid = known[-1]
         born = self._born(pid)
-        return f" at #{self.now}: pid {pid} " + (f"is born at #{born}" if born > self.now else "is gone")
+        return f" at #{self.now}: pid {pid} " + (
+            f"is born at #{born}" if born > self.now else "is gone"
+        )
 
     def _born(self, pid: int) -> int:
         """The event that put the task into the table; 0 for one that the boot made."""
@@ -121,11 +129,16 @@ class TaskNames:
         from difflib import get_close_matches
 
         near = get_close_matches(name[:40], list(self.names()), n=1)
-        return f"did you mean '{near[0]}'? (ps lists the tasks)" if near else "ps lists the tasks; a pid is written @3"
+        return (
+            f"did you mean '{near[0]}'? (ps lists the tasks)"
+            if near
+            else "ps lists the tasks; a pid is written @3"
+        )
 
     @property
     def current_pid(self) -> int:
-        """The pid of the task that commands without TASK mean: the last one used that lives at this moment."""
+        """The pid of the task that commands without TASK mean: the last one used that lives at this
+        moment."""
         for event, pid in reversed(self._used):
             task = self.tasks.get(pid)
             if event <= self.now and task is not None and not task.exit_state:
@@ -142,14 +155,22 @@ class TaskNames:
         self._used.append((self.now, pid))
 
     def cpu_for(self, task: Task) -> int:
-        """The CPU on which the next command of the task runs: the one of `on`, else the task's own."""
+        """The CPU on which the next command of the task runs: the one of `on`, else the task's
+        own."""
         if self.cpu is not None:
             return self.cpu
         return self.home(task.pid)
 
     def home(self, pid: int) -> int:
         """The CPU that `setcpu` chose for the pid, else 0."""
-        return next((cpu for event, owner, cpu in reversed(self._homes) if owner == pid and event <= self.now), 0)
+        return next(
+            (
+                cpu
+                for event, owner, cpu in reversed(self._homes)
+                if owner == pid and event <= self.now
+            ),
+            0,
+        )
 
     def set_home(self, pid: int, cpu: int) -> None:
         """Let the pid run on the CPU from the running command on; children inherit it at birth."""
@@ -157,5 +178,10 @@ class TaskNames:
         self._homes.append((min(self._first + 1, self.end), pid, cpu))
 
     def moments_of_names(self) -> set[int]:
-        """The moments at which a name or another current task begins to be meant, beside what the machine says."""
-        return {at for at, _, _ in self._names} | {at for at, _ in self._used} | {at for at, _, _ in self._homes}
+        """The moments at which a name or another current task begins to be meant, beside what the
+        machine says."""
+        return (
+            {at for at, _, _ in self._names}
+            | {at for at, _ in self._used}
+            | {at for at, _, _ in self._homes}
+        )

@@ -1,14 +1,15 @@
 """Which check made a call fail: the function that decided, and the line of it that did.
 
-The call is run once more beside the journal (`rehearse.py`) with an ear on what each function returns: the innermost one
-whose `-errno` was handed up to the system call is the one that decided. Its line is read from the source:
+The call is run once more beside the journal (`rehearse.py`) with an ear on what each function
+returns: the innermost one whose `-errno` was handed up to the system call is the one that decided.
+Its line is read from the source:
 
     if not length:                     the condition over `return -EINVAL`
     error = mprotect_fixup(...)        where a variable is returned, the line that gave it its value
     not: if allowed                    where the function falls through to its end, the check that did not let it go
 
-It is shown as Linux would write it (`clines.py`). The rule that keeps this file honest: the text is a line of the kernel, never
-a line about it.
+It is shown as Linux would write it (`clines.py`). The rule that keeps this file honest: the text is
+a line of the kernel, never a line about it.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ if TYPE_CHECKING:
 
 
 class Check(NamedTuple):
-    """A function that returned the error: its name, its place in kemu, and the text of the check."""
+    """A function that returned the error: its name, its place in kemu, and the text of the
+    check."""
 
     function: str
     place: str
@@ -53,8 +55,8 @@ def find_checks(session: Session, record: Record, errno: int) -> list[Check]:
 
 
 def _listener(chain: list[tuple[int, Check]], wanted: int) -> Callable[[FrameType, str, Any], None]:
-    """A profile function that keeps the last unbroken chain of returns of the value (alone, or first of several), innermost
-    first."""
+    """A profile function that keeps the last unbroken chain of returns of the value (alone, or
+    first of several), innermost first."""
 
     def listen(frame: FrameType, event: str, value: Any) -> None:
         if isinstance(value, tuple) and value:
@@ -84,19 +86,24 @@ def _check(frame: FrameType, module: str, error: str) -> Check:
     import linecache
 
     code, line = frame.f_code, frame.f_lineno
-    lines = [linecache.getline(code.co_filename, number).rstrip() for number in range(code.co_firstlineno, line + 1)]
+    lines = [
+        linecache.getline(code.co_filename, number).rstrip()
+        for number in range(code.co_firstlineno, line + 1)
+    ]
     return Check(code.co_name, f"{module.replace('.', '/')}.py:{line}", condition(lines, error))
 
 
 def condition(lines: list[str], error: str) -> str:
-    """The check behind the last of the lines, which is where a function returned `error`, such as "-EINVAL"; the lines are
-    those of the function so far."""
+    """The check behind the last of the lines, which is where a function returned `error`, such as
+    "-EINVAL"; the lines are those of the function so far."""
     text = lines[-1].strip()
     if " if " in text:
         return text
     variable = re.match(r"return (\w+)(,|$)", text)
     if variable and variable[1].islower():
-        given = [line.strip() for line in lines if re.search(rf"\b{variable[1]}\b(, \w+)* = ", line)]
+        given = [
+            line.strip() for line in lines if re.search(rf"\b{variable[1]}\b(, \w+)* = ", line)
+        ]
         literal = [line for line in given if error in line]
         if given:
             return _with_condition(lines, (literal or given)[-1])
@@ -104,21 +111,27 @@ def condition(lines: list[str], error: str) -> str:
 
 
 def _with_condition(lines: list[str], given: str) -> str:
-    """The line that gave the returned variable its value; where it is the error itself, the condition over it."""
+    """The line that gave the returned variable its value; where it is the error itself, the
+    condition over it."""
     at = max(number for number, line in enumerate(lines) if line.strip() == given)
     over = _over(lines, at) if re.search(r"= .*-E[A-Z]+", given) and " if " not in given else ""
     return over or given
 
 
 def _over(lines: list[str], at: int) -> str:
-    """The condition under which line `at` is reached: the `if` that it stands in, or the last one before it that let go."""
+    """The condition under which line `at` is reached: the `if` that it stands in, or the last one
+    before it that let go."""
     indent = _indent(lines[at])
     for number in range(at - 1, -1, -1):
         line = lines[number].strip()
         if line and not line.startswith(")") and _indent(lines[number]) < indent:
             if line.startswith(("if ", "elif ", "while ")):
                 return _joined(lines, number)
-            return _fallen_through(lines, at, indent) if line.startswith(("def ", "@", '"""')) or line.endswith(":") else ""
+            return (
+                _fallen_through(lines, at, indent)
+                if line.startswith(("def ", "@", '"""')) or line.endswith(":")
+                else ""
+            )
     return _fallen_through(lines, at, indent)
 
 

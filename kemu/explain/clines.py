@@ -4,9 +4,10 @@
     return -EINVAL if addr & ~PAGE_MASK & U64 else addr return addr & ~PAGE_MASK ? -EINVAL : addr
     error = copy_files(flags, p) or copy_mm(flags, p)   error = copy_files(flags, p) ?: copy_mm(flags, p)
 
-The kernel here is written with Linux's names and in Linux's order, so the two differ in notation alone: operators, pointers, and
-the mask that keeps a number to 64 bits. What has no such form (a helper that Linux has not, a set, a text) has no C either, and
-then there is none: half a translation would be taken for Linux's line.
+The kernel here is written with Linux's names and in Linux's order, so the two differ in notation
+alone: operators, pointers, and the mask that keeps a number to 64 bits. What has no such form (a
+helper that Linux has not, a set, a text) has no C either, and then there is none: half a
+translation would be taken for Linux's line.
 """
 
 from __future__ import annotations
@@ -19,7 +20,21 @@ from typing import Any
 from kemu.observe.moves import functions
 
 CANNOT = frozenset(
-    {"U64", "ADVICE", "slab_fails", "all", "any", "isinstance", "len", "list", "next", "set", "sorted", "sum", "tuple"}
+    {
+        "U64",
+        "ADVICE",
+        "slab_fails",
+        "all",
+        "any",
+        "isinstance",
+        "len",
+        "list",
+        "next",
+        "set",
+        "sorted",
+        "sum",
+        "tuple",
+    }
 )
 """Names that Linux has not: kemu's, and Python's functions."""
 
@@ -46,7 +61,8 @@ class NoCError(Exception):
 
 
 def as_c(line: str) -> str:
-    """The check, as `kemu.explain.checks.condition` gives it, in C; "" where there is no such form."""
+    """The check, as `kemu.explain.checks.condition` gives it, in C; "" where there is no such
+    form."""
     try:
         return _line(line)
     except (NoCError, SyntaxError):
@@ -78,7 +94,8 @@ def _value(text: str) -> str:
 
 
 def _text(node: ast.expr, outer: int, *, truth: bool = False) -> str:
-    """The expression, in parentheses if it binds less strongly than what is around it. `truth`: it is asked whether it is 0."""
+    """The expression, in parentheses if it binds less strongly than what is around it. `truth`: it
+    is asked whether it is 0."""
     text, own = _written(node, truth)
     return f"({text})" if own < outer else text
 
@@ -111,7 +128,10 @@ def _constant(node: ast.Constant) -> tuple[str, int]:
 def _call(node: ast.Call) -> tuple[str, int]:
     if not isinstance(node.func, ast.Name) or node.keywords or _is_own(node.func.id):
         raise NoCError
-    return f"{node.func.id}({', '.join(_text(argument, ASSIGN + 1) for argument in node.args)})", ATOM
+    return (
+        f"{node.func.id}({', '.join(_text(argument, ASSIGN + 1) for argument in node.args)})",
+        ATOM,
+    )
 
 
 def _unary(node: ast.UnaryOp) -> tuple[str, int]:
@@ -121,7 +141,11 @@ def _unary(node: ast.UnaryOp) -> tuple[str, int]:
 
 
 def _choice(node: ast.IfExp) -> tuple[str, int]:
-    test, chosen, other = _text(node.test, CHOICE + 1, truth=True), _text(node.body, CHOICE + 1), _text(node.orelse, CHOICE)
+    test, chosen, other = (
+        _text(node.test, CHOICE + 1, truth=True),
+        _text(node.body, CHOICE + 1),
+        _text(node.orelse, CHOICE),
+    )
     return f"{test} ? {chosen} : {other}", CHOICE
 
 
@@ -134,7 +158,8 @@ def _is_own(name: str) -> bool:
 
 
 def is_helper(name: str) -> bool:
-    """Is it a part of kemu's kernel that Linux has not as a function? Such names begin with one underscore."""
+    """Is it a part of kemu's kernel that Linux has not as a function? Such names begin with one
+    underscore."""
     return name.startswith("_") and not any(known.name == name for known in functions())
 
 
@@ -149,7 +174,11 @@ def _member(node: ast.Attribute) -> tuple[str, int]:
 
 
 def _binary(node: ast.BinOp) -> tuple[str, int]:
-    if isinstance(node.op, ast.BitAnd) and isinstance(node.right, ast.Name) and node.right.id == "U64":
+    if (
+        isinstance(node.op, ast.BitAnd)
+        and isinstance(node.right, ast.Name)
+        and node.right.id == "U64"
+    ):
         return _written(node.left, truth=False)
     if type(node.op) not in OPERATORS:
         raise NoCError
@@ -158,21 +187,37 @@ def _binary(node: ast.BinOp) -> tuple[str, int]:
 
 
 def _joined(node: ast.BoolOp, truth: bool) -> tuple[str, int]:
-    """`and`, `or`; where the value counts, `or` is the first that is not 0, for which GNU C has ?: without a middle."""
+    """`and`, `or`; where the value counts, `or` is the first that is not 0, for which GNU C has ?:
+    without a middle."""
     if isinstance(node.op, ast.Or) and not truth:
         return " ?: ".join(_text(value, CHOICE + 1) for value in node.values), CHOICE
     sign, own = ("&&", AND) if isinstance(node.op, ast.And) else ("||", OR)
-    return f" {sign} ".join(_text(value, own + (own == OR) * 2, truth=True) for value in node.values), own
+    return f" {sign} ".join(
+        _text(value, own + (own == OR) * 2, truth=True) for value in node.values
+    ), own
 
 
 def _compared(node: ast.Compare) -> tuple[str, int]:
-    """`a <= b < c` is two comparisons in C; a pointer is compared with NULL by asking whether it is 0."""
+    """`a <= b < c` is two comparisons in C; a pointer is compared with NULL by asking whether it is
+    0."""
     match node:
-        case ast.Compare(left=left, ops=[ast.Is() | ast.IsNot() as same], comparators=[ast.Constant(value=None)]):
-            return (f"!{_text(left, UNARY)}", UNARY) if isinstance(same, ast.Is) else (_text(left, UNARY), UNARY)
-        case ast.Compare(left=left, ops=[ast.In() | ast.NotIn() as member], comparators=[ast.Tuple(elts=values)]):
-            sign, between, own = ("==", "||", OR) if isinstance(member, ast.In) else ("!=", "&&", AND)
-            return f" {between} ".join(f"{_text(left, 9)} {sign} {_text(value, 9)}" for value in values), own
+        case ast.Compare(
+            left=left, ops=[ast.Is() | ast.IsNot() as same], comparators=[ast.Constant(value=None)]
+        ):
+            return (
+                (f"!{_text(left, UNARY)}", UNARY)
+                if isinstance(same, ast.Is)
+                else (_text(left, UNARY), UNARY)
+            )
+        case ast.Compare(
+            left=left, ops=[ast.In() | ast.NotIn() as member], comparators=[ast.Tuple(elts=values)]
+        ):
+            sign, between, own = (
+                ("==", "||", OR) if isinstance(member, ast.In) else ("!=", "&&", AND)
+            )
+            return f" {between} ".join(
+                f"{_text(left, 9)} {sign} {_text(value, 9)}" for value in values
+            ), own
     parts, left = [], node.left
     for op, right in zip(node.ops, node.comparators, strict=True):
         if type(op) not in COMPARISONS:
@@ -180,7 +225,11 @@ def _compared(node: ast.Compare) -> tuple[str, int]:
         sign, own = COMPARISONS[type(op)]
         parts.append(f"{_text(left, own + 1)} {sign} {_text(right, own + 1)}")
         left = right
-    return (parts[0], COMPARISONS[type(node.ops[0])][1]) if len(parts) == 1 else (" && ".join(parts), AND)
+    return (
+        (parts[0], COMPARISONS[type(node.ops[0])][1])
+        if len(parts) == 1
+        else (" && ".join(parts), AND)
+    )
 
 
 FORMS: dict[type[ast.expr], Callable[[Any], tuple[str, int]]] = {

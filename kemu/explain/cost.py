@@ -1,8 +1,8 @@
 """What a range of events cost, and what it would cost if fork copied every private page at once.
 
-Everything is counted from the journal: faults and flushes are calls, frames and entries are events. For the eager column
-each page that fork shared counts as a frame and 4096 bytes copied at fork, and each copy and each fault that only came
-from sharing is taken away:
+Everything is counted from the journal: faults and flushes are calls, frames and entries are events.
+For the eager column each page that fork shared counts as a frame and 4096 bytes copied at fork, and
+each copy and each fault that only came from sharing is taken away:
 
     eager frames  = frames + pages shared by fork - copies made later
     eager entries = entries - those that only lost W at fork - two for each copy made later
@@ -38,13 +38,21 @@ def cost(kernel: Kernel, first: int, last: int, names: Names = None) -> Cost:
         calls = _calls(journal, first, last)
         frames, tables, shared, copied, filled = _pages(journal, first, last)
     later = min(copied, shared)
-    cow_faults = min(later + calls.get("wp_page_reuse", 0), calls.get("exc_page_fault", 0)) if shared else 0
+    cow_faults = (
+        min(later + calls.get("wp_page_reuse", 0), calls.get("exc_page_fault", 0)) if shared else 0
+    )
     rows = (
-        CostRow("faults", calls.get("exc_page_fault", 0), calls.get("exc_page_fault", 0) - cow_faults),
+        CostRow(
+            "faults", calls.get("exc_page_fault", 0), calls.get("exc_page_fault", 0) - cow_faults
+        ),
         CostRow("frames allocated", frames - tables, frames - tables + shared - later),
         CostRow("page tables allocated", tables, tables),
         CostRow("bytes copied", filled * FRAME_SIZE, (filled + shared - later) * FRAME_SIZE),
-        CostRow("TLB flushes", calls.get("flush_tlb_mm_range", 0), calls.get("flush_tlb_mm_range", 0) - later),
+        CostRow(
+            "TLB flushes",
+            calls.get("flush_tlb_mm_range", 0),
+            calls.get("flush_tlb_mm_range", 0) - later,
+        ),
         CostRow("entries written", entries, entries - protected - 2 * later),
     )
     return Cost(first, last, rows, shared, later)
@@ -57,11 +65,18 @@ def calls_made(kernel: Kernel, first: int, last: int) -> dict[str, int]:
 
 
 def _entries_written(kernel: Kernel, first: int, last: int, names: Names) -> tuple[int, int]:
-    """Entries of page tables that were stored, those in rows one by one; and how many of them only took W from the parent."""
+    """Entries of page tables that were stored, those in rows one by one; and how many of them only
+    took W from the parent."""
     named = events(kernel, first, last, names, low=True, only=may_be("", "pte")).events
     written = [event for event in named if event.kind == "pte" and not event.field]
-    rows = [obj for obj in kernel.journal.log[first * SLOTS : last * SLOTS : SLOTS] if isinstance(obj, Row)]
-    protected = sum(event.function == "__copy_present_ptes" and event.note == "W cleared" for event in written)
+    rows = [
+        obj
+        for obj in kernel.journal.log[first * SLOTS : last * SLOTS : SLOTS]
+        if isinstance(obj, Row)
+    ]
+    protected = sum(
+        event.function == "__copy_present_ptes" and event.note == "W cleared" for event in written
+    )
     protected += sum(len(row.src_before) for row in rows)
     return len(written) + sum(len(row.copied) + len(row.src_before) for row in rows), protected
 
@@ -78,8 +93,8 @@ def _calls(journal: Journal, first: int, last: int) -> dict[str, int]:
 
 
 def _pages(journal: Journal, first: int, last: int) -> tuple[int, int, int, int, int]:
-    """Frames allocated, tables among them, anonymous pages shared by fork, copies of such a page made by a write, and all
-    frames that were filled from another."""
+    """Frames allocated, tables among them, anonymous pages shared by fork, copies of such a page
+    made by a write, and all frames that were filled from another."""
     frames = tables = shared = copied = filled = 0
     inside = _Inside(journal, first)
     log, ram = journal.log, system.phys.frames

@@ -1,7 +1,8 @@
-"""Why a signal came, why a call failed: the check that decided, and what would have made it succeed.
+"""Why a signal came, why a call failed: the check that decided, and what would have made it
+succeed.
 
-A signal tells itself: its siginfo is in the journal, whoever sent it. For an errno the call is run once more beside the
-journal (`checks.py`), to see which function decided and by which line.
+A signal tells itself: its siginfo is in the journal, whoever sent it. For an errno the call is run
+once more beside the journal (`checks.py`), to see which function decided and by which line.
 """
 
 from __future__ import annotations
@@ -19,13 +20,17 @@ from kemu.explain.reasons import instead_of
 if TYPE_CHECKING:
     from kemu.experiment.session import Record, Session
 
+
 def why_failed(session: Session, what: str) -> readings.Reading:
     """The answer to `why signal`, `why errno` and `why last`."""
     if what == "signal":
         return why_signal(session, 0, session.now)
     record, reading = _last_failure(session, what)
     if record is None:
-        raise UsageError(f"why {what}: nothing has failed at this moment", hint="why pte ADDRESS asks about an entry")
+        raise UsageError(
+            f"why {what}: nothing has failed at this moment",
+            hint="why pte ADDRESS asks about an entry",
+        )
     if getattr(reading, "errno", 0):
         return _why_errno(session, record, reading)
     return why_signal(session, record.first, record.last)
@@ -56,7 +61,9 @@ def why_signal(session: Session, first: int, last: int) -> readings.Why:
 
     found = last_signal(session.journal, first, last)
     if found is None:
-        raise UsageError("why signal: none was sent up to this moment", hint="why errno, or why last")
+        raise UsageError(
+            "why signal: none was sent up to this moment", hint="why errno, or why last"
+        )
     number, info = found
     calls = open_names(session.journal, number)
     record = session.command_of(number)
@@ -75,7 +82,15 @@ def why_signal(session: Session, first: int, last: int) -> readings.Why:
     )
 
 
-DECIDERS = frozenset({"bad_area_nosemaphore", "bad_area_access_error", "do_sigbus", "oom_kill_process", "do_notify_parent"})
+DECIDERS = frozenset(
+    {
+        "bad_area_nosemaphore",
+        "bad_area_access_error",
+        "do_sigbus",
+        "oom_kill_process",
+        "do_notify_parent",
+    }
+)
 """Functions that decide that a signal is sent."""
 
 
@@ -85,18 +100,25 @@ def _decider(calls: tuple[str, ...]) -> str:
     return known or (sender[-1] if sender else "the CPU: a general protection fault")
 
 
-SENDERS = frozenset({"force_sig_fault", "force_sig_info_to_task", "__send_signal_locked", "do_send_sig_info"})
+SENDERS = frozenset(
+    {"force_sig_fault", "force_sig_info_to_task", "__send_signal_locked", "do_send_sig_info"}
+)
 """Functions that only carry a signal."""
 
 
-def _signal_words(session: Session, number: int, info: Any, calls: tuple[str, ...]) -> tuple[str, str]:
-    """The rule, with the access and the mapping in question, and the advice; the moment shown is another one behind it."""
+def _signal_words(
+    session: Session, number: int, info: Any, calls: tuple[str, ...]
+) -> tuple[str, str]:
+    """The rule, with the access and the mapping in question, and the advice; the moment shown is
+    another one behind it."""
     from kemu.explain.rules import signal_rule
 
     session.goto(number - 1)
     target = _target(session, number)
     code = code_name(info.signo, info.code)
-    rule, advice = signal_rule(signal_name(info.signo), code, info.addr, calls, _vma_flags(target, info.addr))
+    rule, advice = signal_rule(
+        signal_name(info.signo), code, info.addr, calls, _vma_flags(target, info.addr)
+    )
     if info.pid and code in ("SI_USER", "SI_TKILL"):
         return f"{session.name_of(info.pid)} (pid {info.pid}) sent it: {rule}", advice
     if not info.addr and not info.error_code:
@@ -106,16 +128,21 @@ def _signal_words(session: Session, number: int, info: Any, calls: tuple[str, ..
 
 
 def _target(session: Session, number: int) -> Any:
-    """The task that got the signal: the one whose list of pending ones grew, or whose group's did."""
+    """The task that got the signal: the one whose list of pending ones grew, or whose group's
+    did."""
     obj: Any = session.journal.event(number)[0]
-    return next((task for task in session.tasks.values() if obj is task or obj is task.signal), None)
+    return next(
+        (task for task in session.tasks.values() if obj is task or obj is task.signal), None
+    )
 
 
 def _vma_flags(task: Any, address: int) -> int | None:
     """`vm_flags` of the mapping at the address; None where there is none."""
     if task is None or task.mm is None:
         return None
-    return next((vma.vm_flags for vma in task.mm.mm_mt if vma.vm_start <= address < vma.vm_end), None)
+    return next(
+        (vma.vm_flags for vma in task.mm.mm_mt if vma.vm_start <= address < vma.vm_end), None
+    )
 
 
 def _mapping_text(task: Any, address: int) -> str:
@@ -125,7 +152,9 @@ def _mapping_text(task: Any, address: int) -> str:
     regions = [(vma.vm_start, vma.vm_end, vma.vm_flags) for vma in task.mm.mm_mt]
     for start, end, flags in regions:
         if start <= address < end:
-            letters = "".join(letter if flags >> bit & 1 else "-" for bit, letter in enumerate("rwx"))
+            letters = "".join(
+                letter if flags >> bit & 1 else "-" for bit, letter in enumerate("rwx")
+            )
             return f" ({start:#x}-{end:#x} is {letters})"
     below = [f"{start:#x}-{end:#x}" for start, end, _ in regions if end <= address][-1:]
     above = [f"{start:#x}-{end:#x}" for start, end, _ in regions if start > address][:1]
@@ -153,6 +182,7 @@ def _why_errno(session: Session, record: Record, reading: Any) -> readings.Why:
 
 
 def _rule(decided: Check, name: str, words: str) -> str:
-    """Who decided, the condition in words, and its line in C unless the function is a helper that Linux has not."""
+    """Who decided, the condition in words, and its line in C unless the function is a helper that
+    Linux has not."""
     line = "" if is_helper(decided.function) else as_c(decided.text)
     return f"{decided.function} returned -{name}: {words}" + (f"; in C: {line}" if line else "")

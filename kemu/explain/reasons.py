@@ -2,8 +2,9 @@
 
     mmap -> -ENOMEM (12): 100 pages more would pass RLIMIT_AS (33 of 50 in use)
 
-One sentence stands for one check of the kernel, in the kernel's order, and is given only where its condition holds in the
-state that the failed call has left.  Where none holds there is no sentence, and the errno's own words must do.
+One sentence stands for one check of the kernel, in the kernel's order, and is given only where its
+condition holds in the state that the failed call has left.  Where none holds there is no sentence,
+and the errno's own words must do.
 
 The rule that keeps this file honest: it looks at the arguments and the state, and decides nothing.
 """
@@ -58,9 +59,18 @@ class Failed(NamedTuple):
 INJECTED = "an allocation failed because set fail asked for it"
 
 INSTEAD: tuple[tuple[str, str], ...] = (
-    ("would pass RLIMIT_AS", "fewer pages, munmap of others first, or a higher limit: setrlimit TASK as SIZE"),
-    ("would pass RLIMIT_DATA", "fewer pages, munmap of others first, or a higher limit: setrlimit TASK data SIZE"),
-    ("would end above user memory", "a lower address, or a shorter range: all of it must lie below task_size"),
+    (
+        "would pass RLIMIT_AS",
+        "fewer pages, munmap of others first, or a higher limit: setrlimit TASK as SIZE",
+    ),
+    (
+        "would pass RLIMIT_DATA",
+        "fewer pages, munmap of others first, or a higher limit: setrlimit TASK data SIZE",
+    ),
+    (
+        "would end above user memory",
+        "a lower address, or a shorter range: all of it must lie below task_size",
+    ),
     ("longer than all of user memory", "a shorter range"),
     ("more than all of RAM", "fewer pages, noreserve, or a machine with more --mem"),
     ("no multiple of the page size", "a multiple of the page size (4096)"),
@@ -69,7 +79,10 @@ INSTEAD: tuple[tuple[str, str], ...] = (
     ("ends at", "an old size that does not reach beyond the mapping"),
     ("is sealed", "a range without a sealed mapping: mseal cannot be undone"),
     ("cannot grow where it is", "maymove"),
-    ("is mapped there already", "another address, or fixed, which takes the place of what is there"),
+    (
+        "is mapped there already",
+        "another address, or fixed, which takes the place of what is there",
+    ),
     ("is not open", "a descriptor that open gave and that is not closed"),
     ("set fail asked for it", "the same once more: it fails only once"),
 )
@@ -86,8 +99,11 @@ def armed() -> tuple[int, int]:
     return system.sysctl.fail_alloc, system.sysctl.fail_slab
 
 
-def reason(task: task_struct, call: str, arguments: tuple[Any, ...], errno: int, before: tuple[int, int]) -> str:
-    """The reason in words, or an empty text; to be asked right behind the call.  ``before``: what `armed` said before it."""
+def reason(
+    task: task_struct, call: str, arguments: tuple[Any, ...], errno: int, before: tuple[int, int]
+) -> str:
+    """The reason in words, or an empty text; to be asked right behind the call.  ``before``: what
+    `armed` said before it."""
     if errno == EBADF and call in TAKES_DESCRIPTOR and not _is_open(task, arguments[0]):
         return f"descriptor {arguments[0]} is not open"
     checks = CHECKS.get(call)
@@ -100,7 +116,19 @@ def reason(task: task_struct, call: str, arguments: tuple[Any, ...], errno: int,
 
 
 TAKES_DESCRIPTOR = frozenset(
-    {"close", "pread", "pwrite", "read", "write", "lseek", "ftruncate", "fallocate", "fsync", "fadvise64", "vmsplice"}
+    {
+        "close",
+        "pread",
+        "pwrite",
+        "read",
+        "write",
+        "lseek",
+        "ftruncate",
+        "fallocate",
+        "fsync",
+        "fadvise64",
+        "vmsplice",
+    }
 )
 """The calls whose first argument is a descriptor."""
 
@@ -219,7 +247,9 @@ def _mmap_room(failed: Failed) -> Iterator[str]:
     there = _overlapping(failed.mm, addr, addr + length) if flags & MAP_FIXED else ()
     replaced = sum(min(vma.vm_end, addr + length) - max(vma.vm_start, addr) for vma in there)
     private = flags & MAP_TYPE == MAP_PRIVATE and prot & PROT_WRITE
-    yield from _past_limit(failed, length - replaced >> PAGE_SHIFT, bool(private and not flags & MAP_GROWSDOWN))
+    yield from _past_limit(
+        failed, length - replaced >> PAGE_SHIFT, bool(private and not flags & MAP_GROWSDOWN)
+    )
     if private and not flags & MAP_NORESERVE:
         yield from _past_ram(length >> PAGE_SHIFT)
 

@@ -5,8 +5,8 @@
         cells    that word, that whole frame, and rows that copied the word
         events   #463 wp_page_copy, #449 ptep_clear_flush, #412 __copy_present_ptes
 
-A thing is a set of *cells*; a cell says of one event whether it wrote the thing, and from what to what. An event that
-stored what was there already changed nothing and is no answer.
+A thing is a set of *cells*; a cell says of one event whether it wrote the thing, and from what to
+what. An event that stored what was there already changed nothing and is no answer.
 
 The rule that keeps this file honest: what the journal does not say is not said.
 """
@@ -40,12 +40,13 @@ Change = tuple[Any, Any]
 
 
 class Thing(NamedTuple):
-    """What is asked about: its name, the objects whose events may concern it, and what such an event did to it (None:
-    nothing). It is made for the present moment and followed back from there once; `objects` may grow on the way. `fields`
-    are those that such an event can have (None: any); `classes` are classes any object of which counts, each with the
-    fields of such events. `level` is that of an entry of a page table, -1 for anything
-    else; `birth` is what is asked instead where a new object was simply made with the value. `empty`: at the present moment
-    there is nothing."""
+    """What is asked about: its name, the objects whose events may concern it, and what such an
+    event did to it (None: nothing). It is made for the present moment and followed back from there
+    once; `objects` may grow on the way. `fields` are those that such an event can have (None: any);
+    `classes` are classes any object of which counts, each with the fields of such events. `level`
+    is that of an entry of a page table, -1 for anything else; `birth` is what is asked instead
+    where a new object was simply made with the value. `empty`: at the present moment there is
+    nothing."""
 
     text: str
     objects: set[int]
@@ -57,9 +58,11 @@ class Thing(NamedTuple):
     empty: bool = False
 
 
-def writers(journal: Journal, thing: Thing, upto: int, patience: int | None = None) -> Iterator[tuple[int, Any, Any]]:
-    """(event, old, new) of the events up to `upto` that changed the thing, newest first; with `patience` none that lie
-    further than so many events behind the newest."""
+def writers(
+    journal: Journal, thing: Thing, upto: int, patience: int | None = None
+) -> Iterator[tuple[int, Any, Any]]:
+    """(event, old, new) of the events up to `upto` that changed the thing, newest first; with
+    `patience` none that lie further than so many events behind the newest."""
     floor = 0
     for stretch in range((upto - 1) // STRETCH, -1, -1):
         end = min((stretch + 1) * STRETCH, upto)
@@ -73,9 +76,11 @@ def writers(journal: Journal, thing: Thing, upto: int, patience: int | None = No
             yield number, old, new
 
 
-def _in_stretch(journal: Journal, thing: Thing, stretch: int, end: int) -> Iterator[tuple[int, Any, Any]]:
-    """The writers in a stretch of the index, up to event `end`, newest first. Going back may teach the thing more objects;
-    then what is left of the stretch is looked through anew."""
+def _in_stretch(
+    journal: Journal, thing: Thing, stretch: int, end: int
+) -> Iterator[tuple[int, Any, Any]]:
+    """The writers in a stretch of the index, up to event `end`, newest first. Going back may teach
+    the thing more objects; then what is left of the stretch is looked through anew."""
     held = journal.index.of(journal.log, stretch)
     start, size = stretch * STRETCH, -1
     log: list[Any] = []
@@ -96,7 +101,9 @@ def _in_stretch(journal: Journal, thing: Thing, stretch: int, end: int) -> Itera
 
 def _fields_in(thing: Thing, held: Contents) -> frozenset[Any] | None:
     """The fields to look for in a stretch: none of them, or None for any."""
-    found = frozenset[Any]().union(*(fields for cls, fields in thing.classes.items() if cls in held.classes))
+    found = frozenset[Any]().union(
+        *(fields for cls, fields in thing.classes.items() if cls in held.classes)
+    )
     if not thing.objects.isdisjoint(held.objects):
         if thing.fields is None:
             return None
@@ -109,7 +116,9 @@ def _candidates(thing: Thing, log: list[Any], fields: frozenset[Any] | None) -> 
     objects, classes = thing.objects, thing.classes
     present = log[::SLOTS]
     if fields is None:
-        return [i for i, obj in enumerate(present) if id(obj) in objects or obj.__class__ in classes]
+        return [
+            i for i, obj in enumerate(present) if id(obj) in objects or obj.__class__ in classes
+        ]
     found = [i for i, field in enumerate(log[1::SLOTS]) if field in fields]
     return [i for i in found if id(present[i]) in objects or present[i].__class__ in classes]
 
@@ -129,8 +138,8 @@ def field_of(obj: Any, text: str, field: str) -> Thing:
 def word(pfn: int, index: int, text: str) -> Thing:
     """A word of RAM, whether it was stored alone, with its frame, or with a row.
 
-    A frame that is put into RAM goes on changing, so the journal does not say what it held then: that is what the word was
-    behind the event, which is known on the way back."""
+    A frame that is put into RAM goes on changing, so the journal does not say what it held then:
+    that is what the word was behind the event, which is known on the way back."""
     frames = system.phys.frames
     value = [system.phys.load((pfn << 12) + index * 8)]
     objects = {id(frames), id(frames.get(pfn))}
@@ -163,7 +172,9 @@ def entry(task: task_struct, address: int, name: str) -> Thing:
     """The last entry that exists on the way to the address."""
     mm = space_of(task, lambda _pid: name)
     if not system.geometry.canonical(address):
-        raise UsageError(f"address: {address:#x} is not canonical", hint="its upper bits must all be the same")
+        raise UsageError(
+            f"address: {address:#x} is not canonical", hint="its upper bits must all be the same"
+        )
     steps, _ = mmu.walk(system.phys, system.geometry, mm.pgd, address)
     last = steps[-1]
     level = system.geometry.levels[last.level].name
@@ -176,17 +187,25 @@ def frame(pfn: int, field: str) -> Thing:
     """A field of a struct page."""
     last = system.phys.nr_frames - 1
     if not 0 <= pfn <= last:
-        raise UsageError(f"pfn: frame {pfn:#x} does not exist", hint=f"the machine has the frames 0 to {last:#x}")
+        raise UsageError(
+            f"pfn: frame {pfn:#x} does not exist", hint=f"the machine has the frames 0 to {last:#x}"
+        )
     found = pfn_to_page(pfn) if pfn in system.mem_map else None
     if found is None:
-        raise UsageError(f"pfn: frame {pfn:#x} has never been used", hint="frame PFN shows one; mem shows all")
+        raise UsageError(
+            f"pfn: frame {pfn:#x} has never been used", hint="frame PFN shows one; mem shows all"
+        )
     counted = {"_refcount": 1, "_mapcount": 1}.get(field)
 
     def change(obj: Any, name: Any, old: Any, new: Any) -> Change | None:
         if isinstance(obj, Row):
             if counted and any(p is found for p in obj.pages):
                 return "n", f"n + {counted}"
-            return ("exclusive", "shared") if field == "flags" and any(p is found for p in obj.exclusive) else None
+            return (
+                ("exclusive", "shared")
+                if field == "flags" and any(p is found for p in obj.exclusive)
+                else None
+            )
         return (old, new) if name == field else None
 
     return Thing(f"pfn {pfn:#x} {field}", {id(found)}, ROWS, change, frozenset({field}))
@@ -199,17 +218,25 @@ def mapping(task: task_struct, address: int, field: str, name: str) -> Thing:
     vma = next((vma for vma in tree if vma.vm_start <= address < vma.vm_end), None)
     if field:
         if vma is None:
-            raise UsageError(f"address: no mapping holds {address:#x}", hint="without a field why says what became of it")
+            raise UsageError(
+                f"address: no mapping holds {address:#x}",
+                hint="without a field why says what became of it",
+            )
         found = field_of(vma, f"vma {vma.vm_start:#x}-{vma.vm_end:#x} of {name}", field)
         return found._replace(birth=mapping(task, address, "", name))
 
-    text = f"vma {vma.vm_start:#x}-{vma.vm_end:#x} of {name}" if vma else f"no vma of {name} at {address:#x}"
+    text = (
+        f"vma {vma.vm_start:#x}-{vma.vm_end:#x} of {name}"
+        if vma
+        else f"no vma of {name} at {address:#x}"
+    )
     change = _Covering(mm, address).change
     return Thing(text, {id(tree)}, {vm_area_struct: frozenset(BOUNDS)}, change, empty=vma is None)
 
 
 class _Covering:
-    """Which VMA of an mm holds an address, followed back event by event: the VMAs of the tree with their bounds."""
+    """Which VMA of an mm holds an address, followed back event by event: the VMAs of the tree with
+    their bounds."""
 
     def __init__(self, mm: mm_struct, address: int) -> None:
         self.mm, self.address = mm, address
@@ -218,7 +245,9 @@ class _Covering:
 
     def now(self) -> vm_area_struct | None:
         """The VMA that holds the address at the moment that has been reached."""
-        return next((vma for vma, (start, end) in self.bounds.items() if start <= self.address < end), None)
+        return next(
+            (vma for vma, (start, end) in self.bounds.items() if start <= self.address < end), None
+        )
 
     def change(self, obj: Any, field: Any, old: Any, new: Any) -> Change | None:
         """Go back over an event: what held the address before and behind it."""
@@ -250,12 +279,17 @@ def counter(task: task_struct, field: str, name: str) -> Thing:
         key = MM_COUNTER_NAMES.index(field)
         found = field_of(mm.rss_stat, f"mm of {name}", field)
         wanted = frozenset({key})
-        return found._replace(change=lambda _obj, k, old, new: (old, new) if k == key else None, fields=wanted, birth=birth)
+        return found._replace(
+            change=lambda _obj, k, old, new: (old, new) if k == key else None,
+            fields=wanted,
+            birth=birth,
+        )
     return field_of(mm, f"mm of {name}", field)._replace(birth=birth)
 
 
 def of_kernel(field: str) -> Thing:
-    """A number of the whole machine: an event that is counted (PGFAULT ...), free pages, memory that was promised."""
+    """A number of the whole machine: an event that is counted (PGFAULT ...), free pages, memory
+    that was promised."""
     owner = next(owner for owner in _counted() if field in _field_names(type(owner)))
     return field_of(owner, "kernel", field)
 
@@ -276,14 +310,15 @@ def _field_names(cls: type) -> frozenset[str]:
 def of_task(task: task_struct, field: str, name: str) -> Thing:
     """A field of a task_struct."""
     birth = field_of(system.tasks, "tasks", "")._replace(
-        change=lambda _obj, pid, old, new: (old, new) if pid == task.pid else None, fields=frozenset({task.pid})
+        change=lambda _obj, pid, old, new: (old, new) if pid == task.pid else None,
+        fields=frozenset({task.pid}),
     )
     return field_of(task, f"task {name}", field)._replace(birth=birth)
 
 
 def tlb_entry(cpu: int, address: int) -> Thing:
-    """What a CPU remembers (or does not) of the page of the address. A flush puts a new table of entries in place of the
-    old one, so the tables are learnt on the way back."""
+    """What a CPU remembers (or does not) of the page of the address. A flush puts a new table of
+    entries in place of the old one, so the tables are learnt on the way back."""
     tlb = system.cpus[cpu].hw.tlb
     vpn, slot = address >> 12, (address >> 12) % tlb.size
     tables = {id(tlb), id(tlb.slots)}
@@ -299,10 +334,22 @@ def tlb_entry(cpu: int, address: int) -> Thing:
         return (of(old), of(new)) if field == slot else None
 
     empty = of(tlb.slots.get(slot)) is None
-    return Thing(f"TLB of CPU {cpu} {address & ~4095:#x}", tables, {}, change, frozenset({slot, "slots"}), empty=empty)
+    return Thing(
+        f"TLB of CPU {cpu} {address & ~4095:#x}",
+        tables,
+        {},
+        change,
+        frozenset({slot, "slots"}),
+        empty=empty,
+    )
 
 
-CLASSES: dict[str, type] = {"frame": page, "vma": vm_area_struct, "mm": mm_struct, "task": task_struct}
+CLASSES: dict[str, type] = {
+    "frame": page,
+    "vma": vm_area_struct,
+    "mm": mm_struct,
+    "task": task_struct,
+}
 """The structure whose fields may be asked about, by what is asked."""
 
 

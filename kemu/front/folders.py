@@ -4,7 +4,8 @@ r"""Where kemu keeps things between runs: the state folder (history) and the con
     XDG_STATE_HOME/kemu               else ~/.local/state/kemu        (Windows: %LOCALAPPDATA%\kemu)
     XDG_CONFIG_HOME/kemu              else ~/.config/kemu             (Windows: %APPDATA%\kemu)
 
-A folder that cannot be written is a warning and never a failure. Files are written atomically: whole, or not at all.
+A folder that cannot be written is a warning and never a failure. Files are written atomically:
+whole, or not at all.
 """
 
 from __future__ import annotations

@@ -5,10 +5,12 @@
     first_broken(kernel, 0, 900, quiet)              the first event behind which something does not hold
     INVARIANTS["refcount_is_explained"]              one condition: name, numbers, when it holds, docstring
 
-docs/invariants.md lists all conditions that the design names, and for each that is not here the reason.  Each condition
-counts something in two independent ways and compares; none asks the kernel function that it checks.
+docs/invariants.md lists all conditions that the design names, and for each that is not here the
+reason.  Each condition counts something in two independent ways and compares; none asks the kernel
+function that it checks.
 
-The rule that keeps this package honest: it only looks (``observe.look``), and it survives any state that a wrong kernel leaves.
+The rule that keeps this package honest: it only looks (``observe.look``), and it survives any state
+that a wrong kernel leaves.
 """
 
 from kemu.invariants import cow, pages, tables, tasks, tlb, vmas

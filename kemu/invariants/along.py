@@ -3,7 +3,8 @@
     events      #57  folio_put     #58  set_pte_at     #59  flush        ALWAYS      behind each of them
     a call is   under way          under way           over              QUIESCENT   only here
 
-Events that only link lists cannot break an ``ALWAYS`` invariant, none of which reads a list; they are passed over.
+Events that only link lists cannot break an ``ALWAYS`` invariant, none of which reads a list; they
+are passed over.
 """
 
 from __future__ import annotations
@@ -31,24 +32,31 @@ class Broken:
 
 
 def check(kernel: Kernel, names: Names = None, *, quiescent: bool = True) -> list[Violation]:
-    """What does not hold in the kernel as it is now; without ``quiescent`` only the conditions that hold always."""
+    """What does not hold in the kernel as it is now; without ``quiescent`` only the conditions that
+    hold always."""
     with looking(kernel):
         return examine(names, quiescent=quiescent)
 
 
-def check_at(kernel: Kernel, event: int, names: Names = None, *, quiescent: bool) -> list[Violation]:
+def check_at(
+    kernel: Kernel, event: int, names: Names = None, *, quiescent: bool
+) -> list[Violation]:
     """What did not hold behind ``event``; ``quiescent``: no call was under way there."""
     with travelling(kernel) as journal:
         journal.seek(event)
         return examine(names, quiescent=quiescent)
 
 
-def first_broken(kernel: Kernel, first: int, last: int, quiet: Collection[int] = (), names: Names = None) -> Broken | None:
-    """The first event of [first, last] behind which something does not hold; None if all is well.  ``quiet``: the events
-    behind which no call was under way, those between two commands."""
+def first_broken(
+    kernel: Kernel, first: int, last: int, quiet: Collection[int] = (), names: Names = None
+) -> Broken | None:
+    """The first event of [first, last] behind which something does not hold; None if all is well.
+    ``quiet``: the events behind which no call was under way, those between two commands."""
     with interrupts.deferred(), travelling(kernel) as journal:
         for event in range(first, last + 1):
-            interrupts.check(f"nothing is broken before #{event}; from there to #{last} is not checked".__str__)
+            interrupts.check(
+                f"nothing is broken before #{event}; from there to #{last} is not checked".__str__
+            )
             journal.seek(event)
             resting = event in quiet
             if not resting and event > first and journal.event(event)[1] in LINKS:

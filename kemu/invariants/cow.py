@@ -16,24 +16,38 @@ from kemu.kernel.include.mm_types import anon_vma
 def writable_private_pages_are_exclusive(scan: Scan) -> Iterator[Finding]:
     """An entry with W in a private mapping maps an anonymous page that is exclusively its own.
 
-    Not while the table is locked: fork clears the mark before it takes W away.  mm/memory.c: __copy_present_ptes, do_wp_page."""
+    Not while the table is locked: fork clears the mark before it takes W away.  mm/memory.c:
+    __copy_present_ptes, do_wp_page."""
     for mapped in scan.mapped:
-        if mapped.vma is None or mapped.page is None or not pte_write(mapped.entry) or mapped.vma.vm_flags & VM_SHARED:
+        if (
+            mapped.vma is None
+            or mapped.page is None
+            or not pte_write(mapped.entry)
+            or mapped.vma.vm_flags & VM_SHARED
+        ):
             continue
         if scan.table_locked(mapped):
             continue
         if not is_anon(mapped):
-            yield scan.at(mapped), f"entry {mapped.entry:#x} allows writing", f"page {mapped.pfn:#x} is the file's"
+            yield (
+                scan.at(mapped),
+                f"entry {mapped.entry:#x} allows writing",
+                f"page {mapped.pfn:#x} is the file's",
+            )
         elif not mapped.page.flags & PG_anon_exclusive:
-            yield scan.at(mapped), f"entry {mapped.entry:#x} allows writing", f"page {mapped.pfn:#x} is not exclusive"
+            yield (
+                scan.at(mapped),
+                f"entry {mapped.entry:#x} allows writing",
+                f"page {mapped.pfn:#x} is not exclusive",
+            )
 
 
 @invariant(35, when=ALWAYS)
 def exclusive_pages_are_mapped_once(scan: Scan) -> Iterator[Finding]:
     """PageAnonExclusive means an anonymous page with one mapping at most.
 
-    A page that is just being freed loses its mapping before its flags.  The converse is false (36): the last sharer's page
-    stays unmarked until it is written.  mm/rmap.c."""
+    A page that is just being freed loses its mapping before its flags.  The converse is false (36):
+    the last sharer's page stays unmarked until it is written.  mm/rmap.c."""
     for pfn, p in scan.pages.items():
         if not p.flags & PG_anon_exclusive or not p._refcount:
             continue
@@ -45,10 +59,19 @@ def exclusive_pages_are_mapped_once(scan: Scan) -> Iterator[Finding]:
 
 @invariant(37, when=QUIESCENT)
 def pinned_pages_stay_exclusive(scan: Scan) -> Iterator[Finding]:
-    """An anonymous page that is pinned for a registered buffer and still mapped is exclusive: fork copies it for the child.
+    """An anonymous page that is pinned for a registered buffer and still mapped is exclusive: fork
+    copies it for the child.
 
     mm/internal.h: gup_must_unshare; include/linux/rmap.h: folio_try_dup_anon_rmap_pte."""
     for task in scan.tasks:
         for address, p in task.io_buffers:
-            if isinstance(p.mapping, anon_vma) and p._mapcount >= 0 and not p.flags & PG_anon_exclusive:
-                yield f"{scan.task(task)} {address:#x}", f"page {p.pfn:#x} is pinned", "it is not exclusive"
+            if (
+                isinstance(p.mapping, anon_vma)
+                and p._mapcount >= 0
+                and not p.flags & PG_anon_exclusive
+            ):
+                yield (
+                    f"{scan.task(task)} {address:#x}",
+                    f"page {p.pfn:#x} is pinned",
+                    "it is not exclusive",
+                )

@@ -1,4 +1,5 @@
-"""Pages: their counts, who maps them, where they are listed (reference E and F: numbers 44 to 57, and 69, 73, 74)."""
+"""Pages: their counts, who maps them, where they are listed (reference E and F: numbers 44 to 57,
+and 69, 73, 74)."""
 
 from __future__ import annotations
 
@@ -35,29 +36,48 @@ from kemu.kernel.mm.filemap import file_pages, mm_counter_file
 def refcount_covers_mapcount(scan: Scan) -> Iterator[Finding]:
     """Every mapping holds a reference: ``_refcount`` is at least the number of mappings.
 
-    The reference is taken before the mapping is counted and dropped after it.  mm/rmap.c, mm/memory.c."""
+    The reference is taken before the mapping is counted and dropped after it.  mm/rmap.c,
+    mm/memory.c."""
     for pfn, p in scan.pages.items():
         if p._refcount <= p._mapcount:
-            yield f"page {pfn:#x}", f"_refcount {p._refcount}", f"{p._mapcount + 1} mappings are counted"
+            yield (
+                f"page {pfn:#x}",
+                f"_refcount {p._refcount}",
+                f"{p._mapcount + 1} mappings are counted",
+            )
 
 
 @invariant(44, when=QUIESCENT)
 def refcount_is_explained(scan: Scan) -> Iterator[Finding]:
-    """``_refcount`` is the mappings, one for the page cache, what batches and pipes hold, 1024 for each pin, one of the kernel.
+    """``_refcount`` is the mappings, one for the page cache, what batches and pipes hold, 1024 for
+    each pin, one of the kernel.
 
-    Quiescent: a fault holds the page that it looks at.  include/linux/mm.h: folio_expected_ref_count."""
+    Quiescent: a fault holds the page that it looks at.  include/linux/mm.h:
+    folio_expected_ref_count."""
     for pfn, p in scan.pages.items():
         if p.page_type or pfn == system.zero_pfn:
             continue
         parts = references(scan, pfn)
         if p._refcount != sum(parts.values()):
-            yield f"page {pfn:#x}", f"_refcount {p._refcount}", " + ".join(f"{n} {what}" for what, n in parts.items())
+            yield (
+                f"page {pfn:#x}",
+                f"_refcount {p._refcount}",
+                " + ".join(f"{n} {what}" for what, n in parts.items()),
+            )
 
 
 def references(scan: Scan, pfn: int) -> dict[str, int]:
     """What holds the page, by kind; kinds that are rare stand there only if they hold something."""
-    parts = {"mappings": scan.entries_of[pfn], "cache": int(pfn in scan.cached), "pins": pins(scan, pfn)}
-    rare = {"in batches": scan.batched[pfn], "in pipes": scan.in_pipes[pfn], "kernel": int(pfn in scan.kernels_own)}
+    parts = {
+        "mappings": scan.entries_of[pfn],
+        "cache": int(pfn in scan.cached),
+        "pins": pins(scan, pfn),
+    }
+    rare = {
+        "in batches": scan.batched[pfn],
+        "in pipes": scan.in_pipes[pfn],
+        "kernel": int(pfn in scan.kernels_own),
+    }
     return parts | {what: n for what, n in rare.items() if n}
 
 
@@ -73,17 +93,26 @@ def mapcount_counts_entries(scan: Scan) -> Iterator[Finding]:
     The zero page and raw frames are not counted.  mm/rmap.c."""
     for pfn, p in scan.pages.items():
         if p._mapcount + 1 != scan.entries_of[pfn]:
-            yield f"page {pfn:#x}", f"_mapcount {p._mapcount}", f"{scan.entries_of[pfn]} entries map it"
+            yield (
+                f"page {pfn:#x}",
+                f"_mapcount {p._mapcount}",
+                f"{scan.entries_of[pfn]} entries map it",
+            )
 
 
 @invariant(46, when=ALWAYS)
 def mapped_frames_are_allocated(scan: Scan) -> Iterator[Finding]:
     """No entry leads to a free frame.
 
-    The entry is cleared and flushed before the last reference is dropped.  mm/mmu_gather.c; mm/memory.c: wp_page_copy."""
+    The entry is cleared and flushed before the last reference is dropped.  mm/mmu_gather.c;
+    mm/memory.c: wp_page_copy."""
     for mapped in scan.mapped:
         if mapped.page is not None and mapped.page._refcount <= 0:
-            yield scan.at(mapped), f"maps frame {mapped.pfn:#x}", f"its _refcount is {mapped.page._refcount}: it is free"
+            yield (
+                scan.at(mapped),
+                f"maps frame {mapped.pfn:#x}",
+                f"its _refcount is {mapped.page._refcount}: it is free",
+            )
 
 
 @invariant(46, when=ALWAYS)
@@ -94,28 +123,49 @@ def cached_pages_are_allocated(scan: Scan) -> Iterator[Finding]:
     for pfn, (node, index) in scan.cached.items():
         p = scan.pages[pfn]
         if p._refcount <= 0:
-            yield f"{node} page {index:#x}", f"frame {pfn:#x}", f"its _refcount is {p._refcount}: it is free"
+            yield (
+                f"{node} page {index:#x}",
+                f"frame {pfn:#x}",
+                f"its _refcount is {p._refcount}: it is free",
+            )
 
 
 @invariant(46, when=QUIESCENT)
 def free_lists_hold_free_frames(scan: Scan) -> Iterator[Finding]:
     """The free lists hold exactly the free frames, once, and the allocator's numbers agree.
 
-    Free frames are not mapped, in no cache, on no LRU list.  mm/page_alloc.c: free_pages_prepare."""
+    Free frames are not mapped, in no cache, on no LRU list.  mm/page_alloc.c:
+    free_pages_prepare."""
     total = 0
     for area in scan.zone.free_area:
         blocks = [node for node in listed(area.free_list) if isinstance(node, page)]
         total += len(blocks) << area.order
         if len(blocks) != area.nr_free:
-            yield f"order {area.order}", f"nr_free {area.nr_free}", f"{len(blocks)} blocks are on the list"
+            yield (
+                f"order {area.order}",
+                f"nr_free {area.nr_free}",
+                f"{len(blocks)} blocks are on the list",
+            )
         for p in blocks:
             if p.page_type != PGTY_buddy or p.private != area.order:
-                yield f"page {p.pfn:#x}", f"page_type {p.page_type:#x}, order {p.private}", f"on the list of order {area.order}"
+                yield (
+                    f"page {p.pfn:#x}",
+                    f"page_type {p.page_type:#x}, order {p.private}",
+                    f"on the list of order {area.order}",
+                )
     if total != scan.zone.nr_free_pages:
-        yield "the zone", f"nr_free_pages {scan.zone.nr_free_pages}", f"{total} frames are on the lists"
+        yield (
+            "the zone",
+            f"nr_free_pages {scan.zone.nr_free_pages}",
+            f"{total} frames are on the lists",
+        )
     for pfn, p in scan.pages.items():
         if (p._refcount or p.mapping is not None or p.flags & PG_lru) and in_free_block(pfn):
-            yield f"page {pfn:#x}", f"_refcount {p._refcount}, mapping {p.mapping}", "it is in a free block"
+            yield (
+                f"page {pfn:#x}",
+                f"_refcount {p._refcount}, mapping {p.mapping}",
+                "it is in a free block",
+            )
 
 
 def in_free_block(pfn: int) -> bool:
@@ -143,8 +193,8 @@ def frames_are_free_or_used(scan: Scan) -> Iterator[Finding]:
 def reverse_map_finds_every_entry(scan: Scan) -> Iterator[Finding]:
     """From every mapped page, ``mapping`` and ``index`` lead back to the entry.
 
-    An anonymous page through the anon_vma's tree, a file page through i_mmap; a page of the kernel itself (vdso) has no way
-    back.  mm/rmap.c: rmap_walk."""
+    An anonymous page through the anon_vma's tree, a file page through i_mmap; a page of the kernel
+    itself (vdso) has no way back.  mm/rmap.c: rmap_walk."""
     visited: dict[int, set[int]] = {}
     for mapped in scan.mapped:
         if mapped.page is None or mapped.vma is None or mapped.page.mapping is None:
@@ -154,9 +204,17 @@ def reverse_map_finds_every_entry(scan: Scan) -> Iterator[Finding]:
             visited[id(mapping)] = _vmas_of(mapping)
         index = vma.vm_pgoff + (mapped.address - vma.vm_start >> PAGE_SHIFT)
         if mapped.page.index != index:
-            yield scan.at(mapped), f"page {mapped.pfn:#x} has index {mapped.page.index:#x}", f"the VMA maps {index:#x} there"
+            yield (
+                scan.at(mapped),
+                f"page {mapped.pfn:#x} has index {mapped.page.index:#x}",
+                f"the VMA maps {index:#x} there",
+            )
         elif id(vma) not in visited[id(mapping)]:
-            yield scan.at(mapped), f"maps page {mapped.pfn:#x}", f"the reverse map of {mapping} does not visit the VMA"
+            yield (
+                scan.at(mapped),
+                f"maps page {mapped.pfn:#x}",
+                f"the reverse map of {mapping} does not visit the VMA",
+            )
 
 
 def _vmas_of(mapping: object) -> set[int]:
@@ -167,7 +225,8 @@ def _vmas_of(mapping: object) -> set[int]:
 
 @invariant(48, 49, when=QUIESCENT)
 def anon_vmas_are_linked(scan: Scan) -> Iterator[Finding]:
-    """A VMA with anonymous pages has an anon_vma, stands in its tree once for each link, and is counted in it.
+    """A VMA with anonymous pages has an anon_vma, stands in its tree once for each link, and is
+    counted in it.
 
     mm/rmap.c: anon_vma_clone, anon_vma_fork, unlink_anon_vmas."""
     active: Counter[int] = Counter()
@@ -179,10 +238,18 @@ def anon_vmas_are_linked(scan: Scan) -> Iterator[Finding]:
             if vma.anon_vma is not None:
                 active[id(vma.anon_vma)] += 1
                 if id(vma.anon_vma) not in links:
-                    yield f"{scan.space(mm)} {vma.vm_start:#x}", f"{vma.anon_vma}", "its chain does not lead there"
+                    yield (
+                        f"{scan.space(mm)} {vma.vm_start:#x}",
+                        f"{vma.anon_vma}",
+                        "its chain does not lead there",
+                    )
             for link in vma.anon_vma_chain:
                 if not any(other is link for other in link.anon_vma.rb_root):
-                    yield f"{scan.space(mm)} {vma.vm_start:#x}", f"linked to {link.anon_vma}", "it is not in that tree"
+                    yield (
+                        f"{scan.space(mm)} {vma.vm_start:#x}",
+                        f"linked to {link.anon_vma}",
+                        "it is not in that tree",
+                    )
     for key, av in seen.items():
         yield from _strays(av)
         yield from _miscounted(av, seen)
@@ -192,11 +259,16 @@ def anon_vmas_are_linked(scan: Scan) -> Iterator[Finding]:
 
 
 def _miscounted(av: anon_vma, seen: dict[int, anon_vma]) -> Iterator[Finding]:
-    """``num_children`` counts the anon_vmas in use whose parent it is; a root is held by those in use below it, too."""
+    """``num_children`` counts the anon_vmas in use whose parent it is; a root is held by those in
+    use below it, too."""
     children = sum(other.parent is av for other in seen.values())
     below = sum(other.root is av and other is not av for other in seen.values())
     if av.num_children != children:
-        yield f"{av}", f"num_children {av.num_children}", f"{children} anon_vmas have it as their parent"
+        yield (
+            f"{av}",
+            f"num_children {av.num_children}",
+            f"{children} anon_vmas have it as their parent",
+        )
     if av.refcount != 1 + below:
         yield f"{av}", f"refcount {av.refcount}", f"1 + {below} anon_vmas below it"
 
@@ -211,7 +283,11 @@ def _strays(av: anon_vma) -> Iterator[Finding]:
 def _without_anon_vma(scan: Scan) -> Iterator[Finding]:
     for mapped in scan.mapped:
         if mapped.vma is not None and is_anon(mapped) and mapped.vma.anon_vma is None:
-            yield scan.at(mapped), f"maps the anonymous page {mapped.pfn:#x}", "its VMA has no anon_vma"
+            yield (
+                scan.at(mapped),
+                f"maps the anonymous page {mapped.pfn:#x}",
+                "its VMA has no anon_vma",
+            )
 
 
 def is_anon(mapped: Mapped) -> bool:
@@ -221,21 +297,31 @@ def is_anon(mapped: Mapped) -> bool:
 
 @invariant(50, when=QUIESCENT)
 def mappings_have_their_kind(scan: Scan) -> Iterator[Finding]:
-    """A page is in the page cache at ``index`` exactly if ``mapping`` is that file's; an anonymous page is in none.
+    """A page is in the page cache at ``index`` exactly if ``mapping`` is that file's; an anonymous
+    page is in none.
 
     Linux tells the kinds apart by the low bits of ``mapping``.  include/linux/page-flags.h."""
     for pfn, (node, index) in scan.cached.items():
         p = scan.pages[pfn]
         if p.mapping is not node.i_mapping or p.index != index:
-            yield f"page {pfn:#x}", f"mapping {p.mapping}, index {p.index:#x}", f"it is page {index:#x} of {node}"
+            yield (
+                f"page {pfn:#x}",
+                f"mapping {p.mapping}, index {p.index:#x}",
+                f"it is page {index:#x} of {node}",
+            )
     for node in scan.inodes:
         if node.i_mapping.nrpages != len(node.i_mapping.i_pages):
-            yield f"{node}", f"nrpages {node.i_mapping.nrpages}", f"{len(node.i_mapping.i_pages)} pages are cached"
+            yield (
+                f"{node}",
+                f"nrpages {node.i_mapping.nrpages}",
+                f"{len(node.i_mapping.i_pages)} pages are cached",
+            )
 
 
 @invariant(51, when=QUIESCENT)
 def lru_lists_are_right(scan: Scan) -> Iterator[Finding]:
-    """A page with PG_lru is on the one list that its flags say, and the lengths agree; tables are on none.
+    """A page with PG_lru is on the one list that its flags say, and the lengths agree; tables are
+    on none.
 
     include/linux/mm_inline.h: folio_lru_list."""
     on_lists: Counter[int] = Counter()
@@ -243,33 +329,63 @@ def lru_lists_are_right(scan: Scan) -> Iterator[Finding]:
         nodes = listed(head)
         pages = [node for node in nodes if isinstance(node, page)]
         if len(pages) != len(nodes):
-            yield f"lru list {LRU_NAMES[lru]}", "leads to the head of a list", "only pages are on it"
+            yield (
+                f"lru list {LRU_NAMES[lru]}",
+                "leads to the head of a list",
+                "only pages are on it",
+            )
         on_lists.update(p.pfn for p in pages)
         if len(pages) != system.lruvec.nr[lru]:
-            yield f"lru list {LRU_NAMES[lru]}", f"{system.lruvec.nr[lru]} counted", f"{len(pages)} pages are on it"
+            yield (
+                f"lru list {LRU_NAMES[lru]}",
+                f"{system.lruvec.nr[lru]} counted",
+                f"{len(pages)} pages are on it",
+            )
         for p in pages:
             if p.page_type == PGTY_table or folio_lru_list(p) != lru:
-                yield f"page {p.pfn:#x}", f"on {LRU_NAMES[lru]}", f"its flags say {LRU_NAMES[folio_lru_list(p)]}"
+                yield (
+                    f"page {p.pfn:#x}",
+                    f"on {LRU_NAMES[lru]}",
+                    f"its flags say {LRU_NAMES[folio_lru_list(p)]}",
+                )
     for pfn, p in scan.pages.items():
         if bool(p.flags & PG_lru) != (on_lists[pfn] == 1):
-            yield f"page {pfn:#x}", f"PG_lru {bool(p.flags & PG_lru)}", f"it is on {on_lists[pfn]} lists"
+            yield (
+                f"page {pfn:#x}",
+                f"PG_lru {bool(p.flags & PG_lru)}",
+                f"it is on {on_lists[pfn]} lists",
+            )
         if p.flags & PG_active and p.flags & PG_unevictable:
             yield f"page {pfn:#x}", "PG_active", "it is unevictable"
 
 
 @invariant(52, when=QUIESCENT)
 def swapbacked_pages_are_memory(scan: Scan) -> Iterator[Finding]:
-    """PG_swapbacked: the page's contents are nowhere else.  Shared memory always has it; a page of a file on disk never, nor one
-    of a droppable mapping.
+    """PG_swapbacked: the page's contents are nowhere else.  Shared memory always has it; a page of
+    a file on disk never, nor one of a droppable mapping.
 
-    Other anonymous pages have it until MADV_FREE takes it.  mm/rmap.c: folio_add_new_anon_rmap; mm/swap.c: lru_lazyfree."""
+    Other anonymous pages have it until MADV_FREE takes it.  mm/rmap.c: folio_add_new_anon_rmap;
+    mm/swap.c: lru_lazyfree."""
     for pfn, (node, _) in scan.cached.items():
         if bool(scan.pages[pfn].flags & PG_swapbacked) is (node.kind == "disk"):
-            yield f"page {pfn:#x}", f"PG_swapbacked {bool(scan.pages[pfn].flags & PG_swapbacked)}", f"it is a page of {node}"
+            yield (
+                f"page {pfn:#x}",
+                f"PG_swapbacked {bool(scan.pages[pfn].flags & PG_swapbacked)}",
+                f"it is a page of {node}",
+            )
     for mapped in scan.mapped:
         droppable = mapped.vma is not None and mapped.vma.vm_flags & VM_DROPPABLE
-        if droppable and is_anon(mapped) and mapped.page is not None and mapped.page.flags & PG_swapbacked:
-            yield scan.at(mapped), f"page {mapped.pfn:#x} is PG_swapbacked", "the mapping is droppable"
+        if (
+            droppable
+            and is_anon(mapped)
+            and mapped.page is not None
+            and mapped.page.flags & PG_swapbacked
+        ):
+            yield (
+                scan.at(mapped),
+                f"page {mapped.pfn:#x} is PG_swapbacked",
+                "the mapping is droppable",
+            )
 
 
 @invariant(53, 54, when=QUIESCENT)
@@ -285,7 +401,11 @@ def rss_counts_entries(scan: Scan) -> Iterator[Finding]:
     for mm in scan.spaces:
         for member, name in enumerate(MM_COUNTER_NAMES):
             if mm.rss_stat[member] != counted[id(mm)][member]:
-                yield f"mm of {scan.space(mm)}", f"{name} {mm.rss_stat[member]}", f"{counted[id(mm)][member]} entries"
+                yield (
+                    f"mm of {scan.space(mm)}",
+                    f"{name} {mm.rss_stat[member]}",
+                    f"{counted[id(mm)][member]} entries",
+                )
 
 
 @invariant(69, when=ALWAYS)
@@ -295,7 +415,11 @@ def counts_are_not_negative(scan: Scan) -> Iterator[Finding]:
     A put too many.  include/linux/page_ref.h; lib/refcount.c says "underflow; use-after-free"."""
     for pfn, p in scan.pages.items():
         if p._refcount < 0 or p._mapcount < -1:
-            yield f"page {pfn:#x}", f"_refcount {p._refcount}, _mapcount {p._mapcount}", "they start at 0 and -1"
+            yield (
+                f"page {pfn:#x}",
+                f"_refcount {p._refcount}, _mapcount {p._mapcount}",
+                "they start at 0 and -1",
+            )
 
 
 @invariant(73, when=ALWAYS)
@@ -305,14 +429,23 @@ def watermarks_are_ordered(scan: Scan) -> Iterator[Finding]:
     mm/page_alloc.c: __setup_per_zone_wmarks."""
     z = scan.zone
     if not z.watermark_min <= z.watermark_low <= z.watermark_high:
-        yield "the zone", f"min {z.watermark_min}, low {z.watermark_low}, high {z.watermark_high}", "they must rise"
+        yield (
+            "the zone",
+            f"min {z.watermark_min}, low {z.watermark_low}, high {z.watermark_high}",
+            "they must rise",
+        )
     elif z.watermark_low - z.watermark_min != z.watermark_high - z.watermark_low:
-        yield "the zone", f"low - min {z.watermark_low - z.watermark_min}", f"high - low {z.watermark_high - z.watermark_low}"
+        yield (
+            "the zone",
+            f"low - min {z.watermark_low - z.watermark_min}",
+            f"high - low {z.watermark_high - z.watermark_low}",
+        )
 
 
 @invariant(74, when=QUIESCENT)
 def nothing_lies_behind_the_end(scan: Scan) -> Iterator[Finding]:
-    """No page cache holds a page behind the end of its file, and none is mapped there, nor a private copy of one.
+    """No page cache holds a page behind the end of its file, and none is mapped there, nor a
+    private copy of one.
 
     Guard markers stay.  mm/truncate.c: truncate_setsize comes before truncate_pagecache."""
     for mapped in scan.mapped:
@@ -320,8 +453,16 @@ def nothing_lies_behind_the_end(scan: Scan) -> Iterator[Finding]:
             index = mapped.vma.vm_pgoff + (mapped.address - mapped.vma.vm_start >> PAGE_SHIFT)
             pages = file_pages(mapped.vma.vm_file.f_inode)
             if index >= pages:
-                yield scan.at(mapped), f"maps page {index:#x} of {mapped.vma.vm_file}", f"the file has {pages} pages"
+                yield (
+                    scan.at(mapped),
+                    f"maps page {index:#x} of {mapped.vma.vm_file}",
+                    f"the file has {pages} pages",
+                )
     for node in scan.inodes:
         for index, p in node.i_mapping.i_pages.items():
             if index >= file_pages(node) and node.kind != "pipe":
-                yield f"{node} page {index:#x}", f"frame {p.pfn:#x} is cached", f"the file has {file_pages(node)} pages"
+                yield (
+                    f"{node} page {index:#x}",
+                    f"frame {p.pfn:#x} is cached",
+                    f"the file has {file_pages(node)} pages",
+                )

@@ -5,8 +5,8 @@
         (its docstring: the condition, its exceptions, the Linux source)
         yield place, has, wants                   one for each place where it does not hold
 
-The numbers are those of the table in docs/invariants.md.  ``ALWAYS`` holds behind every event; ``QUIESCENT`` only where no
-kernel function is open on any CPU.
+The numbers are those of the table in docs/invariants.md.  ``ALWAYS`` holds behind every event;
+``QUIESCENT`` only where no kernel function is open on any CPU.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ Check = Callable[[Scan], Iterator[Finding]]
 
 @attrs.frozen
 class Invariant:
-    """A named condition on the state of a kernel; ``numbers`` are its rows in docs/invariants.md."""
+    """A named condition on the state of a kernel; ``numbers`` are its rows in
+    docs/invariants.md."""
 
     name: str
     numbers: tuple[int, ...]
@@ -41,7 +42,9 @@ class Invariant:
 
     def violations(self, scan: Scan) -> list[Violation]:
         """Every place where it does not hold."""
-        return [Violation(self.name, place, has, wants) for place, has, wants in self.function(scan)]
+        return [
+            Violation(self.name, place, has, wants) for place, has, wants in self.function(scan)
+        ]
 
 
 @attrs.frozen

@@ -1,11 +1,13 @@
-"""One look at the whole machine, shared by all invariants: every entry of every address space, counted once.
+"""One look at the whole machine, shared by all invariants: every entry of every address space,
+counted once.
 
     task.mm -> tables -> entries       Mapped(mm, address, entry, page, vma, table)
                                        entries_of[pfn]   how many of them map a frame
     files   -> page cache, pipes       holders of references
     CPUs    -> batches, TLBs
 
-A wrong kernel leaves states that no kernel function would survive; nothing here trusts more than the shape of the tables.
+A wrong kernel leaves states that no kernel function would survive; nothing here trusts more than
+the shape of the tables.
 """
 
 from __future__ import annotations
@@ -31,7 +33,8 @@ GUP_PIN_COUNTING_BIAS = 1024
 
 
 class Mapped(NamedTuple):
-    """A present last-level entry: ``page`` is None for a frame that is not counted; ``table`` the frame of its table."""
+    """A present last-level entry: ``page`` is None for a frame that is not counted; ``table`` the
+    frame of its table."""
 
     mm: mm_struct
     address: int
@@ -51,7 +54,8 @@ class Marker(NamedTuple):
 
 
 class TableFrame(NamedTuple):
-    """A page table below the root: its level, frame, first address, and the entry that leads to it."""
+    """A page table below the root: its level, frame, first address, and the entry that leads to
+    it."""
 
     mm: mm_struct
     level: int
@@ -61,7 +65,8 @@ class TableFrame(NamedTuple):
 
 
 class Scan:
-    """The machine as it is now; made once for a check of any number of invariants.  ``names``: pid -> what a task is called."""
+    """The machine as it is now; made once for a check of any number of invariants.  ``names``: pid
+    -> what a task is called."""
 
     def __init__(self, names: Names = None) -> None:
         self.names = names
@@ -137,23 +142,42 @@ class Scan:
 
     @cached_property
     def all_spaces(self) -> list[mm_struct]:
-        """The address spaces of ``spaces``, and those that nobody owns any more but a CPU still has: loaded, or borrowed."""
-        held = [mm for cpu in system.cpus for mm in (cpu.curr.active_mm, cpu.loaded_mm) if mm is not system.init_mm]
+        """The address spaces of ``spaces``, and those that nobody owns any more but a CPU still
+        has: loaded, or borrowed."""
+        held = [
+            mm
+            for cpu in system.cpus
+            for mm in (cpu.curr.active_mm, cpu.loaded_mm)
+            if mm is not system.init_mm
+        ]
         return _distinct([*self.spaces, *held])
 
     @cached_property
     def inodes(self) -> list[inode]:
         """Every file that has a name, is open, or is mapped."""
         known = list(system.files.values())
-        known += [file.f_inode for task in self.tasks if task.files is not None for file in task.files.fd.values()]
-        known += [vma.vm_file.f_inode for mm in self.spaces for vma in mm.mm_mt if vma.vm_file is not None]
-        known += [p.mapping.host for p in self.pages.values() if isinstance(p.mapping, address_space)]
+        known += [
+            file.f_inode
+            for task in self.tasks
+            if task.files is not None
+            for file in task.files.fd.values()
+        ]
+        known += [
+            vma.vm_file.f_inode for mm in self.spaces for vma in mm.mm_mt if vma.vm_file is not None
+        ]
+        known += [
+            p.mapping.host for p in self.pages.values() if isinstance(p.mapping, address_space)
+        ]
         return sorted({id(node): node for node in known}.values(), key=lambda node: node.i_ino)
 
     @cached_property
     def cached(self) -> dict[int, tuple[inode, int]]:
         """Frame -> (file, index) of every page in a page cache."""
-        return {p.pfn: (node, index) for node in self.inodes for index, p in node.i_mapping.i_pages.items()}
+        return {
+            p.pfn: (node, index)
+            for node in self.inodes
+            for index, p in node.i_mapping.i_pages.items()
+        }
 
     @cached_property
     def batched(self) -> Counter[int]:
@@ -163,7 +187,12 @@ class Scan:
     @cached_property
     def in_pipes(self) -> Counter[int]:
         """References that pipes hold, by frame."""
-        return Counter(held[0].pfn for node in self.inodes if node.i_pipe is not None for held in node.i_pipe.bufs)
+        return Counter(
+            held[0].pfn
+            for node in self.inodes
+            if node.i_pipe is not None
+            for held in node.i_pipe.bufs
+        )
 
     @cached_property
     def pinned(self) -> Counter[int]:
@@ -172,22 +201,30 @@ class Scan:
 
     @cached_property
     def kernels_own(self) -> frozenset[int]:
-        """Frames that the kernel itself uses: its image, the zero page, what is mapped page by page in its half."""
-        own = {system.zero_pfn} | {pfn for pfn, p in system.mem_map.items() if p.flags & PG_reserved}
+        """Frames that the kernel itself uses: its image, the zero page, what is mapped page by page
+        in its half."""
+        own = {system.zero_pfn} | {
+            pfn for pfn, p in system.mem_map.items() if p.flags & PG_reserved
+        }
         return frozenset(own | set(_kernel_pages(system.init_mm.pgd >> 12, 0, 0)))
 
     @cached_property
     def roots(self) -> dict[int, str]:
         """Frame of each root table -> whose it is."""
         spaces = [*self.all_spaces, system.init_mm]
-        return {mm.pgd >> 12: "the kernel" if mm is system.init_mm else self.space(mm) for mm in spaces if mm.pgd}
+        return {
+            mm.pgd >> 12: "the kernel" if mm is system.init_mm else self.space(mm)
+            for mm in spaces
+            if mm.pgd
+        }
 
     @cached_property
     def usable_tlb(self) -> list[tuple[percpu, mm_struct, TlbEntry]]:
         """The remembered translations that some access could still use, with CPU and address space.
 
-        A CPU that has the address space loaded uses what it has; in a slot that is not loaded, and on a lazy CPU, entries
-        count only if no flush was asked for since: before the slot is used again the CPU compares (``choose_new_asid``)."""
+        A CPU that has the address space loaded uses what it has; in a slot that is not loaded, and
+        on a lazy CPU, entries count only if no flush was asked for since: before the slot is used
+        again the CPU compares (``choose_new_asid``)."""
         by_context = {mm.context_id: mm for mm in self.all_spaces}
         found = []
         for cpu in system.cpus:
@@ -202,7 +239,8 @@ class Scan:
 
 
 def listed(head: list_head) -> list[Any]:
-    """The nodes of a list, at most as many as there are frames: a list that a wrong kernel tied into a knot ends too."""
+    """The nodes of a list, at most as many as there are frames: a list that a wrong kernel tied
+    into a knot ends too."""
     return list(islice(list_for_each(head), system.phys.nr_frames))
 
 
@@ -219,10 +257,14 @@ def _distinct(spaces: list[mm_struct | None]) -> list[mm_struct]:
 
 
 def _kernel_pages(table: int, level: int, base: int) -> Iterator[int]:
-    """The frames that last-level entries of the kernel's half map, and the tables on the way there.  Entries of the direct map,
-    which are that small where RAM ends in the middle of a large page, say nothing about who has the frame."""
+    """The frames that last-level entries of the kernel's half map, and the tables on the way there.
+    Entries of the direct map, which are that small where RAM ends in the middle of a large page,
+    say nothing about who has the frame."""
     geometry = system.geometry
-    last, direct = len(geometry.levels) - 1, PAGE_OFFSET[geometry.name] & (1 << geometry.va_bits) - 1
+    last, direct = (
+        len(geometry.levels) - 1,
+        PAGE_OFFSET[geometry.name] & (1 << geometry.va_bits) - 1,
+    )
     for index, entry in words(table):
         pfn, address = geometry.entry_pfn(entry), base | index << geometry.levels[level].shift
         if level == last and address - direct != pfn << 12:

@@ -1,7 +1,8 @@
 """Page tables against the VMAs they serve (reference C: numbers 25 to 33).
 
-Most hold behind every event at which nobody changes the VMAs of the address space: munmap takes a VMA out of the tree before
-its entries are cleared, mprotect changes the VMA before the entries; both hold the mmap lock for writing meanwhile.
+Most hold behind every event at which nobody changes the VMAs of the address space: munmap takes a
+VMA out of the tree before its entries are cleared, mprotect changes the VMA before the entries;
+both hold the mmap lock for writing meanwhile.
 """
 
 from __future__ import annotations
@@ -41,7 +42,8 @@ def settled(scan: Scan) -> Iterator[Mapped]:
 def entries_lie_in_vmas(scan: Scan) -> Iterator[Finding]:
     """Every entry that is not empty lies in a VMA of its address space.
 
-    Not between the two steps of munmap, which holds the mmap lock for writing.  mm/vma.c: vms_complete_munmap_vmas."""
+    Not between the two steps of munmap, which holds the mmap lock for writing.  mm/vma.c:
+    vms_complete_munmap_vmas."""
     for mapped in settled(scan):
         if mapped.vma is None:
             yield scan.at(mapped), f"maps frame {mapped.pfn:#x}", "no VMA is there"
@@ -64,7 +66,8 @@ def tables_serve_a_vma(scan: Scan) -> Iterator[Finding]:
 
 @invariant(26, when=QUIESCENT)
 def tables_belong_to_one_space(scan: Scan) -> Iterator[Finding]:
-    """A page table hangs on one entry of one address space, and every allocated table hangs somewhere.
+    """A page table hangs on one entry of one address space, and every allocated table hangs
+    somewhere.
 
     mm/memory.c: __pte_alloc; mm/mmu_gather.c."""
     hung = Counter(table.pfn for table in scan.tables)
@@ -73,7 +76,11 @@ def tables_belong_to_one_space(scan: Scan) -> Iterator[Finding]:
         if found is None or found.page_type != PGTY_table:
             yield named(scan, table), f"lies in frame {table.pfn:#x}", "that frame is no page table"
         elif hung[table.pfn] > 1:
-            yield named(scan, table), f"frame {table.pfn:#x}", f"{hung[table.pfn]} entries lead to it"
+            yield (
+                named(scan, table),
+                f"frame {table.pfn:#x}",
+                f"{hung[table.pfn]} entries lead to it",
+            )
     known = set(hung) | set(scan.roots) | scan.kernels_own
     for pfn, page in system.mem_map.items():
         if page.page_type == PGTY_table and pfn not in known:
@@ -87,39 +94,56 @@ def pgtables_bytes_add_up(scan: Scan) -> Iterator[Finding]:
     """``pgtables_bytes`` counts PTE, PMD and PUD tables; not the root, and not P4D tables.
 
     include/linux/mm.h: mm_inc_nr_ptes."""
-    counted = Counter(id(t.mm) for t in scan.tables if system.geometry.levels[t.level].name != "p4d")
+    counted = Counter(
+        id(t.mm) for t in scan.tables if system.geometry.levels[t.level].name != "p4d"
+    )
     for mm in scan.spaces:
         if mm.pgtables_bytes != counted[id(mm)] * PAGE_SIZE:
-            yield f"mm of {scan.space(mm)}", f"pgtables_bytes {mm.pgtables_bytes}", f"{counted[id(mm)]} tables"
+            yield (
+                f"mm of {scan.space(mm)}",
+                f"pgtables_bytes {mm.pgtables_bytes}",
+                f"{counted[id(mm)]} tables",
+            )
 
 
 @invariant(28, when=ALWAYS)
 def upper_entries_allow_everything(scan: Scan) -> Iterator[Finding]:
     """An entry that leads to a table gives all rights; only leaves restrict.
 
-    On RISC-V it has none of R, W, X, which is what makes it lead to a table.  arch/x86: _PAGE_TABLE."""
+    On RISC-V it has none of R, W, X, which is what makes it lead to a table.  arch/x86:
+    _PAGE_TABLE."""
     bits = system.bits
     if bits.leaf_is_rwx:
         return
     wanted = bits.present | bits.write | bits.user
     for table in scan.tables:
         if table.entry & wanted != wanted or table.entry & bits.nx:
-            yield named(scan, table), f"its entry is {table.entry:#x}", "P, RW and US must be set and NX clear"
+            yield (
+                named(scan, table),
+                f"its entry is {table.entry:#x}",
+                "P, RW and US must be set and NX clear",
+            )
 
 
 @invariant(29, when=ALWAYS)
 def writable_entries_are_permitted(scan: Scan) -> Iterator[Finding]:
     """An entry with W lies in a VMA that may be written now.
 
-    Not while mprotect works, which holds the mmap lock for writing.  mm/mprotect.c: change_protection."""
+    Not while mprotect works, which holds the mmap lock for writing.  mm/mprotect.c:
+    change_protection."""
     for mapped in settled(scan):
-        if mapped.vma is not None and pte_write(mapped.entry) and not mapped.vma.vm_flags & VM_WRITE:
+        if (
+            mapped.vma is not None
+            and pte_write(mapped.entry)
+            and not mapped.vma.vm_flags & VM_WRITE
+        ):
             yield scan.at(mapped), f"entry {mapped.entry:#x} allows writing", "the VMA does not"
 
 
 @invariant(30, when=ALWAYS)
 def usable_entries_are_permitted(scan: Scan) -> Iterator[Finding]:
-    """Executable entries lie in executable VMAs; an entry that the hardware may use lies in a VMA with some right.
+    """Executable entries lie in executable VMAs; an entry that the hardware may use lies in a VMA
+    with some right.
 
     mm/mprotect.c: change_protection; a VMA without rights has entries of PROT_NONE."""
     bits = system.bits
@@ -130,7 +154,11 @@ def usable_entries_are_permitted(scan: Scan) -> Iterator[Finding]:
         if executable and not mapped.vma.vm_flags & VM_EXEC:
             yield scan.at(mapped), f"entry {mapped.entry:#x} allows fetching", "the VMA does not"
         elif not mapped.vma.vm_flags & VM_ACCESS_FLAGS:
-            yield scan.at(mapped), f"entry {mapped.entry:#x} is present for the hardware", "the VMA gives no right"
+            yield (
+                scan.at(mapped),
+                f"entry {mapped.entry:#x} is present for the hardware",
+                "the VMA gives no right",
+            )
 
 
 @invariant(32, when=ALWAYS)
@@ -142,23 +170,42 @@ def zero_page_is_read_only(scan: Scan) -> Iterator[Finding]:
         if mapped.pfn != system.zero_pfn or not pte_present(mapped.entry):
             continue
         if pte_write(mapped.entry):
-            yield scan.at(mapped), f"entry {mapped.entry:#x} allows writing", "it maps the zero page"
+            yield (
+                scan.at(mapped),
+                f"entry {mapped.entry:#x} allows writing",
+                "it maps the zero page",
+            )
         if mapped.page is not None:
-            yield scan.at(mapped), f"entry {mapped.entry:#x} is not special", "it maps the zero page, which is not counted"
+            yield (
+                scan.at(mapped),
+                f"entry {mapped.entry:#x} is not special",
+                "it maps the zero page, which is not counted",
+            )
         if mapped.vma is not None and mapped.vma.vm_flags & VM_SHARED:
             yield scan.at(mapped), "the zero page", "the mapping is shared"
 
 
 @invariant(33, when=QUIESCENT)
 def file_systems_hear_of_writes(scan: Scan) -> Iterator[Finding]:
-    """Where the file system wants to hear of the first write, an entry with W means that it has: the page is dirty.
+    """Where the file system wants to hear of the first write, an entry with W means that it has:
+    the page is dirty.
 
-    mm/memory.c: do_shared_fault, wp_page_shared; mm/page-writeback.c: folio_clear_dirty_for_io takes W away."""
+    mm/memory.c: do_shared_fault, wp_page_shared; mm/page-writeback.c: folio_clear_dirty_for_io
+    takes W away."""
     for mapped in scan.mapped:
-        if mapped.vma is None or mapped.page is None or not pte_write(mapped.entry) or not _is_told(mapped.vma):
+        if (
+            mapped.vma is None
+            or mapped.page is None
+            or not pte_write(mapped.entry)
+            or not _is_told(mapped.vma)
+        ):
             continue
         if not pte_dirty(mapped.entry) and not mapped.page.flags & PG_dirty:
-            yield scan.at(mapped), f"entry {mapped.entry:#x} allows writing", f"page {mapped.pfn:#x} is clean"
+            yield (
+                scan.at(mapped),
+                f"entry {mapped.entry:#x} allows writing",
+                f"page {mapped.pfn:#x} is clean",
+            )
 
 
 def _is_told(vma: vm_area_struct) -> bool:
@@ -169,16 +216,24 @@ def _is_told(vma: vm_area_struct) -> bool:
 
 @invariant(31, when=QUIESCENT)
 def what_was_written_is_dirty(scan: Scan) -> Iterator[Finding]:
-    """A cached page of a file on disk that differs from what lies there is marked dirty, itself or in an entry.
+    """A cached page of a file on disk that differs from what lies there is marked dirty, itself or
+    in an entry.
 
-    When the entry goes, the page takes the mark over.  mm/memory.c: zap_present_folio_ptes; mm/rmap.c: folio_mkclean."""
+    When the entry goes, the page takes the mark over.  mm/memory.c: zap_present_folio_ptes;
+    mm/rmap.c: folio_mkclean."""
     marked = {mapped.pfn for mapped in scan.mapped if pte_dirty(mapped.entry)}
     for node in scan.inodes:
         for index, p in node.i_mapping.i_pages.items() if node.kind == "disk" else ():
             if p.flags & PG_dirty or p.pfn in marked or not p.flags & PG_uptodate:
                 continue
-            if system.phys.read(p.pfn << PAGE_SHIFT, PAGE_SIZE) != (node.disk.get(index) or b"").ljust(PAGE_SIZE, b"\0"):
-                yield f"{node} page {index:#x}", f"frame {p.pfn:#x} is clean", "the disk holds something else"
+            if system.phys.read(p.pfn << PAGE_SHIFT, PAGE_SIZE) != (
+                node.disk.get(index) or b""
+            ).ljust(PAGE_SIZE, b"\0"):
+                yield (
+                    f"{node} page {index:#x}",
+                    f"frame {p.pfn:#x} is clean",
+                    "the disk holds something else",
+                )
 
 
 def span(table: TableFrame) -> int:

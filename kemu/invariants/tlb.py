@@ -22,19 +22,31 @@ def remembered(scan: Scan, cpu: percpu, mm: mm_struct, slot: TlbEntry) -> str:
 def tlbs_allow_no_more_than_the_tables(scan: Scan) -> Iterator[Finding]:
     """A remembered translation leads where the tables lead and allows no more than they.
 
-    Less is allowed: it costs a spurious fault.  Entries that the CPU will drop before it uses the slot again do not count.
-    arch/x86/mm/tlb.c: flush_tlb_mm_range."""
+    Less is allowed: it costs a spurious fault.  Entries that the CPU will drop before it uses the
+    slot again do not count. arch/x86/mm/tlb.c: flush_tlb_mm_range."""
     for cpu, mm, slot in scan.usable_tlb:
         found = walk(system.phys, system.geometry, mm.pgd, slot.vpn << 12)
         if found.stopped:
-            yield remembered(scan, cpu, mm, slot), f"leads to frame {slot.pfn:#x}", "the tables map nothing there"
+            yield (
+                remembered(scan, cpu, mm, slot),
+                f"leads to frame {slot.pfn:#x}",
+                "the tables map nothing there",
+            )
             continue
         pfn = system.geometry.entry_pfn(found.steps[-1].entry)
         if pfn != slot.pfn:
-            yield remembered(scan, cpu, mm, slot), f"leads to frame {slot.pfn:#x}", f"the tables lead to {pfn:#x}"
+            yield (
+                remembered(scan, cpu, mm, slot),
+                f"leads to frame {slot.pfn:#x}",
+                f"the tables lead to {pfn:#x}",
+            )
             continue
         allowed = rights(system.geometry, found.steps)
-        more = [name for name in ("read", "write", "user", "exec_") if getattr(slot, name) and not getattr(allowed, name)]
+        more = [
+            name
+            for name in ("read", "write", "user", "exec_")
+            if getattr(slot, name) and not getattr(allowed, name)
+        ]
         if slot.dirty and not found.steps[-1].entry & system.bits.dirty:
             more.append("dirty")
         if more:
@@ -43,13 +55,18 @@ def tlbs_allow_no_more_than_the_tables(scan: Scan) -> Iterator[Finding]:
 
 @invariant(60, when=ALWAYS)
 def tlbs_lead_to_no_free_frame(scan: Scan) -> Iterator[Finding]:
-    """No remembered translation that can still be used leads to a free frame: first the flush, then the put.
+    """No remembered translation that can still be used leads to a free frame: first the flush, then
+    the put.
 
     mm/mmu_gather.c: tlb_flush_mmu; mm/memory.c: wp_page_copy."""
     for cpu, mm, slot in scan.usable_tlb:
         p = system.mem_map.get(slot.pfn)
         if p is not None and p._refcount <= 0:
-            yield remembered(scan, cpu, mm, slot), f"leads to frame {slot.pfn:#x}", f"its _refcount is {p._refcount}: it is free"
+            yield (
+                remembered(scan, cpu, mm, slot),
+                f"leads to frame {slot.pfn:#x}",
+                f"its _refcount is {p._refcount}: it is free",
+            )
 
 
 @invariant(62, when=QUIESCENT)
@@ -60,23 +77,40 @@ def loaded_spaces_know_their_cpus(scan: Scan) -> Iterator[Finding]:
     for cpu in system.cpus:
         mm = cpu.loaded_mm
         if mm is not None and cpu.id not in mm.mm_cpumask:
-            yield f"CPU {cpu.id}", f"has {scan.space(mm)} loaded", f"mm_cpumask is {sorted(mm.mm_cpumask)}"
+            yield (
+                f"CPU {cpu.id}",
+                f"has {scan.space(mm)} loaded",
+                f"mm_cpumask is {sorted(mm.mm_cpumask)}",
+            )
         if mm is not None and cpu.hw.root != mm.pgd:
-            yield f"CPU {cpu.id}", f"CR3 {cpu.hw.root:#x}", f"the root of {scan.space(mm)} is {mm.pgd:#x}"
+            yield (
+                f"CPU {cpu.id}",
+                f"CR3 {cpu.hw.root:#x}",
+                f"the root of {scan.space(mm)} is {mm.pgd:#x}",
+            )
 
 
 @invariant(63, when=ALWAYS)
 def tlb_generations_do_not_run_ahead(scan: Scan) -> Iterator[Finding]:
-    """No slot has seen more flushes than were asked for, and no two address spaces have one context id.
+    """No slot has seen more flushes than were asked for, and no two address spaces have one context
+    id.
 
     arch/x86/mm/tlb.c: flush_tlb_func."""
     by_context: dict[int, mm_struct] = {}
     for mm in scan.all_spaces:
         other = by_context.setdefault(mm.context_id, mm)
         if other is not mm:
-            yield f"mm of {scan.space(mm)}", f"context_id {mm.context_id}", f"{scan.space(other)} has it too"
+            yield (
+                f"mm of {scan.space(mm)}",
+                f"context_id {mm.context_id}",
+                f"{scan.space(other)} has it too",
+            )
     for cpu in system.cpus:
         for asid, (context, seen) in sorted(cpu.ctxs.items()):
             found = by_context.get(context)
             if found is not None and seen > found.tlb_gen:
-                yield f"CPU {cpu.id} slot {asid}", f"has seen {seen} flushes", f"{found.tlb_gen} were asked for"
+                yield (
+                    f"CPU {cpu.id} slot {asid}",
+                    f"has seen {seen} flushes",
+                    f"{found.tlb_gen} were asked for",
+                )

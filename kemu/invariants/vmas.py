@@ -36,19 +36,36 @@ def where(scan: Scan, vma: vm_area_struct) -> str:
 
 @invariant(13, when=QUIESCENT)
 def vmas_are_ordered(scan: Scan) -> Iterator[Finding]:
-    """VMAs are sorted, disjoint, page aligned, not empty, below the end of user space, counted, attached, and know their mm.
+    """VMAs are sorted, disjoint, page aligned, not empty, below the end of user space, counted,
+    attached, and know their mm.
 
     Quiescent: a split has two VMAs overlap for a moment.  mm/vma.c: validate_mm."""
     for mm in scan.spaces:
         vmas = list(mm.mm_mt)
         for before, after in pairwise(vmas):
             if before.vm_end > after.vm_start:
-                yield where(scan, after), f"starts at {after.vm_start:#x}", f"the one before ends at {before.vm_end:#x}"
+                yield (
+                    where(scan, after),
+                    f"starts at {after.vm_start:#x}",
+                    f"the one before ends at {before.vm_end:#x}",
+                )
         for vma in vmas:
-            if vma.vm_start % PAGE_SIZE or vma.vm_end % PAGE_SIZE or not vma.vm_start < vma.vm_end <= mm.task_size:
-                yield where(scan, vma), f"[{vma.vm_start:#x}, {vma.vm_end:#x})", f"user space ends at {mm.task_size:#x}"
+            if (
+                vma.vm_start % PAGE_SIZE
+                or vma.vm_end % PAGE_SIZE
+                or not vma.vm_start < vma.vm_end <= mm.task_size
+            ):
+                yield (
+                    where(scan, vma),
+                    f"[{vma.vm_start:#x}, {vma.vm_end:#x})",
+                    f"user space ends at {mm.task_size:#x}",
+                )
             if vma.vm_mm is not mm or vma.vm_refcnt != 1:
-                yield where(scan, vma), f"vm_mm {vma.vm_mm}, vm_refcnt {vma.vm_refcnt}", f"it is in the tree of {mm}"
+                yield (
+                    where(scan, vma),
+                    f"vm_mm {vma.vm_mm}, vm_refcnt {vma.vm_refcnt}",
+                    f"it is in the tree of {mm}",
+                )
         if mm.map_count != len(vmas):
             yield f"mm of {scan.space(mm)}", f"map_count {mm.map_count}", f"{len(vmas)} VMAs"
 
@@ -57,11 +74,16 @@ def vmas_are_ordered(scan: Scan) -> Iterator[Finding]:
 def map_count_is_limited(scan: Scan) -> Iterator[Finding]:
     """A process has at most ``max_map_count`` + 1 mappings.
 
-    One more than the limit, because MAP_FIXED over the edge of a VMA splits it after the check.  mm/mmap.c: do_mmap."""
+    One more than the limit, because MAP_FIXED over the edge of a VMA splits it after the check.
+    mm/mmap.c: do_mmap."""
     limit = system.sysctl.max_map_count + 1
     for mm in scan.spaces:
         if mm.map_count > limit:
-            yield f"mm of {scan.space(mm)}", f"map_count {mm.map_count}", f"at most {limit} are allowed"
+            yield (
+                f"mm of {scan.space(mm)}",
+                f"map_count {mm.map_count}",
+                f"at most {limit} are allowed",
+            )
 
 
 @invariant(15, when=QUIESCENT)
@@ -72,7 +94,11 @@ def vm_sizes_add_up(scan: Scan) -> Iterator[Finding]:
     for mm in scan.spaces:
         for name, counted in vm_sizes(mm).items():
             if getattr(mm, name) != counted:
-                yield f"mm of {scan.space(mm)}", f"{name} {getattr(mm, name)}", f"its VMAs have {counted} pages"
+                yield (
+                    f"mm of {scan.space(mm)}",
+                    f"{name} {getattr(mm, name)}",
+                    f"its VMAs have {counted} pages",
+                )
 
 
 def vm_sizes(mm: mm_struct) -> dict[str, int]:
@@ -93,16 +119,22 @@ def vm_sizes(mm: mm_struct) -> dict[str, int]:
 def locked_vm_covers_locked_vmas(scan: Scan) -> Iterator[Finding]:
     """``locked_vm`` is at least the pages of the locked VMAs.
 
-    It may be more: a VMA that lost VM_LOCKED through MREMAP_DONTUNMAP stays counted.  mm/mlock.c: mlock_fixup, mm/mremap.c."""
+    It may be more: a VMA that lost VM_LOCKED through MREMAP_DONTUNMAP stays counted.  mm/mlock.c:
+    mlock_fixup, mm/mremap.c."""
     for mm in scan.spaces:
         locked = sum(vma_pages(vma) for vma in mm.mm_mt if vma.vm_flags & VM_LOCKED)
         if mm.locked_vm < locked:
-            yield f"mm of {scan.space(mm)}", f"locked_vm {mm.locked_vm}", f"{locked} pages are locked"
+            yield (
+                f"mm of {scan.space(mm)}",
+                f"locked_vm {mm.locked_vm}",
+                f"{locked} pages are locked",
+            )
 
 
 @invariant(18, when=QUIESCENT)
 def rights_are_permitted(scan: Scan) -> Iterator[Finding]:
-    """A VMA has no right that it may not have; shared writable memory of a file means that the file is open for writing.
+    """A VMA has no right that it may not have; shared writable memory of a file means that the file
+    is open for writing.
 
     mm/mmap.c: do_mmap; mm/mprotect.c."""
     for mm in scan.spaces:
@@ -112,21 +144,31 @@ def rights_are_permitted(scan: Scan) -> Iterator[Finding]:
                 yield where(scan, vma), f"rights {has:#x}", f"only {may:#x} are permitted"
             if vma.vm_flags & VM_SHARED and not vma.vm_flags & VM_MAYSHARE:
                 yield where(scan, vma), "VM_SHARED", "VM_MAYSHARE is not set"
-            if vma.vm_flags & VM_SHARED and vma.vm_file is not None and not vma.vm_file.f_mode & FMODE_WRITE:
+            if (
+                vma.vm_flags & VM_SHARED
+                and vma.vm_file is not None
+                and not vma.vm_file.f_mode & FMODE_WRITE
+            ):
                 yield where(scan, vma), "VM_SHARED", "its file is not open for writing"
 
 
 @invariant(19, when=QUIESCENT)
 def anonymous_vmas_are_private(scan: Scan) -> Iterator[Finding]:
-    """Memory without ``vm_ops`` is private; if nothing was ever written to it, its offset is its address.
+    """Memory without ``vm_ops`` is private; if nothing was ever written to it, its offset is its
+    address.
 
-    Shared anonymous memory has shmem's ops; private /dev/zero keeps the file.  mm/vma.c: __mmap_new_vma; mm/mremap.c."""
+    Shared anonymous memory has shmem's ops; private /dev/zero keeps the file.  mm/vma.c:
+    __mmap_new_vma; mm/mremap.c."""
     for mm in scan.spaces:
         for vma in mm.mm_mt:
             if vma.vm_ops is None and vma.vm_flags & VM_SHARED:
                 yield where(scan, vma), "VM_SHARED", "it is anonymous"
             elif untouched(vma) and vma.vm_pgoff != vma.vm_start >> PAGE_SHIFT:
-                yield where(scan, vma), f"vm_pgoff {vma.vm_pgoff:#x}", f"it starts at page {vma.vm_start >> PAGE_SHIFT:#x}"
+                yield (
+                    where(scan, vma),
+                    f"vm_pgoff {vma.vm_pgoff:#x}",
+                    f"it starts at page {vma.vm_start >> PAGE_SHIFT:#x}",
+                )
 
 
 def untouched(vma: vm_area_struct) -> bool:
@@ -136,7 +178,8 @@ def untouched(vma: vm_area_struct) -> bool:
 
 @invariant(21, when=QUIESCENT)
 def files_know_their_vmas(scan: Scan) -> Iterator[Finding]:
-    """A file's ``i_mmap`` holds every VMA that maps it, once, and no other; ``i_mmap_writable`` counts those that may write.
+    """A file's ``i_mmap`` holds every VMA that maps it, once, and no other; ``i_mmap_writable``
+    counts those that may write.
 
     mm/vma.c: vma_link_file, unlink_file_vma."""
     mapping_of = {id(node.i_mapping): node.i_mapping for node in scan.inodes}
@@ -145,15 +188,26 @@ def files_know_their_vmas(scan: Scan) -> Iterator[Finding]:
         mine = Counter(id(vma) for vma in vmas if id(vma.vm_file.f_mapping) == key)  # type: ignore[union-attr]  # see above
         listed = Counter(id(vma) for vma in mapping.i_mmap)
         if mine != listed:
-            yield f"{mapping.host}", f"{listed.total()} VMAs in i_mmap", f"{mine.total()} VMAs map it"
-        writable = sum(vma.vm_flags & VM_SHARED and vma.vm_flags & VM_MAYWRITE and 1 for vma in mapping.i_mmap)
+            yield (
+                f"{mapping.host}",
+                f"{listed.total()} VMAs in i_mmap",
+                f"{mine.total()} VMAs map it",
+            )
+        writable = sum(
+            vma.vm_flags & VM_SHARED and vma.vm_flags & VM_MAYWRITE and 1 for vma in mapping.i_mmap
+        )
         if mapping.i_mmap_writable != writable:
-            yield f"{mapping.host}", f"i_mmap_writable {mapping.i_mmap_writable}", f"{writable} of its VMAs may write"
+            yield (
+                f"{mapping.host}",
+                f"i_mmap_writable {mapping.i_mmap_writable}",
+                f"{writable} of its VMAs may write",
+            )
 
 
 @invariant(21, when=QUIESCENT)
 def open_files_are_counted(scan: Scan) -> Iterator[Finding]:
-    """An open file is held by each descriptor, each VMA, and each address space whose program it is; an inode by its open files.
+    """An open file is held by each descriptor, each VMA, and each address space whose program it
+    is; an inode by its open files.
 
     mm/vma.c: __mmap_new_vma takes one, remove_vma drops it; fs/file_table.c: fput."""
     tables = {id(task.files): task.files for task in scan.tasks if task.files is not None}.values()
@@ -164,7 +218,11 @@ def open_files_are_counted(scan: Scan) -> Iterator[Finding]:
     holders, opened = Counter(map(id, held)), Counter(id(file.f_inode) for file in files.values())
     for key, file in files.items():
         if file.f_count != holders[key]:
-            yield f"{file}", f"f_count {file.f_count}", f"{holders[key]} descriptors, VMAs and programs hold it"
+            yield (
+                f"{file}",
+                f"f_count {file.f_count}",
+                f"{holders[key]} descriptors, VMAs and programs hold it",
+            )
     for node in scan.inodes:
         if node.i_count != opened[id(node)]:
             yield f"{node}", f"i_count {node.i_count}", f"{opened[id(node)]} open files lead to it"
@@ -172,22 +230,32 @@ def open_files_are_counted(scan: Scan) -> Iterator[Finding]:
 
 @invariant(22, when=QUIESCENT)
 def commit_charge_adds_up(scan: Scan) -> Iterator[Finding]:
-    """What is promised is the pages of accounted VMAs and of the nameless files behind shared memory; no shared VMA is accounted.
+    """What is promised is the pages of accounted VMAs and of the nameless files behind shared
+    memory; no shared VMA is accounted.
 
     mm/util.c: __vm_enough_memory; mm/shmem.c: shmem_acct_size."""
     vmas = [vma for mm in scan.spaces for vma in mm.mm_mt]
     for vma in vmas:
         if vma.vm_flags & VM_ACCOUNT and vma.vm_flags & VM_SHARED:
             yield where(scan, vma), "VM_ACCOUNT", "shared memory is charged to its file"
-    files = sum(file_pages(node) for node in scan.inodes if node.kind == "shm" and not node.noreserve and node.i_count > 0)
+    files = sum(
+        file_pages(node)
+        for node in scan.inodes
+        if node.kind == "shm" and not node.noreserve and node.i_count > 0
+    )
     private = sum(vma_pages(vma) for vma in vmas if vma.vm_flags & VM_ACCOUNT)
     if system.counters.vm_committed_as != files + private:
-        yield "the machine", f"vm_committed_as {system.counters.vm_committed_as}", f"{private} private + {files} shared pages"
+        yield (
+            "the machine",
+            f"vm_committed_as {system.counters.vm_committed_as}",
+            f"{private} private + {files} shared pages",
+        )
 
 
 @invariant(24, when=QUIESCENT)
 def brk_is_above_its_start(scan: Scan) -> Iterator[Finding]:
-    """The heap does not end below its start.  That [start_brk, brk) is mapped is not required: the user may unmap parts.
+    """The heap does not end below its start.  That [start_brk, brk) is mapped is not required: the
+    user may unmap parts.
 
     mm/mmap.c: brk."""
     for mm in scan.spaces:

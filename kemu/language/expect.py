@@ -1,7 +1,8 @@
 """What may stand at a place of a half-typed command: read from the same declarations that parse it.
 
-The arguments of a command are a small automaton: state *i* means that the arguments before *i* are done. Tokens that are
-there already move a set of states; what may follow is what the states then accept.
+The arguments of a command are a small automaton: state *i* means that the arguments before *i* are
+done. Tokens that are there already move a set of states; what may follow is what the states then
+accept.
 """
 
 from __future__ import annotations
@@ -19,18 +20,24 @@ if TYPE_CHECKING:
 
 
 def candidates(session: Session, text: str) -> tuple[str, list[Candidate]]:
-    """The word that is being typed at the end of `text`, and what it could become. Changes no state."""
+    """The word that is being typed at the end of `text`, and what it could become. Changes no
+    state."""
     try:
         tokens, word = _typed(text)
     except UsageError as error:
-        return expression_words(session, text) if "is never closed" in error.what and "string" not in error.what else ("", [])
+        return (
+            expression_words(session, text)
+            if "is never closed" in error.what and "string" not in error.what
+            else ("", [])
+        )
     with session.looking():
         found = _following(session, tokens, word)
         return word, [candidate for candidate in found if candidate[0].startswith(word)]
 
 
 def _typed(text: str) -> tuple[tuple[Token, ...], str]:
-    """The finished tokens of the last command and the unfinished word behind. Raises UsageError inside quotes or brackets."""
+    """The finished tokens of the last command and the unfinished word behind. Raises UsageError
+    inside quotes or brackets."""
     lines = split(text + "\0")
     tokens = lines[-1].tokens if lines else ()
     if not tokens or not tokens[-1].text.endswith("\0"):
@@ -45,7 +52,12 @@ def _following(session: Session, tokens: tuple[Token, ...], word: str) -> list[C
     made = table.find(session.aliases.get(tokens[0].text, tokens[0].text).partition(" ")[0])
     if made is None:
         return []
-    place = Place(session, _task(session, made, tokens), word, (made.name, *(token.text for token in tokens[1:])))
+    place = Place(
+        session,
+        _task(session, made, tokens),
+        word,
+        (made.name, *(token.text for token in tokens[1:])),
+    )
     pending = _pending_option(made, tokens)
     if pending is not None and pending.kind is not None:
         return list(complete(pending.kind, place))
@@ -53,18 +65,27 @@ def _following(session: Session, tokens: tuple[Token, ...], word: str) -> list[C
     for argument in _arguments_behind(session, made, tokens[1:]):
         found |= dict(_nested(session, argument, tokens, word) or complete(argument.kind, place))
     if _may_end(session, made, tokens[1:]):
-        found |= {word: about(made, option, word) for option in made.options for word in option.words if not _given(word, tokens)}
+        found |= {
+            word: about(made, option, word)
+            for option in made.options
+            for word in option.words
+            if not _given(word, tokens)
+        }
     return list(found.items())
 
 
 def _first_words(session: Session, word: str) -> list[Candidate]:
-    """The commands, the user's aliases, and, if they are asked for by their first letters, other words for commands."""
+    """The commands, the user's aliases, and, if they are asked for by their first letters, other
+    words for commands."""
     found = [(name, entry.summary) for name, entry in table.TABLE.items()]
     found += [(name, f"alias of: {meaning}") for name, meaning in session.aliases.items()]
     if session.guide is not None:
         found += session.guide.words()
     if word:
-        found += [(name, f"{other}: {table.TABLE[other].summary}") for name, other in table.ALIASES.items()]
+        found += [
+            (name, f"{other}: {table.TABLE[other].summary}")
+            for name, other in table.ALIASES.items()
+        ]
     return found
 
 
@@ -72,7 +93,12 @@ def _task(session: Session, made: Command, tokens: tuple[Token, ...]) -> Task:
     """The task that the half-typed command is about."""
     if len(tokens) > 1 and any(argument.kind.name == "TASK" for argument in made.arguments[:1]):
         name = tokens[1].text
-        pid = session.names().get(name, int(name[1:]) if name.startswith("@") and name[1:].isdecimal() and len(name) < 10 else -1)
+        pid = session.names().get(
+            name,
+            int(name[1:])
+            if name.startswith("@") and name[1:].isdecimal() and len(name) < 10
+            else -1,
+        )
         return session.tasks.get(pid, session.current)
     return session.current
 
@@ -85,10 +111,15 @@ def _given(word: str, tokens: tuple[Token, ...]) -> bool:
 def _pending_option(made: Command, tokens: tuple[Token, ...]) -> Option | None:
     """The option whose value comes next."""
     last = tokens[-1].text
-    return next((option for option in made.options if option.kind is not None and last in option.words), None)
+    return next(
+        (option for option in made.options if option.kind is not None and last in option.words),
+        None,
+    )
 
 
-def _nested(session: Session, argument: Argument, tokens: tuple[Token, ...], word: str) -> list[Candidate]:
+def _nested(
+    session: Session, argument: Argument, tokens: tuple[Token, ...], word: str
+) -> list[Candidate]:
     """Inside `on 1 COMMAND`: what the inner command takes."""
     if argument.kind.name != "COMMAND" or len(tokens) <= 2:
         return []
@@ -125,7 +156,11 @@ def _moves(session: Session, made: Command, state: int, token: Token) -> set[int
 def _skips(made: Command, state: int) -> set[int]:
     """The states that can be reached from `state` without a token."""
     reached = {state}
-    while state < len(made.arguments) and not made.arguments[state].needed and made.arguments[state].count != "rest":
+    while (
+        state < len(made.arguments)
+        and not made.arguments[state].needed
+        and made.arguments[state].count != "rest"
+    ):
         state += 1
         reached.add(state)
     return reached

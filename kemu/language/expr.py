@@ -1,9 +1,10 @@
-"""The one expression language: of arguments, breakpoints and lessons. It is compiled, never given to `eval`.
+"""The one expression language: of arguments, breakpoints and lessons. It is compiled, never given
+to `eval`.
 
     child.heap + 2*4096 == pfn(child, 0x10000) << 12 and not shared(app, child)
 
-An expression is compiled to steps for a small stack machine, so that a `watch` can run it at every event and a long
-chain of operators needs no recursion:
+An expression is compiled to steps for a small stack machine, so that a `watch` can run it at every
+event and a long chain of operators needs no recursion:
 
     1 + 2*3        push 1 | push 2 | push 3 | * | +
     a and b        a | unless-true skip to the end, keeping a | b
@@ -11,7 +12,8 @@ chain of operators needs no recursion:
 From weak to strong: `or`, `and`, `not`, comparisons, `|`, `^`, `&`, shifts, `+ -`, `* / %`, unary `- + ~`. Values are
 whole numbers (at most 128 bits), texts, true/false, `none` (nothing is mapped there) and tasks. `/` rounds down.
 
-What a name means is not decided here: `Names` is asked, and answers an unknown one with an error that suggests another.
+What a name means is not decided here: `Names` is asked, and answers an unknown one with an error
+that suggests another.
 """
 
 from __future__ import annotations
@@ -38,7 +40,8 @@ Value = int | str | bool | TaskValue | None
 
 
 class Names(Protocol):
-    """What gives names a meaning. Each method raises a UsageError without a place when it knows no such thing."""
+    """What gives names a meaning. Each method raises a UsageError without a place when it knows no
+    such thing."""
 
     def name(self, dotted: str) -> Value:
         """The value of `child`, `child.heap`, or a mark."""
@@ -61,14 +64,16 @@ class Step(NamedTuple):
 
 
 class Expression(NamedTuple):
-    """A compiled expression. It may be evaluated any number of times, against any state. `form`: see `formats`."""
+    """A compiled expression. It may be evaluated any number of times, against any state. `form`:
+    see `formats`."""
 
     source: Source
     steps: tuple[Step, ...]
     form: str = ""
 
     def evaluate(self, names: Names) -> Value:
-        """The value at this moment. Raises UsageError with the place for an unknown name or a wrong type."""
+        """The value at this moment. Raises UsageError with the place for an unknown name or a wrong
+        type."""
         return _Machine(self, names).run()
 
 
@@ -78,7 +83,9 @@ def compile_expression(source: Source) -> Expression:
     compiler.expression(0)
     last = compiler.word
     if last.kind != "end":
-        raise source.error("expression: it should end here", last.column, last.length, "is an operator missing?")
+        raise source.error(
+            "expression: it should end here", last.column, last.length, "is an operator missing?"
+        )
     return Expression(source, tuple(compiler.steps))
 
 
@@ -130,7 +137,9 @@ class _Compiler:
             self.expression(strength + 1)
             self.emit("binary", str(word.value), word)
             if strength == _COMPARISON and self.strength() == _COMPARISON:
-                raise self.error("expression: comparisons cannot be chained", self.word, "join two with 'and'")
+                raise self.error(
+                    "expression: comparisons cannot be chained", self.word, "join two with 'and'"
+                )
         self.depth -= 1
 
     def strength(self) -> int:
@@ -167,7 +176,11 @@ class _Compiler:
             self.name(word)
         else:
             where = "at its end" if word.kind == "end" else f"before '{word.value}'"
-            raise self.error(f"expression: a value is missing {where}", word, "write a number, a name or a function")
+            raise self.error(
+                f"expression: a value is missing {where}",
+                word,
+                "write a number, a name or a function",
+            )
 
     def name(self, word: Word) -> None:
         if self.word.kind == "operator" and self.word.value == "(":
@@ -197,7 +210,11 @@ class _Compiler:
     def deeper(self) -> None:
         self.depth += 1
         if self.depth > DEEPEST:
-            raise self.error(f"expression: nested more than {DEEPEST} deep", self.word, "split it into smaller ones")
+            raise self.error(
+                f"expression: nested more than {DEEPEST} deep",
+                self.word,
+                "split it into smaller ones",
+            )
 
     def error(self, what: str, word: Word, hint: str) -> UsageError:
         return self.source.error(what, word.column, word.length, hint)
@@ -236,7 +253,11 @@ class _Machine:
         """The top of the stack as true or false; it is taken away."""
         value = self.stack.pop()
         if isinstance(value, (str, TaskValue)):
-            raise self.error(step, f"expression: {describe(value)} is neither true nor false", "compare it with ==")
+            raise self.error(
+                step,
+                f"expression: {describe(value)} is neither true nor false",
+                "compare it with ==",
+            )
         return bool(value)
 
     def value(self, step: Step) -> Value:
@@ -284,16 +305,24 @@ class _Machine:
         if op in ("/", "%") and right == 0:
             raise self.error(step, "expression: division by zero", "the right side is 0")
         if op in ("<<", ">>") and not 0 <= right <= WIDEST:
-            raise self.error(step, f"expression: a shift by {_figure(right)}", f"shift by 0 to {WIDEST} bits")
+            raise self.error(
+                step, f"expression: a shift by {_figure(right)}", f"shift by 0 to {WIDEST} bits"
+            )
         result = _ARITHMETIC[op](left, right)
         if result.bit_length() > WIDEST:
-            raise self.error(step, f"expression: the result passes {WIDEST} bits", "an address has 64")
+            raise self.error(
+                step, f"expression: the result passes {WIDEST} bits", "an address has 64"
+            )
         return result
 
     def number(self, step: Step, value: Value) -> int:
         if isinstance(value, int):
             return int(value)
-        hint = "nothing is mapped there; compare with none" if value is None else "for a task write NAME.pid"
+        hint = (
+            "nothing is mapped there; compare with none"
+            if value is None
+            else "for a task write NAME.pid"
+        )
         raise self.error(step, f"expression: {describe(value)} is not a number", hint)
 
     def error(self, step: Step, what: str, hint: str) -> UsageError:
@@ -317,7 +346,8 @@ def describe(value: Value) -> str:
 
 
 def format_value(value: Value) -> str:
-    """The value as the shell prints it: a number in both bases where they differ, `0x3000 (12288)`."""
+    """The value as the shell prints it: a number in both bases where they differ, `0x3000
+    (12288)`."""
     if isinstance(value, TaskValue):
         return f"{value.name} (pid {value.pid})"
     if isinstance(value, bool) or value is None:

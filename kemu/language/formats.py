@@ -4,7 +4,8 @@
     print/t pte(app, 0x10000) & 0xfff
     display/d app.brk
 
-The letter may stand at the command (`print/x 3p`) or by itself (`print /x 3p`). Without one a number is shown in both bases.
+The letter may stand at the command (`print/x 3p`) or by itself (`print /x 3p`). Without one a
+number is shown in both bases.
 """
 
 from __future__ import annotations
@@ -51,7 +52,10 @@ FORMATS: dict[str, tuple[str, Callable[[int], str]]] = {
     "b": ("in base 2", _bits),
     "z": ("in base 16, all 64 bits", lambda value: f"0x{value & _U64:016x}"),
     "c": ("as a character", _character),
-    "p": ("in pages", lambda value: f"{value >> 12}p" + (f" + {value & 4095:#x}" if value & 4095 else "")),
+    "p": (
+        "in pages",
+        lambda value: f"{value >> 12}p" + (f" + {value & 4095:#x}" if value & 4095 else ""),
+    ),
 }
 """Letter -> what it means, and how a number is written."""
 
@@ -73,7 +77,9 @@ def apart(line: Line) -> Line:
     if not slash or word not in WITH_FORMAT:
         return line
     letter = Token(slash + form, slash + form, first.column + len(word), quoted=False)
-    return Line(line.text, (Token(word, word, first.column, quoted=False), letter, *line.tokens[1:]))
+    return Line(
+        line.text, (Token(word, word, first.column, quoted=False), letter, *line.tokens[1:])
+    )
 
 
 class FormattedKind(ExpressionKind):
@@ -94,7 +100,8 @@ class FormattedKind(ExpressionKind):
                 text=line.text,
                 column=token.column,
                 length=1 + len(form),
-                hint=f"known are {' '.join('/' + letter for letter in FORMATS)} (see: help formats)",
+                hint=f"known are {' '.join('/' + letter for letter in FORMATS)} (see: help "
+                "formats)",
             )
         return compile_expression(Source(line.text, end, token.end))._replace(form=form)
 

@@ -1,4 +1,5 @@
-"""The types of arguments: what a token must look like, what it becomes, and what completion offers for it.
+"""The types of arguments: what a token must look like, what it becomes, and what completion offers
+for it.
 
     shape                                  type
     a plain word, `app.2`, `@3`            TASK, NAME, choices of words
@@ -35,11 +36,21 @@ if TYPE_CHECKING:
     from kemu.experiment.session import Session, Task
     from kemu.language.spec import Candidate
 
-__all__ = ["ChoiceKind", "NumberKind", "NumberedKind", "Offered", "WordKind", "is_expression", "is_name"]
+__all__ = [
+    "ChoiceKind",
+    "NumberKind",
+    "NumberedKind",
+    "Offered",
+    "WordKind",
+    "is_expression",
+    "is_name",
+]
 """What `valuekinds` has and others find here, beside all that is defined below."""
 
 _PID = re.compile(r"@\w*\Z", re.ASCII)
-_RESERVED = frozenset({"as", "file", "if", "and", "or", "not", "true", "false", "none", "init", "swapper", "kthreadd"})
+_RESERVED = frozenset(
+    {"as", "file", "if", "and", "or", "not", "true", "false", "none", "init", "swapper", "kthreadd"}
+)
 LONGEST_NAME = 64
 
 
@@ -94,18 +105,23 @@ class NewTaskKind(NameKind):
 
 
 class ProtKind:
-    """Protection: letters of `rwx`, `-` or `none`; `growsdown` and `growsup` with a `+`: `rw+growsdown`."""
+    """Protection: letters of `rwx`, `-` or `none`; `growsdown` and `growsup` with a `+`:
+    `rw+growsdown`."""
 
     name = "PROT"
     what = "letters of rwx, or none"
 
     def fits(self, token: Token, session: Session, known: bool) -> bool:
         """Letters of rwx in any order, at most three; without `known` any plain word."""
-        return not token.quoted and (self._value(token.text) is not None or (not known and is_name(token)))
+        return not token.quoted and (
+            self._value(token.text) is not None or (not known and is_name(token))
+        )
 
     def _value(self, text: str) -> int | None:
         letters, *words = text.split("+")
-        if letters not in uapi.PROT_WORDS and (not letters or len(letters) > 3 or set(letters) - set("rwx-")):
+        if letters not in uapi.PROT_WORDS and (
+            not letters or len(letters) > 3 or set(letters) - set("rwx-")
+        ):
             return None
         if any(word not in uapi.PROT_WORDS for word in words):
             return None
@@ -118,12 +134,20 @@ class ProtKind:
         """PROT_* bits."""
         value = self._value(token.text)
         if value is None:
-            raise UsageError(f"expected {self.what}, got '{shorten(token.text)}'", hint="for example rw, r, r-x, none")
+            raise UsageError(
+                f"expected {self.what}, got '{shorten(token.text)}'",
+                hint="for example rw, r, r-x, none",
+            )
         return value
 
     def complete(self, session: Session) -> Iterable[Candidate]:
         """The usual ones."""
-        return [("rw", "read and write"), ("r", "read"), ("rx", "read and execute"), ("none", "no access")]
+        return [
+            ("rw", "read and write"),
+            ("r", "read"),
+            ("rx", "read and execute"),
+            ("none", "no access"),
+        ]
 
 
 class PathKind(Offered):
@@ -143,7 +167,8 @@ class PathKind(Offered):
 
 
 class FilePart(NamedTuple):
-    """A file and the byte offset at which a mapping begins; `path` may also be the name of an open memory file."""
+    """A file and the byte offset at which a mapping begins; `path` may also be the name of an open
+    memory file."""
 
     path: str
     offset: int
@@ -165,7 +190,9 @@ class FilePartKind(Offered):
             return FilePart(token.value, 0)
         path, _, offset = token.text.rpartition("@")
         if not offset:
-            raise UsageError("the offset behind @ is missing", hint="write for example /bin/tiny@1p")
+            raise UsageError(
+                "the offset behind @ is missing", hint="write for example /bin/tiny@1p"
+            )
         at = Token(offset, offset, token.column + len(path) + 1, quoted=False)
         return FilePart(path, SIZE.convert(at, line, session))
 
@@ -234,7 +261,8 @@ class DataKind(Offered):
 
 
 class MomentKind(Offered):
-    """An event number (also an expression) or the name of a mark; `start` and `end` are the first and the last."""
+    """An event number (also an expression) or the name of a mark; `start` and `end` are the first
+    and the last."""
 
     name = "MOMENT"
     what = "an event number or the name of a mark"
@@ -281,7 +309,9 @@ class CommandKind:
 
     def convert(self, token: Token, line: Line, session: Session) -> Line:
         """The command, with the columns of the whole line."""
-        return Line(line.text, tuple(other for other in line.tokens if other.column >= token.column))
+        return Line(
+            line.text, tuple(other for other in line.tokens if other.column >= token.column)
+        )
 
     def complete(self, session: Session) -> Iterable[Candidate]:
         """The commands."""
@@ -315,21 +345,43 @@ TASK = TaskKind()
 NAME = NameKind()
 NEW_TASK = NewTaskKind()
 ADDRESS = NumberKind("ADDRESS", "an address, as a number or an expression", 0, _U64)
-SIZE = NumberKind("size", "bytes or pages", 0, _U64, "write 3p for three pages, or 12288 (see: help sizes)")
+SIZE = NumberKind(
+    "size", "bytes or pages", 0, _U64, "write 3p for three pages, or 12288 (see: help sizes)"
+)
 COUNT = NumberKind("COUNT", "a number", 0, 2**31)
 NUMBER = NumberKind("NUMBER", "a number", -(2**63), _U64)
 EXIT_CODE = NumberKind("CODE", "a number from 0 to 255", 0, 255)
 FRAME = NumberKind("PFN", "a frame number", 0, 2**40)
 CPU = NumberKind("CPU", "the number of a CPU", 0, 4096)
 PROT = ProtKind()
-SIGNAL = NumberedKind("SIGNAL", uapi.SIGNALS, "a signal such as SEGV, SIGSEGV or 11", (0, 64), fold=True, prefix="SIG")
-ADVICE = NumberedKind("ADVICE", uapi.MADVISE, "advice such as dontneed, or its number", _S32, prefix="MADV_")
-FILE_ADVICE = NumberedKind("ADVICE", uapi.FADVISE, "advice such as dontneed, or its number", _S32, prefix="POSIX_FADV_")
-RESOURCE = NumberedKind("RESOURCE", uapi.RLIMITS, "a resource such as as, data, stack, memlock", (0, 2**31 - 1), prefix="RLIMIT_")
-LIMIT = NumberedKind("LIMIT", {"unlimited": uapi.RLIM_INFINITY}, "a number, a size, or unlimited", (0, _U64))
+SIGNAL = NumberedKind(
+    "SIGNAL", uapi.SIGNALS, "a signal such as SEGV, SIGSEGV or 11", (0, 64), fold=True, prefix="SIG"
+)
+ADVICE = NumberedKind(
+    "ADVICE", uapi.MADVISE, "advice such as dontneed, or its number", _S32, prefix="MADV_"
+)
+FILE_ADVICE = NumberedKind(
+    "ADVICE", uapi.FADVISE, "advice such as dontneed, or its number", _S32, prefix="POSIX_FADV_"
+)
+RESOURCE = NumberedKind(
+    "RESOURCE",
+    uapi.RLIMITS,
+    "a resource such as as, data, stack, memlock",
+    (0, 2**31 - 1),
+    prefix="RLIMIT_",
+)
+LIMIT = NumberedKind(
+    "LIMIT", {"unlimited": uapi.RLIM_INFINITY}, "a number, a size, or unlimited", (0, _U64)
+)
 FD = NumberKind("FD", "the number of an open file", *_S32)
 KEY = NumberKind("KEY", "a protection key, or -1 for none", *_S32)
-OFFSET = NumberKind("OFFSET", "a place in a file, in bytes or pages", -(2**63), 2**63 - 1, "write 3p for three pages")
+OFFSET = NumberKind(
+    "OFFSET",
+    "a place in a file, in bytes or pages",
+    -(2**63),
+    2**63 - 1,
+    "write 3p for three pages",
+)
 DATA = DataKind()
 MOMENT = MomentKind()
 WHENCE = NumberedKind("WHENCE", uapi.WHENCE, "set, cur or end, or its number", _S32)

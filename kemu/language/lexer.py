@@ -28,12 +28,22 @@ _WORD = re.compile(
     """,
     re.VERBOSE | re.ASCII,
 )
-_NUMBER = re.compile(r"(?P<digits>0[xX][0-9a-fA-F_]+|0[bB][01_]+|[0-9][0-9_]*)(?P<suffix>[A-Za-z]*)\Z", re.ASCII)
-_INSTEAD = {"=": "==", "!": "not", "&&": "and", "||": "or", "//": "/", "**": "* (there is no power)"}
+_NUMBER = re.compile(
+    r"(?P<digits>0[xX][0-9a-fA-F_]+|0[bB][01_]+|[0-9][0-9_]*)(?P<suffix>[A-Za-z]*)\Z", re.ASCII
+)
+_INSTEAD = {
+    "=": "==",
+    "!": "not",
+    "&&": "and",
+    "||": "or",
+    "//": "/",
+    "**": "* (there is no power)",
+}
 
 
 class Word(NamedTuple):
-    """`kind` is number, string, name, variable, operator, keyword or end; `value` is the number or the text."""
+    """`kind` is number, string, name, variable, operator, keyword or end; `value` is the number or
+    the text."""
 
     kind: str
     value: int | str
@@ -46,7 +56,8 @@ class BadNumber(UsageError):
 
 
 class Source(NamedTuple):
-    """Where an expression stands: `text[start:end]` of a line, so that errors can point into the line."""
+    """Where an expression stands: `text[start:end]` of a line, so that errors can point into the
+    line."""
 
     text: str
     start: int
@@ -75,13 +86,17 @@ def words(source: Source) -> list[Word]:
 def _word(source: Source, at: int) -> Word:
     match = _WORD.match(source.text, at, source.end)
     if match is None:
-        raise source.error(f"expression: {source.text[at]!r} is no part of it", at, 1, "see: help expressions")
+        raise source.error(
+            f"expression: {source.text[at]!r} is no part of it", at, 1, "see: help expressions"
+        )
     text = match[0]
     kind = match.lastgroup or ""
     if kind == "number":
         return Word(kind, number(source, at, text), at, len(text))
     if kind == "operator" and text in _INSTEAD:
-        raise source.error(f"expression: '{text}' is not an operator", at, len(text), f"write {_INSTEAD[text]}")
+        raise source.error(
+            f"expression: '{text}' is not an operator", at, len(text), f"write {_INSTEAD[text]}"
+        )
     if kind == "name" and text in KEYWORDS:
         kind = "keyword"
     return Word(kind, text, at, len(text))

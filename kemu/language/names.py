@@ -1,4 +1,5 @@
-"""What names and functions mean in an expression: tasks, their marks and counts, moments, and questions about memory.
+"""What names and functions mean in an expression: tasks, their marks and counts, moments, and
+questions about memory.
 
     app                 the task              app.heap app.stack app.text      marks of its address space
     app.pid app.rss     its numbers           app.brk app.total_vm ...         any number of its mm_struct
@@ -47,7 +48,9 @@ class SessionNames:
         if dotted in self.session.marks:
             return self.session.marks[dotted]
         known = [*tasks, *self.session.marks, *FUNCTIONS]
-        raise UsageError(f"expression: nothing is called '{dotted[:40]}'", hint=self._hint(dotted, known))
+        raise UsageError(
+            f"expression: nothing is called '{dotted[:40]}'", hint=self._hint(dotted, known)
+        )
 
     def _hint(self, dotted: str, known: list[str]) -> str:
         first, _, field = dotted.partition(".")
@@ -76,9 +79,15 @@ class SessionNames:
 
     def _no_field(self, task: Task, owner: str, field: str, known: list[str]) -> Value:
         if task.mm is None:
-            raise UsageError(f"expression: {owner} has no address space", hint="only pid, ppid, minor, major, exit_code")
+            raise UsageError(
+                f"expression: {owner} has no address space",
+                hint="only pid, ppid, minor, major, exit_code",
+            )
         guess = did_you_mean(field, known)
-        raise UsageError(f"expression: {owner} has no '{field[:40]}'", hint=guess or f"known are {', '.join(known[:12])} ...")
+        raise UsageError(
+            f"expression: {owner} has no '{field[:40]}'",
+            hint=guess or f"known are {', '.join(known[:12])} ...",
+        )
 
     def variable(self, text: str) -> Value:
         """`$pid`, `$last`, `$1`."""
@@ -104,15 +113,20 @@ class SessionNames:
         found = FUNCTIONS.get(name)
         if found is None:
             guess = did_you_mean(name, FUNCTIONS)
-            raise UsageError(f"expression: no function '{name[:40]}'", hint=guess or "print functions lists them")
+            raise UsageError(
+                f"expression: no function '{name[:40]}'", hint=guess or "print functions lists them"
+            )
         if not found.least <= count <= found.most:
-            raise UsageError(f"expression: {name} got {count} arguments", hint=f"it is {found.signature}")
+            raise UsageError(
+                f"expression: {name} got {count} arguments", hint=f"it is {found.signature}"
+            )
         return found
 
 
 def check(expression: Expression, session: Session) -> tuple[str, ...]:
-    """A line for each name in the expression that means nothing yet: it may come into being while the expression waits. What
-    can never mean anything, an unknown function, one with too many arguments, or numbers alone without a value, is an error."""
+    """A line for each name in the expression that means nothing yet: it may come into being while
+    the expression waits. What can never mean anything, an unknown function, one with too many
+    arguments, or numbers alone without a value, is an error."""
     names, lines = SessionNames(session), []
     if not any(step.op in ("name", "variable", "call") for step in expression.steps):
         expression.evaluate(names)
@@ -122,11 +136,15 @@ def check(expression: Expression, session: Session) -> tuple[str, ...]:
             try:
                 names.function(word, step.arity)
             except UsageError as error:
-                raise expression.source.error(error.what, step.column, step.length, error.hint) from error
+                raise expression.source.error(
+                    error.what, step.column, step.length, error.hint
+                ) from error
         owner = word.partition(".")[0]
         if step.op == "name" and not {word, owner} & {*session.names(), *session.marks}:
             guess = did_you_mean(owner, [*session.names(), *session.marks])
-            lines.append(f"note: nothing is called '{owner[:40]}' yet" + (f" ({guess})" if guess else ""))
+            lines.append(
+                f"note: nothing is called '{owner[:40]}' yet" + (f" ({guess})" if guess else "")
+            )
     return tuple(dict.fromkeys(lines))
 
 
@@ -157,11 +175,15 @@ def _rss(task: Task) -> int:
 def _pfn(session: Session, task: Value, address: Value) -> Value:
     from kemu.observe.lookup import physical
 
-    found = physical(session.kernel, _task(session, task), _number(address, "address"), session.name_of)
+    found = physical(
+        session.kernel, _task(session, task), _number(address, "address"), session.name_of
+    )
     return None if found is None else found >> 12
 
 
-@_function("pte(TASK, ADDR)", "the last entry on the way, as a number; none where a table is missing")
+@_function(
+    "pte(TASK, ADDR)", "the last entry on the way, as a number; none where a table is missing"
+)
 def _pte(session: Session, task: Value, address: Value) -> Value:
     from kemu.observe.lookup import entry
 
@@ -189,7 +211,11 @@ def _mapcount(session: Session, pfn: Value) -> Value:
     return mapcount(session.kernel, _number(pfn, "frame"))
 
 
-@_function("data_frames(TASK, ...)", "different frames that the tasks map together, without the zero page", most=ANY_NUMBER)
+@_function(
+    "data_frames(TASK, ...)",
+    "different frames that the tasks map together, without the zero page",
+    most=ANY_NUMBER,
+)
 def _data_frames(session: Session, *tasks: Value) -> Value:
     return len(set().union(*(_frames(session, task) for task in tasks)))
 

@@ -1,4 +1,5 @@
-"""What completion offers where the machine has to be looked at: addresses, frames, descriptors, pids, moments, files.
+"""What completion offers where the machine has to be looked at: addresses, frames, descriptors,
+pids, moments, files.
 
     walk app 0<Tab>     0x10000          rw-p 4 pages
                         0x7ffffffde000   rw-p 33 pages [stack]
@@ -6,7 +7,8 @@
 
 A kind of argument whose word is in `OFFERS` is answered here; every other one answers for itself.
 
-The rules that keep this file honest: it only looks, and it looks at little enough to answer between two keys.
+The rules that keep this file honest: it only looks, and it looks at little enough to answer between
+two keys.
 """
 
 from __future__ import annotations
@@ -37,8 +39,8 @@ RECENT = 12
 
 
 class Place(NamedTuple):
-    """Where something is to be completed: the task that the command is about, the word so far, and the words before it, of which
-    the first is the name of the command."""
+    """Where something is to be completed: the task that the command is about, the word so far, and
+    the words before it, of which the first is the name of the command."""
 
     session: Session
     task: Task
@@ -83,7 +85,10 @@ def _addresses(place: Place) -> Iterator[Candidate]:
         return
     for vma in islice(address_space(place.task).vmas, MOST_LOOKED):
         if hex(vma.start).startswith(place.word):
-            yield hex(vma.start), f"{vma.perm} {vma.pages} page{'s' * (vma.pages != 1)} {vma.name}".rstrip()
+            yield (
+                hex(vma.start),
+                f"{vma.perm} {vma.pages} page{'s' * (vma.pages != 1)} {vma.name}".rstrip(),
+            )
     name = place.session.name_of(place.task.pid)
     for mark, field in MARKS.items():
         if getattr(mm, field):
@@ -91,7 +96,8 @@ def _addresses(place: Place) -> Iterator[Candidate]:
 
 
 def _frames(place: Place) -> Iterator[Candidate]:
-    """Frames that tasks map, those of this task first, each with the first address at which one maps it."""
+    """Frames that tasks map, those of this task first, each with the first address at which one
+    maps it."""
     kernel = place.session.kernel.globals
     geometry, bits = kernel["geometry"], kernel["bits"]
     others = [task for task in place.session.tasks.values() if task is not place.task]
@@ -100,11 +106,18 @@ def _frames(place: Place) -> Iterator[Candidate]:
         pfn = geometry.entry_pfn(leaf.entry)
         if leaf.entry & bits.present and pfn not in seen:
             seen.add(pfn)
-            yield hex(pfn), f"{place.session.name_of(task.pid)} {leaf.va:#x}, {'rw' if leaf.entry & bits.write else 'r-'}"
+            yield (
+                hex(pfn),
+                (
+                    f"{place.session.name_of(task.pid)} {leaf.va:#x}, "
+                    f"{'rw' if leaf.entry & bits.write else 'r-'}"
+                ),
+            )
 
 
 def _leaves(tasks: list[Task]) -> Iterator[tuple[Task, Leaf]]:
-    """Entries that map something in the user half of the address spaces of the tasks, as many of each."""
+    """Entries that map something in the user half of the address spaces of the tasks, as many of
+    each."""
     from kemu.observe.entries import leaves
 
     each = MOST // max(len(tasks), 1)
@@ -143,7 +156,13 @@ def _tasks(place: Place) -> Iterator[Candidate]:
         if "/" in name:
             continue
         task = session.tasks[pid]
-        state = " zombie" if task.exit_state else f" waits in {task.blocked_in}" if task.blocked_in else ""
+        state = (
+            " zombie"
+            if task.exit_state
+            else f" waits in {task.blocked_in}"
+            if task.blocked_in
+            else ""
+        )
         word = f"@{pid}" if place.word.startswith("@") else name
         yield word, f"{name}{state}" if word != name else f"pid {pid}{state}"
 
@@ -153,7 +172,10 @@ def _cpus(place: Place) -> Iterator[Candidate]:
     from kemu.experiment.session import system_of
 
     for cpu in system_of(place.session.kernel).cpus:
-        yield str(cpu.id), f"runs {place.session.name_of(cpu.curr.pid) if cpu.curr.pid else 'nothing'}"
+        yield (
+            str(cpu.id),
+            f"runs {place.session.name_of(cpu.curr.pid) if cpu.curr.pid else 'nothing'}",
+        )
 
 
 def _moments(place: Place) -> Iterator[Candidate]:
@@ -177,7 +199,11 @@ def _host_files(place: Place) -> Iterator[Candidate]:
         return
     start = place.word[: len(place.word) - len(tail)]
     for name, is_folder in found:
-        if name.startswith(tail) and (tail.startswith(".") or not name.startswith(".")) and not set(name) & set(" ;'\"()#"):
+        if (
+            name.startswith(tail)
+            and (tail.startswith(".") or not name.startswith("."))
+            and not set(name) & set(" ;'\"()#")
+        ):
             yield f"{start}{name}{'/' * is_folder}", "folder" if is_folder else "file of the host"
 
 
@@ -195,12 +221,27 @@ def _expression(session: Session, word: str) -> Iterator[Candidate]:
     owner, dot, _ = word.rpartition(".")
     names = session.names()
     if dot and owner in names:
-        for field in (*MARKS, "pid", "ppid", "rss", "minor", "major", "exit_code", "cpu", "brk", "total_vm", "map_count"):
+        for field in (
+            *MARKS,
+            "pid",
+            "ppid",
+            "rss",
+            "minor",
+            "major",
+            "exit_code",
+            "cpu",
+            "brk",
+            "total_vm",
+            "map_count",
+        ):
             yield f"{owner}.{field}", f"of {owner}"
         return
     yield from ((name, f"pid {pid}") for name, pid in names.items() if "/" not in name)
     yield from ((name, f"#{event}") for name, event in session.marks.items())
-    yield from ((name + "(", f"{function.signature}: {function.summary}") for name, function in FUNCTIONS.items())
+    yield from (
+        (name + "(", f"{function.signature}: {function.summary}")
+        for name, function in FUNCTIONS.items()
+    )
     if word.startswith("$"):
         yield from (("$pid", "the current task"), ("$last", "of a call or print"))
 
@@ -218,7 +259,11 @@ def _values(place: Place) -> Iterable[Candidate]:
     """`set NAME VALUE`: the words of the setting."""
     from kemu.commands.settings import words_of
 
-    return [(word, place.before[1]) for word in words_of(place.before[1])] if len(place.before) == 2 else []
+    return (
+        [(word, place.before[1]) for word in words_of(place.before[1])]
+        if len(place.before) == 2
+        else []
+    )
 
 
 def _mutants(_place: Place) -> Iterable[Candidate]:

@@ -1,10 +1,12 @@
-"""Functions of the expression language: how one is declared, and those that ask about ranges, tables, families and the past.
+"""Functions of the expression language: how one is declared, and those that ask about ranges,
+tables, families and the past.
 
     @function("mapped(TASK, ADDR, SIZE)", "pages of the range that a mapping promises")
     def _mapped(session, task, address, size): ...
 
-A question changes nothing. Where something is missing it answers none; a wrong argument is a UsageError without a place,
-which the expression that asked gives its place. Those about one address and one frame stand in `names`.
+A question changes nothing. Where something is missing it answers none; a wrong argument is a
+UsageError without a place, which the expression that asked gives its place. Those about one address
+and one frame stand in `names`.
 """
 
 from __future__ import annotations
@@ -25,7 +27,8 @@ if TYPE_CHECKING:
 
 @attrs.frozen
 class Function:
-    """A function of the expression language: what it is called with, in words, and how many arguments it takes."""
+    """A function of the expression language: what it is called with, in words, and how many
+    arguments it takes."""
 
     body: Callable[..., Value]
     signature: str
@@ -39,7 +42,9 @@ ANY_NUMBER = 99
 """As many arguments as somebody will write."""
 
 
-def function(signature: str, summary: str, *, most: int = 0) -> Callable[[Callable[..., Value]], Callable[..., Value]]:
+def function(
+    signature: str, summary: str, *, most: int = 0
+) -> Callable[[Callable[..., Value]], Callable[..., Value]]:
     """Declare a function by its signature as the user sees it, such as `pfn(TASK, ADDR)`."""
     name, _, parameters = signature.rstrip(")").partition("(")
     least = len([part for part in parameters.split(",") if part.strip(" .")])
@@ -66,7 +71,10 @@ def number_of(value: Value, what: str) -> int:
     """An argument that must be a number; `what` it is, for the error."""
     if isinstance(value, int) and 0 <= value < 2**64:
         return int(value)
-    raise UsageError(f"expression: {describe(value)} is no {what}", hint="nothing is mapped there?" if value is None else "")
+    raise UsageError(
+        f"expression: {describe(value)} is no {what}",
+        hint="nothing is mapped there?" if value is None else "",
+    )
 
 
 # ---------------------------------------------------------------- a range of addresses
@@ -81,7 +89,10 @@ def _mapped(session: Session, task: Value, address: Value, size: Value) -> Value
     return sum(max(0, overlap) for overlap in overlaps) // PAGE
 
 
-@function("present(TASK, ADDR, SIZE)", "pages of the range that have a present entry, the zero page included")
+@function(
+    "present(TASK, ADDR, SIZE)",
+    "pages of the range that have a present entry, the zero page included",
+)
 def _present(session: Session, task: Value, address: Value, size: Value) -> Value:
     return len(_led_to(session, task, *_range(address, size)))
 
@@ -93,7 +104,11 @@ def _zero_pages(session: Session, task: Value, address: Value, size: Value) -> V
     return _led_to(session, task, *_range(address, size)).count(zero_frame(session.kernel))
 
 
-@function("frames_in(ADDR, SIZE, TASK, ...)", "different frames that they map in the range, not the zero page", most=ANY_NUMBER)
+@function(
+    "frames_in(ADDR, SIZE, TASK, ...)",
+    "different frames that they map in the range, not the zero page",
+    most=ANY_NUMBER,
+)
 def _frames_in(session: Session, address: Value, size: Value, *tasks: Value) -> Value:
     from kemu.observe.lookup import zero_frame
 
@@ -102,19 +117,25 @@ def _frames_in(session: Session, address: Value, size: Value, *tasks: Value) -> 
     return len(found - {zero_frame(session.kernel)})
 
 
-@function("vma_pages(TASK, ADDR)", "pages of the mapping in which the address lies; 0 if there is none")
+@function(
+    "vma_pages(TASK, ADDR)", "pages of the mapping in which the address lies; 0 if there is none"
+)
 def _vma_pages(session: Session, task: Value, address: Value) -> Value:
     found = _vma_at(session, task, number_of(address, "address"))
     return found.pages if found else 0
 
 
-@function("rights(TASK, ADDR)", "what its mapping allows, as in maps: 'rw-p'; none if there is none")
+@function(
+    "rights(TASK, ADDR)", "what its mapping allows, as in maps: 'rw-p'; none if there is none"
+)
 def _rights(session: Session, task: Value, address: Value) -> Value:
     found = _vma_at(session, task, number_of(address, "address"))
     return found.perm if found else None
 
 
-@function("file_page(TASK, ADDR)", "the page of the file that the address shows; none without a file")
+@function(
+    "file_page(TASK, ADDR)", "the page of the file that the address shows; none without a file"
+)
 def _file_page(session: Session, task: Value, address: Value) -> Value:
     at = number_of(address, "address")
     found = _vma_at(session, task, at)
@@ -147,7 +168,11 @@ def _led_to(session: Session, task: Value, first: int, end: int) -> list[int]:
     from kemu.observe.lookup import frames_from
 
     owner = task_of(session, task)
-    return frames_from(session.kernel, owner, first, end, session.name_of) if owner.mm is not None else []
+    return (
+        frames_from(session.kernel, owner, first, end, session.name_of)
+        if owner.mm is not None
+        else []
+    )
 
 
 # ---------------------------------------------------------------- page tables and TLBs
@@ -158,49 +183,72 @@ def _tables(session: Session, task: Value, level: Value) -> Value:
     from kemu.observe.lookup import table_levels
 
     owner = task_of(session, task)
-    return table_levels(session.kernel, owner, session.name_of).count(str(level)) if owner.mm is not None else 0
+    return (
+        table_levels(session.kernel, owner, session.name_of).count(str(level))
+        if owner.mm is not None
+        else 0
+    )
 
 
-@function("entry(TASK, ADDR, LEVEL)", "the entry of that level on the way to the address; none if the walk ends before")
+@function(
+    "entry(TASK, ADDR, LEVEL)",
+    "the entry of that level on the way to the address; none if the walk ends before",
+)
 def _entry(session: Session, task: Value, address: Value, level: Value) -> Value:
     found = _step(session, task, address, level)
     return found.value if found else None
 
 
 @function(
-    "entry_index(TASK, ADDR, LEVEL)", "the index that the address has in the table of that level; none if the walk ends before"
+    "entry_index(TASK, ADDR, LEVEL)",
+    "the index that the address has in the table of that level; none if the walk ends before",
 )
 def _entry_index(session: Session, task: Value, address: Value, level: Value) -> Value:
     found = _step(session, task, address, level)
     return found.index if found else None
 
 
-@function("stops_at(TASK, ADDR)", "the level at which the walk finds an empty entry; none if it reaches a page")
+@function(
+    "stops_at(TASK, ADDR)",
+    "the level at which the walk finds an empty entry; none if it reaches a page",
+)
 def _stops_at(session: Session, task: Value, address: Value) -> Value:
     from kemu.observe.translation import walk
 
-    found = walk(session.kernel, task_of(session, task), number_of(address, "address"), session.name_of)
+    found = walk(
+        session.kernel, task_of(session, task), number_of(address, "address"), session.name_of
+    )
     return found.steps[-1].level if found.stopped and found.steps else None
 
 
-@function("table(TASK, ADDR, LEVEL)", "the frame of the table of that level on the way to the address; none without it")
+@function(
+    "table(TASK, ADDR, LEVEL)",
+    "the frame of the table of that level on the way to the address; none without it",
+)
 def _table(session: Session, task: Value, address: Value, level: Value) -> Value:
     found = _step(session, task, address, level)
     return found.entry_address // PAGE if found else None
 
 
-@function("in_tlb(CPU, TASK, ADDR)", "the frame that the TLB of a CPU holds for the address; none if it holds nothing")
+@function(
+    "in_tlb(CPU, TASK, ADDR)",
+    "the frame that the TLB of a CPU holds for the address; none if it holds nothing",
+)
 def _in_tlb(session: Session, cpu: Value, task: Value, address: Value) -> Value:
     from kemu.observe.translation import walk
 
-    found = walk(session.kernel, task_of(session, task), number_of(address, "address"), session.name_of)
+    found = walk(
+        session.kernel, task_of(session, task), number_of(address, "address"), session.name_of
+    )
     return next((row.pfn for row in found.tlb if row.cpu == cpu), None)
 
 
 def _step(session: Session, task: Value, address: Value, level: Value) -> EntryReading | None:
     from kemu.observe.translation import walk
 
-    found = walk(session.kernel, task_of(session, task), number_of(address, "address"), session.name_of)
+    found = walk(
+        session.kernel, task_of(session, task), number_of(address, "address"), session.name_of
+    )
     return next((step for step in found.steps if step.level == level), None)
 
 
@@ -238,7 +286,10 @@ def _pss(session: Session, task: Value) -> Value:
     return smaps_rollup(session.kernel, task_of(session, task), session.name_of).counts.pss // 1024
 
 
-@function("on_cpu(CPU, FIELD)", "a number of the address space that a CPU has loaded, such as 'mm_users'; none without one")
+@function(
+    "on_cpu(CPU, FIELD)",
+    "a number of the address space that a CPU has loaded, such as 'mm_users'; none without one",
+)
 def _on_cpu(session: Session, cpu: Value, field: Value) -> Value:
     from kemu.experiment.session import system_of
 
@@ -250,7 +301,9 @@ def _on_cpu(session: Session, cpu: Value, field: Value) -> Value:
 
 
 @function(
-    "borrowed(CPU, FIELD)", "a number of the address space that the kernel thread on a CPU has borrowed; none if it has not"
+    "borrowed(CPU, FIELD)",
+    "a number of the address space that the kernel thread on a CPU has borrowed; none if it has "
+    "not",
 )
 def _borrowed(session: Session, cpu: Value, field: Value) -> Value:
     from kemu.experiment.session import system_of
@@ -259,11 +312,18 @@ def _borrowed(session: Session, cpu: Value, field: Value) -> Value:
     which = number_of(cpu, "CPU")
     task = kernel.cpus[which].curr if which < len(kernel.cpus) else None
     space = task.active_mm if task is not None and task.mm is None else None
-    number = getattr(space, str(field), None) if space is not None and space is not kernel.init_mm else None
+    number = (
+        getattr(space, str(field), None)
+        if space is not None and space is not kernel.init_mm
+        else None
+    )
     return number if type(number) is int else None
 
 
-@function("of_mm(TASK, FIELD)", "a number of its address space, such as 'mm_users' or 'MM_ANONPAGES'; none without one")
+@function(
+    "of_mm(TASK, FIELD)",
+    "a number of its address space, such as 'mm_users' or 'MM_ANONPAGES'; none without one",
+)
 def _of_mm(session: Session, task: Value, field: Value) -> Value:
     from kemu.observe.space import counter
 
@@ -274,7 +334,10 @@ def _of_mm(session: Session, task: Value, field: Value) -> Value:
     return number if type(number) is int else None
 
 
-@function("cached(FILE, PAGE)", "the frame that holds a page of the file in the page cache; none if it is not there")
+@function(
+    "cached(FILE, PAGE)",
+    "the frame that holds a page of the file in the page cache; none if it is not there",
+)
 def _cached(session: Session, path: Value, index: Value) -> Value:
     from kemu.experiment.session import system_of
 
@@ -283,13 +346,19 @@ def _cached(session: Session, path: Value, index: Value) -> Value:
     return getattr(found, "pfn", None)
 
 
-@function("used(KIND)", "frames in use of one kind, as free shows: 'anon', 'file', 'shmem', 'table', 'kernel'")
+@function(
+    "used(KIND)",
+    "frames in use of one kind, as free shows: 'anon', 'file', 'shmem', 'table', 'kernel'",
+)
 def _used(session: Session, kind: Value) -> Value:
     from kemu.observe.frames import free
 
     known = dict(free(session.kernel).used)
     if kind not in known:
-        raise UsageError(f"expression: no frames are called {describe(kind)}", hint=f"known are {', '.join(known)}")
+        raise UsageError(
+            f"expression: no frames are called {describe(kind)}",
+            hint=f"known are {', '.join(known)}",
+        )
     return known[str(kind)]
 
 
@@ -315,7 +384,10 @@ def _called(session: Session, name: Value, since: Value) -> Value:
     return calls_made(session.kernel, number_of(since, "event"), session.now).get(str(name), 0)
 
 
-@function("signal_code()", "si_code of the newest signal that an access brought, such as 'SEGV_MAPERR'; none without one")
+@function(
+    "signal_code()",
+    "si_code of the newest signal that an access brought, such as 'SEGV_MAPERR'; none without one",
+)
 def _signal_code(session: Session) -> Value:
     found = _newest_failure(session, "code")
     return str(found) if found else None
@@ -336,7 +408,8 @@ def _errno(session: Session) -> Value:
 
 
 def _newest_failure(session: Session, field: str) -> Any:
-    """A field of the newest outcome that failed in this way, up to the present moment; None if there is none."""
+    """A field of the newest outcome that failed in this way, up to the present moment; None if
+    there is none."""
     for record, outcome in reversed(session.failures):
         if record.last <= session.now and hasattr(outcome, field):
             return getattr(outcome, field)
@@ -346,30 +419,46 @@ def _newest_failure(session: Session, field: str) -> Any:
 # ---------------------------------------------------------------- the small machine of exercises
 
 
-@function("small_root(N)", "small machine N (32-byte pages, 5+5+5 bits): the frame of its directory")
+@function(
+    "small_root(N)", "small machine N (32-byte pages, 5+5+5 bits): the frame of its directory"
+)
 def _small_root(_session: Session, which: Value) -> Value:
     return _small(which).root
 
 
-@function("small_address(N, OFFSET)", "small machine N: a mapped address with that offset in its page")
+@function(
+    "small_address(N, OFFSET)", "small machine N: a mapped address with that offset in its page"
+)
 def _small_address(_session: Session, which: Value, offset: Value) -> Value:
     machine = _small(which)
-    return machine.mapped[number_of(which, "number") % len(machine.mapped)] << 5 | number_of(offset, "offset") & 31
+    return (
+        machine.mapped[number_of(which, "number") % len(machine.mapped)] << 5
+        | number_of(offset, "offset") & 31
+    )
 
 
-@function("small_read(N, ADDR)", "small machine N: the byte at a virtual address; none where nothing is mapped")
+@function(
+    "small_read(N, ADDR)",
+    "small machine N: the byte at a virtual address; none where nothing is mapped",
+)
 def _small_read(_session: Session, which: Value, address: Value) -> Value:
     return _small(which).read(number_of(address, "address") & 0x7FFF)
 
 
-@function("small_entry(N, ADDR, STEP)", "small machine N: the entry that step 0 or 1 of the walk reads; none behind its end")
+@function(
+    "small_entry(N, ADDR, STEP)",
+    "small machine N: the entry that step 0 or 1 of the walk reads; none behind its end",
+)
 def _small_entry(_session: Session, which: Value, address: Value, step: Value) -> Value:
     steps, _ = _small(which).walk(number_of(address, "address") & 0x7FFF)
     wanted = number_of(step, "step")
     return steps[wanted].entry if wanted < len(steps) else None
 
 
-@function("small_bytes(N, FRAME, FIRST)", "small machine N: eight bytes of a frame from FIRST on, as a text")
+@function(
+    "small_bytes(N, FRAME, FIRST)",
+    "small machine N: eight bytes of a frame from FIRST on, as a text",
+)
 def _small_bytes(_session: Session, which: Value, frame: Value, first: Value) -> Value:
     at = number_of(first, "offset")
     return _small(which).frame(number_of(frame, "frame"))[at : at + 8].hex(" ")

@@ -14,7 +14,8 @@ OK, FAILED, USAGE, UNSATISFIED, BAD_LESSON, BUG, INTERRUPTED = 0, 1, 2, 3, 4, 70
 
 @attrs.frozen
 class Complaint:
-    """A mistake of the user: what is wrong, the line with the place (characters, from 0), and what to do next.
+    """A mistake of the user: what is wrong, the line with the place (characters, from 0), and what
+    to do next.
 
     `start` is the column of the line at which the command begins."""
 
@@ -35,9 +36,10 @@ class Complaint:
 class Result:
     """One command that ran, or was refused.
 
-    `reading` is what it found or did (None: nothing to show), `form` how to draw it where there is a choice; `status` an
-    exit code; the events (first, last] are the ones it caused; `now` the event at which the session stands behind it;
-    `notes` are lines about the session, such as the start of a timeline; `error` is set where the command failed."""
+    `reading` is what it found or did (None: nothing to show), `form` how to draw it where there is
+    a choice; `status` an exit code; the events (first, last] are the ones it caused; `now` the
+    event at which the session stands behind it; `notes` are lines about the session, such as the
+    start of a timeline; `error` is set where the command failed."""
 
     command: str
     reading: Any = None
@@ -57,8 +59,8 @@ class Result:
 
 @attrs.frozen
 class Shown:
-    """What a command returns where its reading can be drawn in more than one way; `form` "proc" is the kernel's text,
-    or where the reading says that something is not satisfied: `status`."""
+    """What a command returns where its reading can be drawn in more than one way; `form` "proc" is
+    the kernel's text, or where the reading says that something is not satisfied: `status`."""
 
     reading: Any
     form: str = ""

@@ -9,13 +9,15 @@
     )
     def mmap(session, task, addr, length, prot, flags, file): ...
 
-Parsing, `help`, docs/commands.md, completion and the generator of random command lines all read this declaration; there
-is no second place that knows what a command takes. The function gets the session and one keyword argument per declared
-name, converted. It returns a reading (data), never text.
+Parsing, `help`, docs/commands.md, completion and the generator of random command lines all read
+this declaration; there is no second place that knows what a command takes. The function gets the
+session and one keyword argument per declared name, converted. It returns a reading (data), never
+text.
 
-Matching is by *shape* first (does this token look like an address?), from left to right with optional arguments
-skipped where what follows needs the token; only then are tokens converted. So `mmap 4p rw` and `mmap 0x10000 4p rw`
-need no keyword, and an error can name the argument that stopped the match.
+Matching is by *shape* first (does this token look like an address?), from left to right with
+optional arguments skipped where what follows needs the token; only then are tokens converted. So
+`mmap 4p rw` and `mmap 0x10000 4p rw` need no keyword, and an error can name the argument that
+stopped the match.
 """
 
 from __future__ import annotations
@@ -34,8 +36,8 @@ if TYPE_CHECKING:
     from kemu.experiment.session import Session
 
 CHANGE, LOOK, FREE = "change", "look", "free"
-"""What a command may do: change the machine (it goes on the timeline), only look at it (any write to it is a bug), or
-only move and set what belongs to the session."""
+"""What a command may do: change the machine (it goes on the timeline), only look at it (any write
+to it is a bug), or only move and set what belongs to the session."""
 
 Candidate = tuple[str, str]
 """A completion: the text, and a few words about it."""
@@ -59,7 +61,8 @@ class Kind(Protocol):
 
 @attrs.frozen
 class Argument:
-    """A positional argument. `count` is "one", "maybe", "many" (none or more), "some" (one or more) or "rest" (raw)."""
+    """A positional argument. `count` is "one", "maybe", "many" (none or more), "some" (one or more)
+    or "rest" (raw)."""
 
     name: str
     kind: Kind
@@ -74,13 +77,19 @@ class Argument:
     def __str__(self) -> str:
         shown = self.kind.name if self.kind.name.isupper() else self.name.upper()
         shown = getattr(self.kind, "literal", "") or shown
-        forms = {"maybe": f"[{shown}]", "maybe rest": f"[{shown}]", "many": f"[{shown}...]", "some": f"{shown}..."}
+        forms = {
+            "maybe": f"[{shown}]",
+            "maybe rest": f"[{shown}]",
+            "many": f"[{shown}...]",
+            "some": f"{shown}...",
+        }
         return forms.get(self.count, shown)
 
 
 @attrs.frozen
 class Option:
-    """Words behind the arguments, in any order: flag words (`kind` None), or a word and its value, or its `values`."""
+    """Words behind the arguments, in any order: flag words (`kind` None), or a word and its value,
+    or its `values`."""
 
     name: str
     words: Mapping[str, Any]
@@ -89,7 +98,11 @@ class Option:
 
     def __str__(self) -> str:
         if self.kind is None:
-            return f"[{'|'.join(self.words)}]..." if len(self.words) <= 3 else f"[{self.name.upper()}]..."
+            return (
+                f"[{'|'.join(self.words)}]..."
+                if len(self.words) <= 3
+                else f"[{self.name.upper()}]..."
+            )
         return f"[{' '.join([next(iter(self.words)), *[self.kind.name.upper()] * self.values])}]"
 
     def meaning(self, lead: str = "", between: str = ", ") -> str:
@@ -123,7 +136,8 @@ def rest(name: str, kind: Kind, needed: bool = True) -> Argument:
 
 
 def flags(name: str, words: Mapping[str, Any] | Iterable[str]) -> Option:
-    """Words of which any number may stand behind the arguments; the command gets a tuple of their values."""
+    """Words of which any number may stand behind the arguments; the command gets a tuple of their
+    values."""
     return Option(name, words if isinstance(words, Mapping) else {word: word for word in words})
 
 
@@ -150,8 +164,11 @@ class Command:
     session_words: frozenset[str] = frozenset()
 
     def is_about_session(self, values: Mapping[str, Any]) -> bool:
-        """Does the command, for all that it may change the machine, with these arguments only set what is the session's?"""
-        return not self.session_words.isdisjoint(value for value in values.values() if isinstance(value, str))
+        """Does the command, for all that it may change the machine, with these arguments only set
+        what is the session's?"""
+        return not self.session_words.isdisjoint(
+            value for value in values.values() if isinstance(value, str)
+        )
 
     @property
     def name(self) -> str:
@@ -169,7 +186,8 @@ class Command:
 
 
 def _joined(arguments: tuple[Argument, ...]) -> list[str]:
-    """The arguments for the synopsis: a word that opens another one (`if EXPR`) stands together with it."""
+    """The arguments for the synopsis: a word that opens another one (`if EXPR`) stands together
+    with it."""
     shown: list[str] = []
     for argument in arguments:
         if argument.count == "maybe rest" and shown and shown[-1].strip("[]").islower():
@@ -196,11 +214,23 @@ def command(
     host: bool = False,
     session_words: Iterable[str] = (),
 ) -> Callable[[Callable[..., Any]], Command]:
-    """Declare a command; `host`: it touches files of the host; `session_words`: see `Command.is_about_session`."""
+    """Declare a command; `host`: it touches files of the host; `session_words`: see
+    `Command.is_about_session`."""
 
     def declare(function: Callable[..., Any]) -> Command:
         made = Command(
-            words, function, arguments, options, group, summary, more, examples, linux, effect, host, frozenset(session_words)
+            words,
+            function,
+            arguments,
+            options,
+            group,
+            summary,
+            more,
+            examples,
+            linux,
+            effect,
+            host,
+            frozenset(session_words),
         )
         for word in words:
             REGISTRY[word] = made
@@ -225,8 +255,13 @@ def parse(made: Command, line: Line, session: Session) -> dict[str, Any]:
 
 
 def places(made: Command, line: Line, session: Session) -> dict[str, list[Token]]:
-    """The tokens of each argument and option by its name; nothing for a line that cannot be parsed."""
-    matched = _Match(made, line, session, known=True).run() or _Match(made, line, session, known=False).run() or []
+    """The tokens of each argument and option by its name; nothing for a line that cannot be
+    parsed."""
+    matched = (
+        _Match(made, line, session, known=True).run()
+        or _Match(made, line, session, known=False).run()
+        or []
+    )
     return {part.name: tokens for part, tokens in matched}
 
 
@@ -244,7 +279,8 @@ _OPENED = re.compile(r"[\w-]+: ")
 
 
 def convert_token(name: str, kind: Kind, token: Token, line: Line, session: Session) -> Any:
-    """The value of one token, or a UsageError that points at it and opens with the argument's name."""
+    """The value of one token, or a UsageError that points at it and opens with the argument's
+    name."""
     try:
         return kind.convert(token, line, session)
     except UsageError as error:
@@ -335,8 +371,8 @@ class _Match:
         return next((option for option in self.made.options if token.text in option.words), None)
 
     def stuck(self, wanted: Argument | Option | None, at: int) -> list[int]:
-        """Remember the furthest failure; of several there, the last needed argument makes the best report, and anything a
-        better one than a single word that may be left out."""
+        """Remember the furthest failure; of several there, the last needed argument makes the best
+        report, and anything a better one than a single word that may be left out."""
         earlier = self.expected.kind if self.expected is not None and wanted is not None else None
         word: str = getattr(earlier, "literal", "")
         if at > self.furthest or (at == self.furthest and (word or _is_needed(wanted))):
@@ -344,8 +380,9 @@ class _Match:
         return []
 
     def unknown_first(self) -> UsageError | None:
-        """The complaint about a first word that has the form of the argument that may be left out (the task) and is none of this
-        moment: all that comes behind it was measured against the wrong arguments.  None if there is no such word."""
+        """The complaint about a first word that has the form of the argument that may be left out
+        (the task) and is none of this moment: all that comes behind it was measured against the
+        wrong arguments.  None if there is no such word."""
         first = self.made.arguments[0] if self.made.arguments else None
         if first is None or first.count != "maybe" or self.furthest < 2:
             return None
@@ -355,9 +392,15 @@ class _Match:
         try:
             first.kind.convert(token, self.line, self.session)
         except UsageError as error:
-            wanted = self.expected.kind if self.expected and self.furthest == len(self.line.tokens) == 2 else None
+            wanted = (
+                self.expected.kind
+                if self.expected and self.furthest == len(self.line.tokens) == 2
+                else None
+            )
             other = f", and it is not {wanted.what}" if wanted else ""
-            return self.at(f"{first.name}: {error.what}{other}", token.column, len(token.text), error.hint)
+            return self.at(
+                f"{first.name}: {error.what}{other}", token.column, len(token.text), error.hint
+            )
         return None
 
     def error(self) -> UsageError:
@@ -370,11 +413,20 @@ class _Match:
         token = tokens[self.furthest]
         words = self.made.option_words()
         if wanted is not None and token.text in words:
-            return self.at(f"{name}: missing; expected {what}", token.column, len(token.text), usage)
+            return self.at(
+                f"{name}: missing; expected {what}", token.column, len(token.text), usage
+            )
         guess = "" if token.text in words else did_you_mean(token.text, words)
         if wanted is None or guess:
-            return self.at(f"{self.made.name}: unexpected '{token.text}'", token.column, len(token.text), guess or usage)
-        return self.at(f"{name}: expected {what}, got '{token.text}'", token.column, len(token.text), usage)
+            return self.at(
+                f"{self.made.name}: unexpected '{token.text}'",
+                token.column,
+                len(token.text),
+                guess or usage,
+            )
+        return self.at(
+            f"{name}: expected {what}, got '{token.text}'", token.column, len(token.text), usage
+        )
 
     def at(self, what: str, column: int, length: int, hint: str) -> UsageError:
         return UsageError(what, text=self.line.text, column=column, length=length, hint=hint)

@@ -1,4 +1,5 @@
-"""`did you mean`: the nearest known word, from difflib (imported only when something is already wrong)."""
+"""`did you mean`: the nearest known word, from difflib (imported only when something is already
+wrong)."""
 
 from __future__ import annotations
 

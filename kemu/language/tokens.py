@@ -8,10 +8,11 @@
                0x10000    10  word
                "a b"      18  string (value: a b)
 
-A token ends at white space or `;`, but not inside quotes or parentheses, so that `pfn(app, 0x10000)` and
-`(child.heap + 8)` are one token each. A token is a *string* only when it is one pair of quotes and nothing else; with
-anything around it (`'a'=='b'`) it is a word, for the expression language to read. `#` opens a comment at the start of a
-token only. Columns count characters of the line as it was typed; they end under the caret of an error message.
+A token ends at white space or `;`, but not inside quotes or parentheses, so that `pfn(app,
+0x10000)` and `(child.heap + 8)` are one token each. A token is a *string* only when it is one pair
+of quotes and nothing else; with anything around it (`'a'=='b'`) it is a word, for the expression
+language to read. `#` opens a comment at the start of a token only. Columns count characters of the
+line as it was typed; they end under the caret of an error message.
 
 Left out: variables in strings, continuation lines, here-documents.
 """
@@ -33,7 +34,8 @@ _HEX_DIGITS = "0123456789abcdefABCDEF"
 
 
 class Token(NamedTuple):
-    """One argument as typed. `value` is the text without quotes and escapes; `column` counts from 0."""
+    """One argument as typed. `value` is the text without quotes and escapes; `column` counts from
+    0."""
 
     text: str
     value: str
@@ -153,7 +155,8 @@ def _token(text: str, start: int, end: int) -> Token:
 
 
 def unescape(text: str, start: int, end: int) -> str:
-    r"""The characters of the quoted string at `text[start:end]`; knows \n \t \r \0 \\ \" \' and \xHH."""
+    r"""The characters of the quoted string at `text[start:end]`; knows \n \t \r \0 \\ \" \' and
+    \xHH."""
     out: list[str] = []
     at = start + 1
     while at < end - 1:

@@ -5,8 +5,8 @@
     what was typed              look 3q            and so is the caret;
                                 ^^^^               where the alias's own words are wrong, it is under the alias
 
-What was typed behind the first word stands at the end of both lines; everything before it comes from that word. A command
-within the line (`race "write a 0x10000 q" "exit b"`) is shown in it.
+What was typed behind the first word stands at the end of both lines; everything before it comes
+from that word. A command within the line (`race "write a 0x10000 q" "exit b"`) is shown in it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,9 @@ def as_typed(error: UsageError, line: Line, typed: Line) -> UsageError:
     if len(words) < len(typed.tokens):
         meaning = line.text[: words[0].run.column if words else None].strip()
         hint = f"{hint} ({head.text} stands for: {meaning})".strip()
-    return UsageError(error.what, text=typed.text, column=column, length=max(end - column, 1), hint=hint)
+    return UsageError(
+        error.what, text=typed.text, column=column, length=max(end - column, 1), hint=hint
+    )
 
 
 def _in_line(error: UsageError, line: Line) -> UsageError:
@@ -45,7 +47,9 @@ def _in_line(error: UsageError, line: Line) -> UsageError:
     if not error.text or error.text == line.text or line.text.count(error.text) != 1:
         return error
     column = line.text.index(error.text) + error.column
-    return UsageError(error.what, text=line.text, column=column, length=error.length, hint=error.hint)
+    return UsageError(
+        error.what, text=line.text, column=column, length=error.length, hint=error.hint
+    )
 
 
 def _words(line: Line, typed: Line) -> list[_Word]:
@@ -64,7 +68,9 @@ def _place(error: UsageError, line: Line, typed: Line, words: list[_Word]) -> tu
     if error.column >= behind:
         column = typed.tokens[-1].end + error.column - behind
         return column, column + error.length
-    first, last = (_inside(at, words) for at in (error.column, min(error.column + error.length, behind) - 1))
+    first, last = (
+        _inside(at, words) for at in (error.column, min(error.column + error.length, behind) - 1)
+    )
     if first is None:
         return typed.tokens[0].column, typed.tokens[0].end
     return first, first + error.length if last is None else last + 1
@@ -72,4 +78,6 @@ def _place(error: UsageError, line: Line, typed: Line, words: list[_Word]) -> tu
 
 def _inside(at: int, words: list[_Word]) -> int | None:
     """Where the character in column `at` was typed; None for one that was not."""
-    return next((typed.column + at - run.column for run, typed in words if run.column <= at < run.end), None)
+    return next(
+        (typed.column + at - run.column for run, typed in words if run.column <= at < run.end), None
+    )

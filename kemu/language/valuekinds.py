@@ -1,4 +1,5 @@
-"""Types of arguments that are numbers and words, and the shapes of tokens: what every other type is made of.
+"""Types of arguments that are numbers and words, and the shapes of tokens: what every other type is
+made of.
 
     a plain word, `app.2`                      a name
     starts with a digit, $ or (, or
@@ -44,7 +45,9 @@ def evaluate(token: Token, line: Line, session: Session) -> Value:
     """The value of the token as an expression."""
     from kemu.language.names import SessionNames
 
-    return compile_expression(Source(line.text, token.column, token.end)).evaluate(SessionNames(session))
+    return compile_expression(Source(line.text, token.column, token.end)).evaluate(
+        SessionNames(session)
+    )
 
 
 class Offered:
@@ -58,7 +61,9 @@ class Offered:
 class NumberKind(Offered):
     """A number or an expression, within bounds."""
 
-    def __init__(self, name: str, what: str, low: int, high: int, hint: str = SEE_EXPRESSIONS) -> None:
+    def __init__(
+        self, name: str, what: str, low: int, high: int, hint: str = SEE_EXPRESSIONS
+    ) -> None:
         self.name = name
         self.what = what
         self.low = low
@@ -82,26 +87,44 @@ class NumberKind(Offered):
                 hint=self.hint,
             ) from error
         if not isinstance(value, int) or isinstance(value, bool):
-            hint = "nothing is mapped there: walk shows how far the tables lead" if value is None else self.hint
+            hint = (
+                "nothing is mapped there: walk shows how far the tables lead"
+                if value is None
+                else self.hint
+            )
             raise UsageError(f"{self.name}: expected {self.what}, got {describe(value)}", hint=hint)
         if value < self.low:
-            raise UsageError(f"{self.name}: {shorten(str(value))} is below {self.low}", hint=self._hint_for(value))
+            raise UsageError(
+                f"{self.name}: {shorten(str(value))} is below {self.low}",
+                hint=self._hint_for(value),
+            )
         if value > self.high:
-            raise UsageError(f"{self.name}: {value:#x} passes {self.high:#x}", hint=self._hint_for(value))
+            raise UsageError(
+                f"{self.name}: {value:#x} passes {self.high:#x}", hint=self._hint_for(value)
+            )
         return value
 
     def _hint_for(self, value: int) -> str:
         """What may stand here instead of a number that is out of bounds."""
         if self.high == 2**64 - 1 and -(2**63) <= value < 0:
-            return f"as an unsigned 64-bit number it is {value + 2**64:#x}; write that if you mean it"
+            return (
+                f"as an unsigned 64-bit number it is {value + 2**64:#x}; write that if you mean it"
+            )
         return f"from {self.low} to {self.high:#x}" if self.hint == SEE_EXPRESSIONS else self.hint
 
 
 class WordKind:
-    """One word of a fixed set, or a number in its place where the set has numbers. `prefix`: what Linux writes before it."""
+    """One word of a fixed set, or a number in its place where the set has numbers. `prefix`: what
+    Linux writes before it."""
 
     def __init__(
-        self, name: str, words: Mapping[str, Any] | Iterable[str], what: str = "", fold: bool = False, *, prefix: str = ""
+        self,
+        name: str,
+        words: Mapping[str, Any] | Iterable[str],
+        what: str = "",
+        fold: bool = False,
+        *,
+        prefix: str = "",
     ) -> None:
         self.name = name
         self.words = dict(words) if isinstance(words, Mapping) else {word: word for word in words}
@@ -123,20 +146,31 @@ class WordKind:
 
     def fits(self, token: Token, session: Session, known: bool) -> bool:
         """A word of the set; without `known` any plain word, but where there is only one."""
-        return not token.quoted and (self.key(token) in self.words or (not known and is_name(token) and not self.literal))
+        return not token.quoted and (
+            self.key(token) in self.words or (not known and is_name(token) and not self.literal)
+        )
 
     def convert(self, token: Token, line: Line, session: Session) -> Any:
         """The word's value."""
         key = self.key(token)
         if key not in self.words:
             guess = did_you_mean(key, self.words)
-            known = "" if next(iter(self.words), "") in self.what else f"known are {some_of(self.words)}"
-            raise UsageError(f"expected {self.what}, got '{shorten(token.text)}'", hint=guess or known)
+            known = (
+                ""
+                if next(iter(self.words), "") in self.what
+                else f"known are {some_of(self.words)}"
+            )
+            raise UsageError(
+                f"expected {self.what}, got '{shorten(token.text)}'", hint=guess or known
+            )
         return self.words[key]
 
     def complete(self, session: Session) -> Iterable[Candidate]:
         """The words, with what they stand for."""
-        return [(word, f"{self.prefix}{word.upper()}" if self.prefix else self.name) for word in self.words]
+        return [
+            (word, f"{self.prefix}{word.upper()}" if self.prefix else self.name)
+            for word in self.words
+        ]
 
 
 class ChoiceKind(WordKind):
@@ -155,7 +189,14 @@ class NumberedKind(WordKind):
     """A word that stands for a number, or a number within `bounds` (both included) in its place."""
 
     def __init__(
-        self, name: str, words: Mapping[str, int], what: str, bounds: tuple[int, int], *, fold: bool = False, prefix: str = ""
+        self,
+        name: str,
+        words: Mapping[str, int],
+        what: str,
+        bounds: tuple[int, int],
+        *,
+        fold: bool = False,
+        prefix: str = "",
     ) -> None:
         super().__init__(name, words, what, fold, prefix=prefix)
         self.low, self.high = bounds
@@ -172,6 +213,8 @@ class NumberedKind(WordKind):
     def convert(self, token: Token, line: Line, session: Session) -> int:
         """The number."""
         if is_expression(token):
-            return NumberKind(self.name, self.what, self.low, self.high).convert(token, line, session)
+            return NumberKind(self.name, self.what, self.low, self.high).convert(
+                token, line, session
+            )
         number: int = super().convert(token, line, session)
         return number

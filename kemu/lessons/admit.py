@@ -1,4 +1,5 @@
-"""What a student may do in a step: every command passes here, with its parsed arguments, before it runs.
+"""What a student may do in a step: every command passes here, with its parsed arguments, before it
+runs.
 
     host files          denied, unless `allow` names the command and the path lies beside the lesson
     deny, locked        denied; what is `locked` only until there is an answer
@@ -6,7 +7,8 @@
     a wrong kernel      may not be revealed, nor removed where repairing is not the task
     before the start    looking is free, changing is not: the step begins at its own event (a repair: where its history begins)
 
-The rule that keeps this file honest: it decides by the declaration and the parsed arguments, never by the text.
+The rule that keeps this file honest: it decides by the declaration and the parsed arguments, never
+by the text.
 """
 
 from __future__ import annotations
@@ -43,7 +45,13 @@ class Watch(Beside):
 
     def saw(self, results: list[Result]) -> list[Result]:
         """What a command gave; the results to show."""
-        if self.visit is not None and results and results[-1].ok and self.visit.step.kind == "run" and self.visit.after():
+        if (
+            self.visit is not None
+            and results
+            and results[-1].ok
+            and self.visit.step.kind == "run"
+            and self.visit.after()
+        ):
             self.visit.pass_()
         return results
 
@@ -56,7 +64,10 @@ def refuse_denied(visit: Visit, made: Command) -> None:
         where = "step" if names & set(step.deny) else "lesson"
         raise UsageError(f"{made.name}: not in this {where}", hint="task shows what is asked")
     if visit.state == OPEN and names & {ALIASES.get(word, word) for word in step.locked}:
-        raise UsageError(f"{made.name}: locked until you have answered", hint="answer ...; task shows the question")
+        raise UsageError(
+            f"{made.name}: locked until you have answered",
+            hint="answer ...; task shows the question",
+        )
 
 
 def refuse_spoiler(visit: Visit, made: Command, values: dict[str, Any]) -> None:
@@ -70,17 +81,22 @@ def refuse_spoiler(visit: Visit, made: Command, values: dict[str, Any]) -> None:
             what = f"{made.name}: commit first, the machine moves when you have answered"
             raise UsageError(what, hint="answer ...; looking is free")
         if made.name in revealing(step.reveal) and made.effect != "look":
-            raise UsageError(f"{made.name}: commit first", hint="answer ...; task shows the question")
+            raise UsageError(
+                f"{made.name}: commit first", hint="answer ...; task shows the question"
+            )
     given = given_until(visit)
     if made.name == "undo" and visit.session.now <= given:
-        raise UsageError("undo: you have changed nothing in this step", hint="what was done before it is given")
+        raise UsageError(
+            "undo: you have changed nothing in this step", hint="what was done before it is given"
+        )
     if changing and visit.session.now < given:
         what = f"{made.name}: this step starts at #{given}; what lies before is given"
         raise UsageError(what, hint=f"goto {given}, or reset")
 
 
 def given_until(visit: Visit) -> int:
-    """The event up to which the machine is given: the step's start; of a repair, where its history begins."""
+    """The event up to which the machine is given: the step's start; of a repair, where its history
+    begins."""
     return visit.base if "repair" in visit.step.find else visit.start
 
 

@@ -4,7 +4,8 @@
                  --how sure?--> sure | fairly | guess, or any word that goes on
                  --> the reveal runs --> what was said beside what is
 
-An answer is recorded before it is judged.  In an exam, and in a copy without answers, it is only noted.
+An answer is recorded before it is judged.  In an exam, and in a copy without answers, it is only
+noted.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ from kemu.lessons.visit import OPEN
 
 
 class Answering(Stay):
-    """A stay to which one can say something.  `asked_confidence` is an answer that waits for a word such as `sure`; when
-    something else is typed instead, what it came to is `waiting`."""
+    """A stay to which one can say something.  `asked_confidence` is an answer that waits for a word
+    such as `sure`; when something else is typed instead, what it came to is `waiting`."""
 
     asked_confidence = ""
 
@@ -31,11 +32,15 @@ class Answering(Stay):
         """Say something to the step."""
         visit = self.here
         if visit.step.kind not in ("predict", "order", "choice", "answer", "explain", "bug"):
-            raise UsageError("answer: this step asks for no answer", hint=feedback.how(visit, self.language))
+            raise UsageError(
+                "answer: this step asks for no answer", hint=feedback.how(visit, self.language)
+            )
         if self.exam and visit.state != OPEN:
             visit.state = OPEN
         if visit.state != OPEN:
-            raise UsageError("answer: this step is done", hint="task goes on; reset begins it again")
+            raise UsageError(
+                "answer: this step is done", hint="task goes on; reset begins it again"
+            )
         if visit.step.kind == "explain":
             return self._explained(rest)
         if visit.step.kind == "bug":
@@ -49,7 +54,11 @@ class Answering(Stay):
             visit.state = RECORDED
             self.result()
             return [text("note", say(self.language, "noted", said=visit.said), visit.step.id)]
-        if (visit.step.confidence or self.lesson.confidence) and not sure and visit.step.kind == "predict":
+        if (
+            (visit.step.confidence or self.lesson.confidence)
+            and not sure
+            and visit.step.kind == "predict"
+        ):
             self.asked_confidence = made
             return [self.how_sure()]
         return self._judged(said)
@@ -94,7 +103,11 @@ class Answering(Stay):
         if self.lesson.packed:
             visit.said, visit.state = visit.in_words(said), RECORDED
             self.result()
-            return [text("note", say(self.language, "noted", said=visit.said), visit.step.id), *shown, *self.goes_on()]
+            return [
+                text("note", say(self.language, "noted", said=visit.said), visit.step.id),
+                *shown,
+                *self.goes_on(),
+            ]
         visit.settle()
         right = visit.judge(said)
         verdict, *reasons = feedback.answered(visit, right, self.language)
@@ -107,11 +120,17 @@ class Answering(Stay):
     def _explained(self, rest: str) -> Texts:
         visit = self.here
         if not rest:
-            raise UsageError("answer: in your own words", hint="answer because the frame has two holders")
+            raise UsageError(
+                "answer: in your own words", hint="answer because the frame has two holders"
+            )
         visit.said = rest
         visit.pass_()
         self.result()
-        return [text("note", say(self.language, "thanks"), visit.step.id), *feedback.reasons(visit), *self.goes_on()]
+        return [
+            text("note", say(self.language, "thanks"), visit.step.id),
+            *feedback.reasons(visit),
+            *self.goes_on(),
+        ]
 
     def _named(self, rest: str) -> Texts:
         visit = self.here
@@ -127,7 +146,9 @@ class Answering(Stay):
         found: Texts = []
         for key, said, right in named:
             words = say(self.language, "found" if right else "not_found", finding=key, said=said)
-            found.append(text("right" if right else "wrong", words, visit.step.id, 0 if right else 3))
+            found.append(
+                text("right" if right else "wrong", words, visit.step.id, 0 if right else 3)
+            )
         driver.give(visit, rest)
         visit.said = rest
         self.result()
@@ -138,7 +159,9 @@ class Answering(Stay):
         if visit.state != OPEN:
             return [*feedback.reasons(visit), *self.goes_on()]
         missing = [key for key in visit.step.find if key not in visit.found]
-        return [text("note", say(self.language, "to_find", findings=", ".join(missing)), visit.step.id)]
+        return [
+            text("note", say(self.language, "to_find", findings=", ".join(missing)), visit.step.id)
+        ]
 
     def goes_on(self) -> Texts:
         """What was reached, and how to go on."""
@@ -146,5 +169,9 @@ class Answering(Stay):
         words = say(self.language, "goes_on")
         if visit.step.points and not self.blind:
             reached = self.done()[visit.step.id].points(visit.step)
-            words = say(self.language, "reached", points=f"{reached:g}", most=visit.step.points) + " " + words
+            words = (
+                say(self.language, "reached", points=f"{reached:g}", most=visit.step.points)
+                + " "
+                + words
+            )
         return [text("note", words, visit.step.id)]

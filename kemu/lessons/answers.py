@@ -23,7 +23,14 @@ _BOTH_BASES = re.compile(r"(\S+)\s*\((\S+)\)\Z")
 _ARITHMETIC = re.compile(r"[0-9a-fA-FxXbBKMGp_+\-*/%()<>|&^~ ]+\Z")
 NOTHING = frozenset({"none", "nothing", "无", "没有"})
 TRUTHS = {"true": True, "yes": True, "是": True, "false": False, "no": False, "否": False}
-SURE = {"sure": "sure", "fairly": "fairly", "guess": "guess", "确定": "sure", "大概": "fairly", "猜": "guess"}
+SURE = {
+    "sure": "sure",
+    "fairly": "fairly",
+    "guess": "guess",
+    "确定": "sure",
+    "大概": "fairly",
+    "猜": "guess",
+}
 """Words for how sure one is."""
 
 
@@ -54,7 +61,9 @@ def number_in(text: str) -> int:
     except UsageError:
         if _ARITHMETIC.match(made):
             return _computed(made)
-    raise UsageError(f"answer: expected a number, got '{made[:40]}'", hint="in any base: 4096, 0x1000, 4_096, 1p")
+    raise UsageError(
+        f"answer: expected a number, got '{made[:40]}'", hint="in any base: 4096, 0x1000, 4_096, 1p"
+    )
 
 
 def _computed(text: str) -> int:
@@ -81,7 +90,8 @@ class _NoNames:
 
 
 def read_like(text: str, wanted: Value, words: tuple[str, ...] = ()) -> Value:
-    """The typed text as a value of the kind of `wanted`.  Raises UsageError for a slip of typing."""
+    """The typed text as a value of the kind of `wanted`.  Raises UsageError for a slip of
+    typing."""
     made = normal(text)
     if not made:
         raise UsageError("answer: what is it?", hint="answer 7")
@@ -119,7 +129,9 @@ def same(said: Value, was: Value) -> bool:
     return bool(said == was)
 
 
-def read_set(text: str, wanted: tuple[Value, ...], words: tuple[str, ...] = ()) -> tuple[Value, ...]:
+def read_set(
+    text: str, wanted: tuple[Value, ...], words: tuple[str, ...] = ()
+) -> tuple[Value, ...]:
     """The values that are separated by commas or spaces."""
     parts = [part for part in _SEPARATORS.split(normal(text)) if part]
     if not parts:
@@ -144,12 +156,18 @@ def letters(text: str, count: int, *, several: bool, distinct: bool = True) -> t
         parts = list(parts[0])
     last = chr(ord("a") + count - 1)
     found = [_index(part) for part in parts]
-    wrong = next((part for part, index in zip(parts, found, strict=True) if not 0 <= index < count), None)
+    wrong = next(
+        (part for part, index in zip(parts, found, strict=True) if not 0 <= index < count), None
+    )
     if wrong is not None:
         hint = "answer b" + (", or answer a c" if several else "")
-        raise UsageError(f"answer: expected letters from a to {last}, got '{wrong[:20]}'", hint=hint)
+        raise UsageError(
+            f"answer: expected letters from a to {last}, got '{wrong[:20]}'", hint=hint
+        )
     if not found or (len(found) > 1 and not several):
-        raise UsageError(f"answer: expected {'letters' if several else 'one letter'} from a to {last}")
+        raise UsageError(
+            f"answer: expected {'letters' if several else 'one letter'} from a to {last}"
+        )
     if distinct and len(set(found)) < len(found):
         raise UsageError("answer: one letter stands there twice")
     return tuple(found)

@@ -1,4 +1,5 @@
-"""For authors: a lesson to begin from, one made of what was done in the shell, and how one will look."""
+"""For authors: a lesson to begin from, one made of what was done in the shell, and how one will
+look."""
 
 from __future__ import annotations
 
@@ -86,20 +87,23 @@ def put(path: Path, content: str) -> None:
         with path.open("x", encoding="utf-8") as file:
             file.write(content)
     except FileExistsError as error:
-        raise UsageError(f"lesson: '{path}' is there already", hint="choose another name") from error
+        raise UsageError(
+            f"lesson: '{path}' is there already", hint="choose another name"
+        ) from error
     except OSError as error:
         raise UsageError(f"lesson: cannot write '{path}': {error.strerror}") from error
 
 
-# ---------------------------------------------------------------------------------------------- record
+# ------------------------------------------------------------------------------------------- record
 
 RECORD_MARK = "lesson_begins"
 """The mark that `lesson record` sets where the setup ends and the solution begins."""
 
 
 def recorded(session: Session, name: str) -> str:
-    """A lesson whose setup is what was done before the mark, whose solution what was done since, and whose goals are what
-    differs: the author keeps those that are meant.  Raises UsageError where nothing was done."""
+    """A lesson whose setup is what was done before the mark, whose solution what was done since,
+    and whose goals are what differs: the author keeps those that are meant.  Raises UsageError
+    where nothing was done."""
     begin = session.marks.get(RECORD_MARK)
     if begin is None:
         hint = "lesson record begin, do it, then lesson record FILE.md"
@@ -109,10 +113,24 @@ def recorded(session: Session, name: str) -> str:
     solution = [record.text for record in records if record.last > begin]
     if not solution:
         raise UsageError("lesson record: nothing has been done since lesson record begin")
-    goals = [f"{expression} == {_as_text(found)}" for expression, found in differing(session, begin)]
-    step = {"id": "do-it", "points": 1, "ask": "Say what is to be reached.", "must": goals, "hints": ["Where to look."]}
+    goals = [
+        f"{expression} == {_as_text(found)}" for expression, found in differing(session, begin)
+    ]
+    step = {
+        "id": "do-it",
+        "points": 1,
+        "ask": "Say what is to be reached.",
+        "must": goals,
+        "hints": ["Where to look."],
+    }
     step["solution"] = solution
-    front = {"format": 1, "id": name, "title": "What happens, in a sentence", "minutes": 10, "setup": setup}
+    front = {
+        "format": 1,
+        "id": name,
+        "title": "What happens, in a sentence",
+        "minutes": 10,
+        "setup": setup,
+    }
     keep = "Keep the conditions of `must` that you mean, delete the others, and add `not_solution`: the commonest wrong way."
     body = "".join(f"{key} = {_listed(item)}\n" for key, item in step.items())
     return f"+++\n{written(front)}+++\n{keep}\n\n```check state\n{body}```\n"
@@ -126,7 +144,9 @@ def _listed(item: object) -> str:
 
 
 def _as_text(found: Value) -> str:
-    return "none" if found is None else str(found).lower() if isinstance(found, bool) else str(found)
+    return (
+        "none" if found is None else str(found).lower() if isinstance(found, bool) else str(found)
+    )
 
 
 def differing(session: Session, begin: int) -> Iterator[tuple[str, Value]]:
@@ -142,9 +162,19 @@ def differing(session: Session, begin: int) -> Iterator[tuple[str, Value]]:
 
 def candidates(session: Session) -> list[str]:
     """Expressions that a goal may be about."""
-    names = [name for name, pid in session.names().items() if pid > 2 and not session.tasks[pid].exit_state]
-    one = [f"{function}({name})" for name in names for function in ("rss", "table_frames", "faults")]
-    two = [f"{function}({a}, {b})" for a, b in combinations(names, 2) for function in ("shared", "data_frames")]
+    names = [
+        name
+        for name, pid in session.names().items()
+        if pid > 2 and not session.tasks[pid].exit_state
+    ]
+    one = [
+        f"{function}({name})" for name in names for function in ("rss", "table_frames", "faults")
+    ]
+    two = [
+        f"{function}({a}, {b})"
+        for a, b in combinations(names, 2)
+        for function in ("shared", "data_frames")
+    ]
     return ["tasks()", *one, *two]
 
 
@@ -155,21 +185,29 @@ def _value(session: Session, expression: str) -> Value:
         return "unknown"
 
 
-# ---------------------------------------------------------------------------------------------- preview
+# ------------------------------------------------------------------------------------------ preview
 
 
 def preview(lesson: Lesson, student: str, salt: str = "") -> Texts:
-    """The whole lesson as that student would see it, with hints, solutions and reasons.  Raises WorldError."""
+    """The whole lesson as that student would see it, with hints, solutions and reasons.  Raises
+    WorldError."""
     world = World(lesson, seed_for(salt, lesson.id, student))
     drawn = ", ".join(f"{name} = {found}" for name, found in world.values.items())
     found = [text("title", lesson.title), *([text("note", drawn)] if drawn else [])]
     for index, step in enumerate(lesson.steps):
         visit = open_visit(world, index)
-        found += [*feedback.shown(visit.lead, step.id), *feedback.task(visit, index + 1, lesson.language)]
+        found += [
+            *feedback.shown(visit.lead, step.id),
+            *feedback.task(visit, index + 1, lesson.language),
+        ]
         for number, hint in enumerate(step.hints, 1):
             found.append(text("hint", f"({number}) {visit.text('hints', hint)}", step.id))
         for line in visit.solution() if not lesson.packed else []:
-            found.append(text("fact", f"{'answer' if driver.is_answer(line) else 'solution'}: {line}", step.id))
+            found.append(
+                text(
+                    "fact", f"{'answer' if driver.is_answer(line) else 'solution'}: {line}", step.id
+                )
+            )
         found += feedback.reasons(visit)
     session = world.after_all()
     return found + feedback.shown(world.lead(session, lesson.epilogue, world.values))

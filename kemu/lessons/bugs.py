@@ -53,22 +53,41 @@ NAMED = ("event", "invariant", "function", "frame")
 
 
 def truths(visit: Hunt) -> dict[str, tuple[Value, ...]]:
-    """By finding, the values of which any is right.  Raises WorldError where the history shows no bug."""
+    """By finding, the values of which any is right.  Raises WorldError where the history shows no
+    bug."""
     step = visit.step
-    written = {"event": step.event, "invariant": step.invariant, "function": step.function, "frame": step.frame}
-    found = {key: tuple(visit.value(key, text) for text in texts) for key, texts in written.items() if texts}
+    written = {
+        "event": step.event,
+        "invariant": step.invariant,
+        "function": step.function,
+        "frame": step.frame,
+    }
+    found = {
+        key: tuple(visit.value(key, text) for text in texts)
+        for key, texts in written.items()
+        if texts
+    }
     wanted = [key for key in step.find if key in NAMED and key not in found]
     if not wanted:
         return found
     if "frame" in wanted:
-        raise WorldError("P10", step.at("find"), "frame: which one? no invariant names it", 'write frame = "EXPR"')
+        raise WorldError(
+            "P10",
+            step.at("find"),
+            "frame: which one? no invariant names it",
+            'write frame = "EXPR"',
+        )
     broken = first_broken(visit.session, visit.base)
     if broken is None:
         hint = "let the wrong function run in setup or in a run block"
         raise WorldError("P10", step.at("plant"), "nothing breaks in this history", hint)
     event, invariants, function = broken
     rules = tuple(dict.fromkeys((*invariants, *broken_now(visit.session))))
-    seen: dict[str, tuple[Value, ...]] = {"event": (event,), "invariant": rules, "function": (function,)}
+    seen: dict[str, tuple[Value, ...]] = {
+        "event": (event,),
+        "invariant": rules,
+        "function": (function,),
+    }
     return seen | found
 
 
@@ -78,11 +97,15 @@ def broken_now(session: Session) -> tuple[str, ...]:
 
     with session.traveling():
         session.goto(session.end)
-        return tuple(violation.invariant for violation in check(session.kernel, session.name_of, quiescent=True))
+        return tuple(
+            violation.invariant
+            for violation in check(session.kernel, session.name_of, quiescent=True)
+        )
 
 
 def first_broken(session: Session, first: int) -> tuple[int, tuple[str, ...], str] | None:
-    """(event, invariants, function) of the first event behind `first` that breaks something; None if nothing does."""
+    """(event, invariants, function) of the first event behind `first` that breaks something; None
+    if nothing does."""
     from kemu.invariants import first_broken as search
     from kemu.observe.events import one_event
 
@@ -94,12 +117,16 @@ def first_broken(session: Session, first: int) -> tuple[int, tuple[str, ...], st
         if broken is None:
             return None
         function = one_event(session.kernel, broken.event, session.name_of).function
-    return broken.event, tuple(dict.fromkeys(violation.invariant for violation in broken.violations)), function
+    return (
+        broken.event,
+        tuple(dict.fromkeys(violation.invariant for violation in broken.violations)),
+        function,
+    )
 
 
 def wrong_since(session: Session, first: int) -> int:
-    """The event behind which the wrong function first ran: up to there the kernel did what the right one does, so nothing can
-    be broken.  `first` where that cannot be told."""
+    """The event behind which the wrong function first ran: up to there the kernel did what the
+    right one does, so nothing can be broken.  `first` where that cannot be told."""
     from kemu.observe import anchors
 
     function = places().get(session.planted, "")
@@ -119,14 +146,18 @@ def places() -> dict[str, str]:
 
 
 def name(visit: Hunt, text: str) -> list[tuple[str, str, bool]]:
-    """(finding, what was said, right) of each part of the answer.  Raises UsageError for a slip of typing."""
+    """(finding, what was said, right) of each part of the answer.  Raises UsageError for a slip of
+    typing."""
     findings = [key for key in visit.step.find if key in NAMED]
     parts = [part.strip() for part in normal(text).replace(";", ",").split(",") if part.strip()]
     if not parts or not findings:
         what = " or ".join(f"answer {key} ..." for key in findings) or "check, when it is repaired"
         raise UsageError("answer: what is wrong?", hint=what)
     read = [_part(part, findings) for part in parts]
-    return [(key, _shown(key, value), any(same(value, truth) for truth in visit.truths.get(key, ()))) for key, value in read]
+    return [
+        (key, _shown(key, value), any(same(value, truth) for truth in visit.truths.get(key, ())))
+        for key, value in read
+    ]
 
 
 def _shown(key: str, value: Value) -> str:
@@ -139,7 +170,10 @@ def _part(text: str, findings: list[str]) -> tuple[str, Value]:
     word, _, rest = text.partition(" ")
     key = word.casefold() if word.casefold() in NAMED else findings[0] if len(findings) == 1 else ""
     if key not in findings:
-        raise UsageError(f"answer: is '{text[:40]}' an {' or '.join(findings)}?", hint=f"answer {findings[0]} ...")
+        raise UsageError(
+            f"answer: is '{text[:40]}' an {' or '.join(findings)}?",
+            hint=f"answer {findings[0]} ...",
+        )
     value = rest.strip() if word.casefold() == key else text
     if not value:
         raise UsageError(f"answer: which {key}?", hint=f"answer {key} ...")
@@ -169,7 +203,9 @@ def unrepaired(visit: Hunt) -> list[str]:
 
 def solution(visit: Hunt) -> list[str]:
     """The answers that find everything."""
-    named = [f"{key} {plain(visit.truths[key][0])}" for key in visit.step.find if key in visit.truths]
+    named = [
+        f"{key} {plain(visit.truths[key][0])}" for key in visit.step.find if key in visit.truths
+    ]
     lines = [f"answer {', '.join(named)}"] if named else []
     if "repair" in visit.step.find:
         lines += [visit.text("solution", text) for text in visit.step.solution]

@@ -16,7 +16,8 @@ from kemu.lessons.proof import SEEDS, STUDENTS, prove, seeds_for
 def check_files(
     places: Sequence[Path], seeds: int = SEEDS, students: int = len(STUDENTS), jobs: int = 1
 ) -> tuple[int, list[Problem]]:
-    """How many lessons were looked at, and what is wrong with them.  Raises UsageError for a place that is missing."""
+    """How many lessons were looked at, and what is wrong with them.  Raises UsageError for a place
+    that is missing."""
     files = lesson_files(places)
     lessons: list[Lesson] = []
     problems: list[Problem] = []
@@ -32,7 +33,10 @@ def check_files(
     for found in _each(lessons, seeds, students, jobs):
         problems += found
     order = {str(path): number for number, path in enumerate(files)}
-    return len(files), sorted(problems, key=lambda problem: (order.get(problem.path, len(files)), problem.path, problem.line))
+    return len(files), sorted(
+        problems,
+        key=lambda problem: (order.get(problem.path, len(files)), problem.path, problem.line),
+    )
 
 
 def _known_beside(files: Sequence[Path]) -> set[str]:

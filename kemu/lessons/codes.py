@@ -1,4 +1,5 @@
-"""The codes of what can be wrong with a lesson: one line each.  docs/lesson-format.md lists them; a test keeps it true.
+"""The codes of what can be wrong with a lesson: one line each.  docs/lesson-format.md lists them; a
+test keeps it true.
 
 L  the file cannot be read as a lesson     P  the lesson, performed, does not do what it says
 M  what it says cannot be meant            T  its translation       W  it works, but look at it
@@ -46,5 +47,6 @@ CODES: dict[str, str] = {
     "W03": "a graded step without hints",
     "W04": "the right answer of a step is the same for all students",
     "W05": "two `wrong` answers are the same number",
-    "W06": "an exam whose later step starts from an earlier solution: packing must leave it readable",
+    "W06": "an exam whose later step starts from an earlier solution: packing must leave it "
+    "readable",
 }

@@ -4,7 +4,8 @@
     lessons/vm/01-born.md         a lesson
     lessons/vm/01-born.zh-CN.md   its texts in another language (see `translate`)
 
-A lesson is meant by its id (vm/born), by the end of its id, by its number in the course, or by a path.
+A lesson is meant by its id (vm/born), by the end of its id, by its number in the course, or by a
+path.
 """
 
 from __future__ import annotations
@@ -50,19 +51,47 @@ def course_of(folder: Path) -> Course:
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         found = re.search(r"line (\d+)", str(error))
         what = f"TOML: {str(error).split(' (at')[0]}"
-        raise LessonError([Problem("L03", str(path), int(found[1]) if found else 1, what)]) from error
+        raise LessonError(
+            [Problem("L03", str(path), int(found[1]) if found else 1, what)]
+        ) from error
     return _checked(path, raw, folder)
 
 
 def _checked(path: Path, raw: dict[str, Any], folder: Path) -> Course:
-    known = {"title": str, "salt": str, "order": list, "weights": dict, "license": str, "authors": list, "language": str}
+    known = {
+        "title": str,
+        "salt": str,
+        "order": list,
+        "weights": dict,
+        "license": str,
+        "authors": list,
+        "language": str,
+    }
     for key, value in raw.items():
         if key not in known:
-            raise LessonError([Problem("L04", str(path), 1, f"unknown key '{key[:40]}'", did_you_mean(key, known))])
+            raise LessonError(
+                [
+                    Problem(
+                        "L04", str(path), 1, f"unknown key '{key[:40]}'", did_you_mean(key, known)
+                    )
+                ]
+            )
         if not isinstance(value, known[key]):
-            raise LessonError([Problem("L06", str(path), 1, f"{key}: expected {known[key].__name__}, got {value!r:.40}")])
+            raise LessonError(
+                [
+                    Problem(
+                        "L06",
+                        str(path),
+                        1,
+                        f"{key}: expected {known[key].__name__}, got {value!r:.40}",
+                    )
+                ]
+            )
     weights = raw.get("weights", {})
-    if not all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in weights.values()):
+    if not all(
+        isinstance(value, (int, float)) and not isinstance(value, bool)
+        for value in weights.values()
+    ):
         raise LessonError([Problem("L06", str(path), 1, "weights: expected numbers")])
     order = tuple(str(name) for name in raw.get("order", ()))
     pairs = tuple((name, float(value)) for name, value in weights.items())
@@ -70,8 +99,8 @@ def _checked(path: Path, raw: dict[str, Any], folder: Path) -> Course:
 
 
 def lesson_files(places: Iterable[Path]) -> list[Path]:
-    """The lesson files among and below the places, in the order of their courses; a translation stands for its lesson.  Raises
-    UsageError for a missing place."""
+    """The lesson files among and below the places, in the order of their courses; a translation
+    stands for its lesson.  Raises UsageError for a missing place."""
     found: list[Path] = []
     for place in places:
         if place.is_file():
@@ -81,7 +110,9 @@ def lesson_files(places: Iterable[Path]) -> list[Path]:
             for folder in folders:
                 found += in_order(folder)
         else:
-            raise UsageError(f"lesson: there is no '{place}'", hint="name a lesson file or a folder of lessons")
+            raise UsageError(
+                f"lesson: there is no '{place}'", hint="name a lesson file or a folder of lessons"
+            )
     return list(dict.fromkeys(found))[:MOST_FILES]
 
 
@@ -109,7 +140,10 @@ def in_order(folder: Path) -> list[Path]:
         order = course_of(folder).order
     except LessonError:
         order = ()
-    return sorted(files, key=lambda path: (order.index(path.stem) if path.stem in order else len(order), path.name))
+    return sorted(
+        files,
+        key=lambda path: (order.index(path.stem) if path.stem in order else len(order), path.name),
+    )
 
 
 def every_lesson(folder: Path | None = None) -> list[Lesson]:
@@ -124,15 +158,20 @@ def every_lesson(folder: Path | None = None) -> list[Lesson]:
 
 
 def find_lesson(word: str, folder: Path | None = None) -> Lesson:
-    """The lesson that the word means.  Raises UsageError if there is none, LessonError if it cannot be read."""
+    """The lesson that the word means.  Raises UsageError if there is none, LessonError if it cannot
+    be read."""
     path = Path(word)
     if word.endswith(".md") or path.is_file():
         if not path.is_file():
-            raise UsageError(f"lesson: there is no file '{word[:80]}'", hint="lesson lists the lessons")
+            raise UsageError(
+                f"lesson: there is no file '{word[:80]}'", hint="lesson lists the lessons"
+            )
         return parse_file(path)
     lessons = every_lesson(folder)
     exact = [lesson for lesson in lessons if lesson.id == word]
-    near = exact or [lesson for lesson in lessons if word in (lesson.id.split("/")[-1], lesson.path.stem)]
+    near = exact or [
+        lesson for lesson in lessons if word in (lesson.id.split("/")[-1], lesson.path.stem)
+    ]
     if len(near) == 1:
         return near[0]
     if word.isdigit() and 1 <= int(word) <= len(lessons):
@@ -143,12 +182,19 @@ def find_lesson(word: str, folder: Path | None = None) -> Lesson:
 
 
 def together(lessons: Sequence[Lesson], known: Iterable[str] = ()) -> Iterator[Problem]:
-    """What is wrong between lessons: ids, requirements, course files; `known` are ids that exist elsewhere."""
+    """What is wrong between lessons: ids, requirements, course files; `known` are ids that exist
+    elsewhere."""
     by_id: dict[str, Lesson] = {}
     for lesson in lessons:
         if lesson.id in by_id:
             where = f"the other is {by_id[lesson.id].path}"
-            yield Problem("M11", str(lesson.path), lesson.lines.get("id", 1), f"a second lesson '{lesson.id}'", where)
+            yield Problem(
+                "M11",
+                str(lesson.path),
+                lesson.lines.get("id", 1),
+                f"a second lesson '{lesson.id}'",
+                where,
+            )
         by_id.setdefault(lesson.id, lesson)
     ids = {*by_id, *known}
     for lesson in lessons:
@@ -196,7 +242,11 @@ def _unnamed(lessons: Sequence[Lesson]) -> Iterator[Problem]:
             continue
         for lesson in lessons:
             if lesson.path.parent == folder and lesson.path.stem not in course.order:
-                yield Problem("M11", str(lesson.path), 1, f"{COURSE_FILE} does not name it in its order")
+                yield Problem(
+                    "M11", str(lesson.path), 1, f"{COURSE_FILE} does not name it in its order"
+                )
         for name in course.order:
             if name not in stems and not (folder / f"{name}.md").is_file():
-                yield Problem("M11", str(folder / COURSE_FILE), 1, f"order names '{name}', which is not there")
+                yield Problem(
+                    "M11", str(folder / COURSE_FILE), 1, f"order names '{name}', which is not there"
+                )

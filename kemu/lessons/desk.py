@@ -29,7 +29,9 @@ from kemu.views.terminal import render
 class Desk:
     """One lesson, its machine, and where the student is."""
 
-    def __init__(self, text: str, student: str = "", salt: str = "", path: str = "lesson.md") -> None:
+    def __init__(
+        self, text: str, student: str = "", salt: str = "", path: str = "lesson.md"
+    ) -> None:
         self.lesson = parse(text, Path(path))
         self.session = boot(self.lesson.machine)
         self.guide = Guide(self.session, self.lesson, student=student, salt=salt, run="desk")
@@ -78,7 +80,11 @@ class Desk:
         """Print results as the shell does, without colour."""
         for result in results:
             if isinstance(result.reading, Reading):
-                made = render_proc(result.reading) if result.form == "proc" else render(result.reading, self.style)
+                made = (
+                    render_proc(result.reading)
+                    if result.form == "proc"
+                    else render(result.reading, self.style)
+                )
                 self.say(made)
             for note in result.notes:
                 self.say(note)

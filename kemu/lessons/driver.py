@@ -1,4 +1,5 @@
-"""Work on a step by lines, as a student's hands would: the proof and the recorder use it, and the guide builds on it."""
+"""Work on a step by lines, as a student's hands would: the proof and the recorder use it, and the
+guide builds on it."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ ANSWER = "answer"
 
 
 def work(visit: Visit, lines: Iterable[str]) -> Complaint | None:
-    """Do the lines: commands, and `answer ...`; the complaint about the first that cannot be done."""
+    """Do the lines: commands, and `answer ...`; the complaint about the first that cannot be
+    done."""
     visit.session.guide = Watch(visit)
     for line in lines:
         complaint = _answer(visit, line) if is_answer(line) else _command(visit, line)
@@ -74,7 +76,9 @@ def check(visit: Visit) -> bool:
     if visit.state != OPEN:
         return visit.state == "passed"
     kind = visit.step.kind
-    if (kind == "state" and not visit.failures() and not visit.spoiled()) or (kind == "run" and visit.after()):
+    if (kind == "state" and not visit.failures() and not visit.spoiled()) or (
+        kind == "run" and visit.after()
+    ):
         visit.pass_()
     if kind == "bug" and "repair" in visit.step.find and not bugs.unrepaired(visit):
         visit.found.add("repair")

@@ -32,8 +32,18 @@ details { margin: .5rem 0; }
 .points { font-weight: normal; }
 """
 WORDS = {
-    "en": {"hint": "Hint {number}", "solution": "Solution", "point": "1 point", "points": "{points} points"},
-    "zh-CN": {"hint": "提示 {number}", "solution": "答案", "point": "1 分", "points": "{points} 分"},
+    "en": {
+        "hint": "Hint {number}",
+        "solution": "Solution",
+        "point": "1 point",
+        "points": "{points} points",
+    },
+    "zh-CN": {
+        "hint": "提示 {number}",
+        "solution": "答案",
+        "point": "1 分",
+        "points": "{points} 分",
+    },
 }
 _CODE = re.compile(r"`([^`\n]+)`")
 _ITALIC = re.compile(r"(?<![A-Za-z0-9_*])\*([^\s*][^*\n]*)\*(?![A-Za-z0-9_*])")
@@ -45,12 +55,21 @@ _ITEM = re.compile(r"^\s*(?:[-*+]|(\d{1,3})[.)])\s+(.*)$")
 def page(lesson: Lesson, student: str = "", salt: str = "") -> str:
     """The page, with the numbers of that student.  Raises WorldError."""
     world = World(lesson, seed_for(salt, lesson.id, student))
-    parts = [f"<h1>{esc(lesson.title)}</h1>", *([f"<p>{inline(lesson.goal)}</p>"] if lesson.goal else [])]
+    parts = [
+        f"<h1>{esc(lesson.title)}</h1>",
+        *([f"<p>{inline(lesson.goal)}</p>"] if lesson.goal else []),
+    ]
     for index in range(len(lesson.steps)):
         parts += _step(open_visit(world, index), index + 1)
     session = world.after_all()
-    parts += ["<section>", *_results(feedback.shown(world.lead(session, lesson.epilogue, world.values))), "</section>"]
-    return document(lesson.title, "<main>\n" + "\n".join(parts) + "\n</main>", style=STYLE, lang=lesson.language)
+    parts += [
+        "<section>",
+        *_results(feedback.shown(world.lead(session, lesson.epilogue, world.values))),
+        "</section>",
+    ]
+    return document(
+        lesson.title, "<main>\n" + "\n".join(parts) + "\n</main>", style=STYLE, lang=lesson.language
+    )
 
 
 def _words(language: str) -> dict[str, str]:
@@ -69,7 +88,9 @@ def _step(visit: Visit, number: int) -> Iterator[str]:
     yield html(visit.ask())
     options = visit.option_texts()
     if options:
-        yield '<ol type="a">' + "".join(f"<li>{inline(option)}</li>" for option in options) + "</ol>"
+        yield (
+            '<ol type="a">' + "".join(f"<li>{inline(option)}</li>" for option in options) + "</ol>"
+        )
     for at, hint in enumerate(step.hints, 1):
         summary = words["hint"].format(number=at)
         yield f"<details><summary>{esc(summary)}</summary>{html(visit.text('hints', hint))}</details>"
@@ -108,7 +129,9 @@ def _results(results: list[Result]) -> Iterator[str]:
         elif isinstance(reading, LessonText):
             lines.append(f'<span class="typed">kemu&gt; {esc(reading.text)}</span>')
         elif isinstance(reading, Reading):
-            lines.append(esc(render_proc(reading) if result.form == "proc" else render(reading, style)))
+            lines.append(
+                esc(render_proc(reading) if result.form == "proc" else render(reading, style))
+            )
     yield from _printed(lines)
 
 
@@ -118,7 +141,7 @@ def _printed(lines: list[str]) -> Iterator[str]:
         yield "<pre>" + "\n".join(line for line in lines if line) + "</pre>"
 
 
-# ---------------------------------------------------------------------------------------------- Markdown
+# ----------------------------------------------------------------------------------------- Markdown
 
 
 def html(text: str) -> str:
@@ -132,7 +155,14 @@ def _blocks(lines: list[str]) -> Iterator[str]:
         line = lines[at]
         if line.lstrip().startswith(("```", "~~~")):
             mark = line.strip()[:3]
-            end = next((index for index in range(at + 1, len(lines)) if lines[index].strip().startswith(mark)), len(lines))
+            end = next(
+                (
+                    index
+                    for index in range(at + 1, len(lines))
+                    if lines[index].strip().startswith(mark)
+                ),
+                len(lines),
+            )
             yield f"<pre>{esc(chr(10).join(lines[at + 1 : end]))}</pre>"
             at = end + 1
             continue

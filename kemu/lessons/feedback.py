@@ -29,21 +29,33 @@ def text(role: str, words: str, step: str = "", status: int = OK) -> Result:
 
 
 def shown(parts: Iterable[Shown], step: str = "") -> Texts:
-    """Prose, and commands with what they printed: not with all that they changed, which would bury the answer."""
+    """Prose, and commands with what they printed: not with all that they changed, which would bury
+    the answer."""
     found: Texts = []
     for part in parts:
         if part.result is None:
             found.append(text(part.kind, part.text, step))
         else:
-            found += [text("typed", part.text, step), attrs.evolve(part.result, first=part.result.last)]
+            found += [
+                text("typed", part.text, step),
+                attrs.evolve(part.result, first=part.result.last),
+            ]
     return found
 
 
 def task(visit: Visit, number: int, language: str) -> Texts:
     """The question of the step, with its options and how to answer."""
     step, lesson = visit.step, visit.world.lesson
-    title = say(language, "step", number=number, count=len(lesson.steps), title=step.title or step.id)
-    worth = say(language, "point") if step.points == 1 else say(language, "points", points=step.points) if step.points else ""
+    title = say(
+        language, "step", number=number, count=len(lesson.steps), title=step.title or step.id
+    )
+    worth = (
+        say(language, "point")
+        if step.points == 1
+        else say(language, "points", points=step.points)
+        if step.points
+        else ""
+    )
     found = [text("title", f"{title} ({worth})" if worth else title, step.id)]
     if step.ask:
         found.append(text("ask", visit.ask(), step.id))
@@ -64,8 +76,14 @@ def how(visit: Visit, language: str) -> str:
         return say(language, "how_choices" if step.several else "how_choice")
     if step.kind == "bug":
         named = [key for key in step.find if key in bugs.NAMED]
-        asked = say(language, "how_bug", findings=", ".join(f"{key} ..." for key in named)) if named else ""
-        return " ".join([asked, say(language, "how_repair") if "repair" in step.find else ""]).strip()
+        asked = (
+            say(language, "how_bug", findings=", ".join(f"{key} ..." for key in named))
+            if named
+            else ""
+        )
+        return " ".join(
+            [asked, say(language, "how_repair") if "repair" in step.find else ""]
+        ).strip()
     return say(language, f"how_{step.kind}")
 
 
@@ -86,7 +104,9 @@ def answered(visit: Visit, right: bool, language: str) -> Texts:
         tail = [] if predicted else [say(language, "last")]
         look = say(language, "look") if predicted and len(lines) < 2 else ""
         looked = [say(language, "why", text=visit.text("why", step.why)) if step.why else look]
-        notes = [[text("note", words, step.id) for words in part if words] for part in (tail, looked)]
+        notes = [
+            [text("note", words, step.id) for words in part if words] for part in (tail, looked)
+        ]
         return [*found, *notes[0], *reasons(visit), *notes[1]]
     offer = say(language, "offer") if visit.tries >= 3 and step.hints else say(language, "again")
     return [*found, text("note", offer, step.id)]
@@ -102,15 +122,25 @@ def beliefs(visit: Visit) -> list[str]:
         return [belief] if belief else []
     if step.kind == "choice" and isinstance(visit.answer, tuple):
         right = fact.value if isinstance(fact.value, tuple) else ()
-        judged = visit.order if step.several else [index for index in visit.order if index in visit.answer]
-        wrongly = [step.options[index] for index in judged if (index in visit.answer) is not (index in right)]
+        judged = (
+            visit.order
+            if step.several
+            else [index for index in visit.order if index in visit.answer]
+        )
+        wrongly = [
+            step.options[index]
+            for index in judged
+            if (index in visit.answer) is not (index in right)
+        ]
         return [visit.text("options", option.why) for option in wrongly if option.why]
     return []
 
 
 def _right(visit: Visit) -> tuple[object, ...]:
     """The indices that are right, of a choice or an order."""
-    return visit.fact.value if visit.fact is not None and isinstance(visit.fact.value, tuple) else ()
+    return (
+        visit.fact.value if visit.fact is not None and isinstance(visit.fact.value, tuple) else ()
+    )
 
 
 def partly(visit: Visit) -> str:
@@ -122,8 +152,12 @@ def partly(visit: Visit) -> str:
 def placed(visit: Visit, language: str) -> list[str]:
     """How well a wrong order begins, and which of its events never happened."""
     first, right = in_place(visit), _right(visit)
-    found = [say(language, "in_place_one" if first == 1 else "in_place", count=first)] if first else []
-    letters = [chr(ord("a") + visit.order.index(item)) for item in visit.answer if item not in right]
+    found = (
+        [say(language, "in_place_one" if first == 1 else "in_place", count=first)] if first else []
+    )
+    letters = [
+        chr(ord("a") + visit.order.index(item)) for item in visit.answer if item not in right
+    ]
     return [*found, *([say(language, "never", letters=", ".join(letters))] if letters else [])]
 
 
@@ -145,7 +179,11 @@ def checked(visit: Visit, language: str) -> Texts:
     spoiled = [say(language, "spoiled", event=event, what=what) for event, what in visit.spoiled()]
     if step.kind == "bug":
         missing = [key for key in step.find if key not in visit.found]
-        lines = bugs.unrepaired(visit) if missing == ["repair"] else [say(language, "to_find", findings=", ".join(missing))]
+        lines = (
+            bugs.unrepaired(visit)
+            if missing == ["repair"]
+            else [say(language, "to_find", findings=", ".join(missing))]
+        )
     elif step.kind == "run":
         lines = visit.failures() or [say(language, "how_run")]
     else:
@@ -159,5 +197,9 @@ def checked(visit: Visit, language: str) -> Texts:
 def finished(visit: Visit, language: str) -> Texts:
     """What is said when the step is done."""
     key = "done" if visit.state == PASSED else "goes_on"
-    found = [text("right", say(language, "done", id=visit.step.id), visit.step.id)] if key == "done" else []
+    found = (
+        [text("right", say(language, "done", id=visit.step.id), visit.step.id)]
+        if key == "done"
+        else []
+    )
     return [*found, text("note", say(language, "goes_on"), visit.step.id)]

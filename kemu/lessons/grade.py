@@ -1,10 +1,12 @@
 """Grade what was handed in: do it again, from zero, and see what it comes to.
 
-    transcript --> commands and answers --> the same guide, on machines of the student's own seed --> points
+    transcript --> commands and answers --> the same guide, on machines of the student's own seed
+    --> points
 
-Nothing of the transcript is believed but commands and answers: the seed is computed again from the course's salt, the
-lesson and the student; states, points and claims are those of the replay.  A run on the student's own machine remains an
-honour system: who answers with somebody's help, or tries on a copy first, cannot be told from who does not.
+Nothing of the transcript is believed but commands and answers: the seed is computed again from the
+course's salt, the lesson and the student; states, points and claims are those of the replay.  A run
+on the student's own machine remains an honour system: who answers with somebody's help, or tries on
+a copy first, cannot be told from who does not.
 """
 
 from __future__ import annotations
@@ -67,7 +69,8 @@ class StepGrade:
 
 @attrs.frozen
 class Grade:
-    """What a submission came to. `error` says why there are no points at all; `seconds` is what the replay took."""
+    """What a submission came to. `error` says why there are no points at all; `seconds` is what the
+    replay took."""
 
     path: str
     student: str
@@ -106,36 +109,51 @@ class Marker(Guide):
         return found
 
     def close(self) -> None:
-        """The visit ends: in an exam the machine is looked at as it stands, whether or not that was asked for."""
+        """The visit ends: in an exam the machine is looked at as it stands, whether or not that was
+        asked for."""
         visit = self.visit
         if visit is not None and visit.step.kind == "explore" and visit.state == OPEN:
             self.badges()
-        if visit is None or self.lesson.mode != "exam" or visit.step.kind not in ("state", "run", "bug"):
+        if (
+            visit is None
+            or self.lesson.mode != "exam"
+            or visit.step.kind not in ("state", "run", "bug")
+        ):
             return
         if visit.state == OPEN and self.session.boundary(self.session.now):
             self.word("check", "")
 
 
-def grade(lesson: Lesson, transcript: Transcript, salt: str = "", roster: Mapping[str, str] | None = None) -> Grade:
+def grade(
+    lesson: Lesson, transcript: Transcript, salt: str = "", roster: Mapping[str, str] | None = None
+) -> Grade:
     """The grade of a transcript; `roster` are the known students (None: all are)."""
     begun = time.perf_counter()
     flags = doubts(lesson, transcript, salt, roster)
-    made = Grade(transcript.path, transcript.student, lesson.id, most=lesson.points, flags=tuple(flags))
+    made = Grade(
+        transcript.path, transcript.student, lesson.id, most=lesson.points, flags=tuple(flags)
+    )
     if transcript.lesson != lesson.id:
         return attrs.evolve(made, error=f"it is about {transcript.lesson[:60] or 'no lesson'}")
     try:
         with seconds(PATIENCE, 1, "the replay"):
             done = replay(lesson, transcript, salt)
     except WorldError as error:
-        return attrs.evolve(made, error=f"the replay fails: {error.text}", seconds=time.perf_counter() - begun)
+        return attrs.evolve(
+            made, error=f"the replay fails: {error.text}", seconds=time.perf_counter() - begun
+        )
     steps = tuple(_step(lesson, step.id, done[step.id]) for step in lesson.steps)
     if false_claims(lesson, transcript, done):
         flags.append("claims")
     score = round(sum(step.points for step in steps), 2)
-    return attrs.evolve(made, score=score, steps=steps, flags=tuple(flags), seconds=time.perf_counter() - begun)
+    return attrs.evolve(
+        made, score=score, steps=steps, flags=tuple(flags), seconds=time.perf_counter() - begun
+    )
 
 
-def doubts(lesson: Lesson, transcript: Transcript, salt: str, roster: Mapping[str, str] | None) -> list[str]:
+def doubts(
+    lesson: Lesson, transcript: Transcript, salt: str, roster: Mapping[str, str] | None
+) -> list[str]:
     """Flags that need no replay."""
     from kemu import __version__
 
@@ -161,18 +179,30 @@ def replay(lesson: Lesson, transcript: Transcript, salt: str) -> dict[str, Done]
             index = lesson.index(record["step"])
             if index >= 0:
                 marker.enter(index)
-        elif marker.visit is not None and record["do"] in REPEATED and record["step"] == marker.visit.step.id:
+        elif (
+            marker.visit is not None
+            and record["do"] in REPEATED
+            and record["step"] == marker.visit.step.id
+        ):
             repeat(session, marker, record)
     marker.close()
     return fold(marker.records, lesson)
 
 
-REPEATED = {"command": "", "answer": "lesson ", "check": "lesson ", "hint": "lesson ", "skip": "lesson ", "confidence": "lesson "}
+REPEATED = {
+    "command": "",
+    "answer": "lesson ",
+    "check": "lesson ",
+    "hint": "lesson ",
+    "skip": "lesson ",
+    "confidence": "lesson ",
+}
 """Deeds that are repeated, with what stands before their text."""
 
 
 def repeat(session: Session, marker: Marker, record: Record) -> None:
-    """Do what the record says, as the student's hands did.  What cannot be done has no effect, as it had none then."""
+    """Do what the record says, as the student's hands did.  What cannot be done has no effect, as
+    it had none then."""
     text = str(record.get("text", ""))
     if record["do"] == "command":
         if not _speaks(text):
@@ -220,9 +250,15 @@ def _step(lesson: Lesson, name: str, done: Done) -> StepGrade:
 
 def false_claims(lesson: Lesson, transcript: Transcript, done: Mapping[str, Done]) -> bool:
     """Does the transcript claim more than the replay has?"""
-    claimed = [{**record, "lesson": lesson.id, "v": 1} for record in transcript.records if record["do"] == "result"]
+    claimed = [
+        {**record, "lesson": lesson.id, "v": 1}
+        for record in transcript.records
+        if record["do"] == "result"
+    ]
     claims = fold(claimed, lesson)
-    return any(claims[name].state == "passed" and done[name].share < claims[name].share for name in done)
+    return any(
+        claims[name].state == "passed" and done[name].share < claims[name].share for name in done
+    )
 
 
 def error_grade(path: str, error: KemuError) -> Grade:
@@ -234,11 +270,21 @@ def best_of_each(grades: Sequence[Grade]) -> list[Grade]:
     """The grades, with those marked that another submission of the same student beats."""
     best: dict[str, int] = {}
     for index, one in enumerate(grades):
-        if one.student and not one.error and (one.student not in best or one.score > grades[best[one.student]].score):
+        if (
+            one.student
+            and not one.error
+            and (one.student not in best or one.score > grades[best[one.student]].score)
+        ):
             best[one.student] = index
-    beaten = [one.student != "" and best.get(one.student, index) != index for index, one in enumerate(grades)]
+    beaten = [
+        one.student != "" and best.get(one.student, index) != index
+        for index, one in enumerate(grades)
+    ]
     marked = "second submission"
-    return [attrs.evolve(one, flags=(*one.flags, marked)) if less else one for one, less in zip(grades, beaten, strict=True)]
+    return [
+        attrs.evolve(one, flags=(*one.flags, marked)) if less else one
+        for one, less in zip(grades, beaten, strict=True)
+    ]
 
 
 def as_data(one: Grade) -> dict[str, Any]:

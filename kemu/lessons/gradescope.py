@@ -61,7 +61,9 @@ def write_zip(target: Path, lesson: Lesson, roster: Path | None) -> None:
         with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as made:
             for name, data in files.items():
                 info = zipfile.ZipInfo(name, EPOCH)
-                info.external_attr = (0o755 if name in ("setup.sh", "run_autograder") else 0o644) << 16
+                info.external_attr = (
+                    0o755 if name in ("setup.sh", "run_autograder") else 0o644
+                ) << 16
                 made.writestr(info, data)
     except OSError as error:
         raise UsageError(f"grade: cannot write '{target}': {error.strerror}") from error
@@ -78,5 +80,10 @@ def submitters(path: Path) -> frozenset[str]:
     for user in users if isinstance(users, list) else []:
         if isinstance(user, dict):
             email = str(user.get("email", ""))
-            found |= {email, email.partition("@")[0], str(user.get("sid", "")), str(user.get("name", ""))}
+            found |= {
+                email,
+                email.partition("@")[0],
+                str(user.get("sid", "")),
+                str(user.get("name", "")),
+            }
     return frozenset(name.casefold() for name in found if name)

@@ -6,8 +6,8 @@
     play ... return                   free play on a copy
     problem  leave                    a report for the author; the end
 
-The rule that keeps this file honest: what counts is recorded by `stay`, what is right is decided by `visit`; here it is
-only put into words.
+The rule that keeps this file honest: what counts is recorded by `stay`, what is right is decided by
+`visit`; here it is only put into words.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ KEPT = {
 """Words that are recorded, and as what."""
 WHILE_PLAYING = frozenset({"return", "task", "leave", "problem"})
 STILL_OPEN = frozenset({"sure", "fairly", "guess", "answer", "task", "hint", "problem"})
-"""Words at which an answer that waits to hear how sure one is goes on waiting; looking does not disturb it either."""
+"""Words at which an answer that waits to hear how sure one is goes on waiting; looking does not
+disturb it either."""
 
 
 @contextmanager
@@ -47,7 +48,9 @@ def as_usage() -> Iterator[None]:
     try:
         yield
     except WorldError as error:
-        raise UsageError(f"lesson: line {error.line}: {error.text}", hint=error.hint or "problem writes a report") from error
+        raise UsageError(
+            f"lesson: line {error.line}: {error.text}", hint=error.hint or "problem writes a report"
+        ) from error
 
 
 def _quoted(error: UsageError, typed: str) -> str:
@@ -61,7 +64,7 @@ class Guide(Answering):
 
     looking = False
 
-    # ---------------------------------------------------------------------------------------------- beside the shell
+    # ----------------------------------------------------------------------------- beside the shell
 
     def line(self, text: str) -> list[Result] | None:
         """Free words are not cut at `;` and quotes."""
@@ -75,21 +78,38 @@ class Guide(Answering):
             with as_usage():
                 return self.word(word, rest.strip())
         except UsageError as error:
-            wrong = _quoted(error, typed) or (typed if bare else rest.strip() if error.about else word)
-            place = UsageError(error.what, text=text, column=text.index(wrong), length=len(wrong), hint=error.hint)
+            wrong = _quoted(error, typed) or (
+                typed if bare else rest.strip() if error.about else word
+            )
+            place = UsageError(
+                error.what, text=text, column=text.index(wrong), length=len(wrong), hint=error.hint
+            )
             return [Result(typed, status=FAILED, error=Complaint.of(place, text.index(typed)))]
 
     def _bare_answer(self, text: str) -> str:
-        """The line if it can be meant as nothing but the answer: letters of a choice, a number, one of the step's words."""
+        """The line if it can be meant as nothing but the answer: letters of a choice, a number, one
+        of the step's words."""
         visit, made = self.visit, normal(text)
         if visit is None or self.playing is not None or (visit.state != OPEN and not self.exam):
             return ""
         if visit.order:
-            if made.isascii() and made.isdigit() and len(made) < 3 and 1 <= int(made) <= len(visit.order):
+            if (
+                made.isascii()
+                and made.isdigit()
+                and len(made) < 3
+                and 1 <= int(made) <= len(visit.order)
+            ):
                 return made
             letters = [char for char in made.casefold() if char not in " ,"]
             known = {chr(ord("a") + index) for index in range(len(visit.order))}
-            return made if letters and set(letters) <= known and len(set(letters)) == len(letters) and len(made) < 60 else ""
+            return (
+                made
+                if letters
+                and set(letters) <= known
+                and len(set(letters)) == len(letters)
+                and len(made) < 60
+                else ""
+            )
         if visit.step.kind not in ("predict", "answer"):
             return ""
         named = {normal(word).casefold() for word in (*visit.step.words, *visit.step.word_keys)}
@@ -98,7 +118,9 @@ class Guide(Answering):
     def _is_free(self, word: str, rest: str) -> bool:
         """Words for people, and event numbers as they are shown: #512."""
         kind = self.visit.step.kind if self.visit is not None else ""
-        return word == "problem" or (word == "answer" and (kind == "explain" or (kind == "bug" and "#" in rest)))
+        return word == "problem" or (
+            word == "answer" and (kind == "explain" or (kind == "bug" and "#" in rest))
+        )
 
     def expand(self, line: Line) -> Line:
         """As in `stay`; a bare `next` that can be nothing else is the lesson's."""
@@ -107,9 +129,14 @@ class Guide(Answering):
         return super().expand(line)
 
     def _may_go_on(self) -> bool:
-        """Can `next` only be meant as the lesson's?  The step is done, and there is no next event."""
+        """Can `next` only be meant as the lesson's?  The step is done, and there is no next
+        event."""
         visit = self.visit
-        return visit is not None and not self.session.past and (visit.state != OPEN or self.is_done_already())
+        return (
+            visit is not None
+            and not self.session.past
+            and (visit.state != OPEN or self.is_done_already())
+        )
 
     def admit(self, made: Command, values: dict[str, Any]) -> None:
         """As in any step."""
@@ -118,20 +145,28 @@ class Guide(Answering):
             super().admit(made, values)
 
     def saw(self, results: list[Result]) -> list[Result]:
-        """A command has run: a `run` step may be done by it.  An answer that waits goes on waiting, and says so."""
+        """A command has run: a `run` step may be done by it.  An answer that waits goes on waiting,
+        and says so."""
         results, self.waiting = [*self.waiting, *results], []
         looking, self.looking = self.looking, False
         if looking and self.asked_confidence:
             return [*results, self.how_sure()]
         visit = self.visit
-        if visit is None or self.playing is not None or visit.state != OPEN or visit.step.kind != "run":
+        if (
+            visit is None
+            or self.playing is not None
+            or visit.state != OPEN
+            or visit.step.kind != "run"
+        ):
             return results
         with as_usage():
             done = bool(results) and results[-1].ok and bool(visit.pending) and visit.after()
             if done:
                 return [*results, *self._passed()]
         if visit.near and not visit.pending:
-            results.append(text("note", say(self.language, "near", names=", ".join(visit.near)), visit.step.id))
+            results.append(
+                text("note", say(self.language, "near", names=", ".join(visit.near)), visit.step.id)
+            )
         return results
 
     def _passed(self) -> Texts:
@@ -143,12 +178,15 @@ class Guide(Answering):
         done = text("right", say(self.language, "done", id=visit.step.id), visit.step.id)
         return [done, *feedback.reasons(visit), *self.goes_on()]
 
-    # ---------------------------------------------------------------------------------------------- words
+    # ---------------------------------------------------------------------------------------- words
 
     def word(self, word: str, rest: str) -> Texts:
         """Do a word of the lesson.  Raises UsageError."""
         if word not in ACTIONS:
-            raise UsageError(f"lesson: '{word[:40]}' is no word of a lesson", hint=f"words are {', '.join(ACTIONS)}")
+            raise UsageError(
+                f"lesson: '{word[:40]}' is no word of a lesson",
+                hint=f"words are {', '.join(ACTIONS)}",
+            )
         if self.playing is not None and word not in WHILE_PLAYING:
             raise UsageError(f"{word}: not while you play", hint="return goes back to the step")
         if word == "task" and self.asked_confidence:
@@ -164,20 +202,33 @@ class Guide(Answering):
         except UsageError as error:
             if not waiting:
                 raise
-            return [*waiting, Result(f"{word} {rest}".strip(), status=FAILED, error=Complaint.of(error))]
+            return [
+                *waiting,
+                Result(f"{word} {rest}".strip(), status=FAILED, error=Complaint.of(error)),
+            ]
 
     def task(self, _rest: str) -> Texts:
         """The question again; where the step is done, the next one."""
         visit = self.here
         if visit.state != OPEN and self.playing is None:
             return self.onward("")
-        return [*feedback.shown(visit.lead, visit.step.id), *feedback.task(visit, self.index + 1, self.language), *self.again()]
+        return [
+            *feedback.shown(visit.lead, visit.step.id),
+            *feedback.task(visit, self.index + 1, self.language),
+            *self.again(),
+        ]
 
     def onward(self, _rest: str) -> Texts:
         """The next step.  In a guided lesson this one must be done."""
         if self.lesson.mode == "guided" and self.visit is not None and not self._may_leave():
-            raise UsageError(f"next: step {self.here.step.id} is not done", hint="check, hint, or skip")
-        if self.visit is not None and self.visit.state == OPEN and self.visit.step.kind == "explore":
+            raise UsageError(
+                f"next: step {self.here.step.id} is not done", hint="check, hint, or skip"
+            )
+        if (
+            self.visit is not None
+            and self.visit.state == OPEN
+            and self.visit.step.kind == "explore"
+        ):
             self.badges()
         if self.index + 1 < len(self.lesson.steps):
             return self.enter(self.index + 1)
@@ -185,7 +236,11 @@ class Guide(Answering):
 
     def _may_leave(self) -> bool:
         visit = self.here
-        return visit.state != OPEN or visit.step.kind == "explore" or self.done()[visit.step.id].state != "open"
+        return (
+            visit.state != OPEN
+            or visit.step.kind == "explore"
+            or self.done()[visit.step.id].state != "open"
+        )
 
     def badges(self) -> None:
         """An `explore` step is over: it is passed, whatever was found."""
@@ -203,13 +258,23 @@ class Guide(Answering):
 
     def step(self, rest: str) -> Texts:
         """Any step by number or id; in a guided lesson only up to the first that is not done."""
-        index = int(rest) - 1 if rest.isascii() and rest.isdigit() and len(rest) < 6 else self.lesson.index(rest)
+        index = (
+            int(rest) - 1
+            if rest.isascii() and rest.isdigit() and len(rest) < 6
+            else self.lesson.index(rest)
+        )
         if not 0 <= index < len(self.lesson.steps):
-            raise UsageError(f"step: there is no '{rest[:40]}'", hint=f"steps are 1 to {len(self.lesson.steps)}")
+            raise UsageError(
+                f"step: there is no '{rest[:40]}'", hint=f"steps are 1 to {len(self.lesson.steps)}"
+            )
         done = self.done()
-        open_before = next((step.id for step in self.lesson.steps[:index] if done[step.id].state == "open"), "")
+        open_before = next(
+            (step.id for step in self.lesson.steps[:index] if done[step.id].state == "open"), ""
+        )
         if open_before and self.lesson.mode == "guided":
-            raise UsageError(f"step: {open_before} comes first", hint="task shows it; skip shows its solution")
+            raise UsageError(
+                f"step: {open_before} comes first", hint="task shows it; skip shows its solution"
+            )
         return self.enter(index)
 
     def finish(self) -> Texts:
@@ -229,9 +294,15 @@ class Guide(Answering):
         """Points so far."""
         done = self.done()
         reached = sum(done[step.id].points(step) for step in self.lesson.steps)
-        return say(self.language, "over", title=self.lesson.title, points=f"{reached:g}", most=self.lesson.points)
+        return say(
+            self.language,
+            "over",
+            title=self.lesson.title,
+            points=f"{reached:g}",
+            most=self.lesson.points,
+        )
 
-    # ---------------------------------------------------------------------------------------------- check, hint, skip
+    # ---------------------------------------------------------------------------- check, hint, skip
 
     def check(self, _rest: str) -> Texts:
         """Is the step done, as the machine stands now?"""
@@ -244,7 +315,9 @@ class Guide(Answering):
             what = f"check: #{self.session.now} lies before this step, which starts at #{given_until(visit)}"
             raise UsageError(what, hint="goto end, or reset")
         if not self.session.boundary(self.session.now):
-            raise UsageError("check: this moment lies inside a command", hint="goto end, or where a command ends")
+            raise UsageError(
+                "check: this moment lies inside a command", hint="goto end, or where a command ends"
+            )
         if self.blind:
             visit.state = RECORDED
             self.result()
@@ -258,13 +331,28 @@ class Guide(Answering):
                 found.append(text("note", say(self.language, "offer"), visit.step.id))
             return found
         self.result()
-        said = [text("right", say(self.language, "repaired"), visit.step.id)] if "repair" in visit.found else []
-        return [*said, *feedback.finished(visit, self.language)[:1], *feedback.reasons(visit), *self.goes_on()]
+        said = (
+            [text("right", say(self.language, "repaired"), visit.step.id)]
+            if "repair" in visit.found
+            else []
+        )
+        return [
+            *said,
+            *feedback.finished(visit, self.language)[:1],
+            *feedback.reasons(visit),
+            *self.goes_on(),
+        ]
 
     def _explored(self) -> Texts:
         visit = self.here
         new = visit.reached()
-        found = [text("right", say(self.language, "badge", text=visit.text("goals", visit.step.goals[at].text))) for at in new]
+        found = [
+            text(
+                "right",
+                say(self.language, "badge", text=visit.text("goals", visit.step.goals[at].text)),
+            )
+            for at in new
+        ]
         count = say(self.language, "badges", found=len(visit.goals), count=len(visit.step.goals))
         return [*found, text("note", count, visit.step.id), *self.goes_on()]
 
@@ -277,7 +365,9 @@ class Guide(Answering):
             return [text("note", say(self.language, "no_hints"), visit.step.id)]
         visit.hints += 1
         words = visit.text("hints", visit.step.hints[visit.hints - 1])
-        ladder = say(self.language, "hint", number=visit.hints, count=len(visit.step.hints), text=words)
+        ladder = say(
+            self.language, "hint", number=visit.hints, count=len(visit.step.hints), text=words
+        )
         return [text("hint", ladder, visit.step.id)]
 
     def skip(self, _rest: str) -> Texts:
@@ -308,23 +398,31 @@ class Guide(Answering):
             found += feedback.shown(visit.reveal(), visit.step.id)
             visit.settle()
             visit.was = visit.in_words(visit.fact.value if visit.fact else None)
-            found.append(text("right", say(self.language, "shown_value", was=visit.was), visit.step.id))
+            found.append(
+                text("right", say(self.language, "shown_value", was=visit.was), visit.step.id)
+            )
             return [*found, *feedback.shown(visit.pictures(), visit.step.id)]
         for line in visit.solution():
             if driver.is_answer(line):
                 found.append(text("typed", line, visit.step.id))
                 continue
-            done = self.world.perform(self.session, (line,), {}, visit.step.at("solution"), "solution")
+            done = self.world.perform(
+                self.session, (line,), {}, visit.step.at("solution"), "solution"
+            )
             found += feedback.shown(done, visit.step.id)
         return found
 
-    # ---------------------------------------------------------------------------------------------- going away and back
+    # -------------------------------------------------------------------------- going away and back
 
     def reset(self, _rest: str) -> Texts:
         """The step from its start."""
         step = self.here.step
         note = [text("note", say(self.language, "reset"), step.id)]
-        if step.kind == "predict" and self.done()[step.id].state in ("passed", "failed") and not self.exam:
+        if (
+            step.kind == "predict"
+            and self.done()[step.id].state in ("passed", "failed")
+            and not self.exam
+        ):
             note.append(text("note", say(self.language, "first_counts"), step.id))
         self.asked_confidence = ""
         self.enter(self.index)
@@ -376,10 +474,16 @@ class Guide(Answering):
             f"lesson   {self.lesson.id} ({self.lesson.hash[:12]}), kemu {__version__}",
             f"step     {step}, event #{self.session.now} of {self.session.end}",
             f"seed     {self.seed}",
-            f"problem  {rest or '(say it in your own words: problem the question has two answers)'}",
+            (
+                "problem  "
+                f"{rest or '(say it in your own words: problem the question has two answers)'}"
+            ),
             *[f"typed    {line}" for line in self.commands[-12:]],
         ]
-        return [text("fact", "\n".join(lines), step), text("note", say(self.language, "to_author"), step)]
+        return [
+            text("fact", "\n".join(lines), step),
+            text("note", say(self.language, "to_author"), step),
+        ]
 
 
 ACTIONS: dict[str, str] = {

@@ -1,6 +1,8 @@
-"""The files of the host, from within a lesson: refused, unless the lesson allows the command and the path lies beside it.
+"""The files of the host, from within a lesson: refused, unless the lesson allows the command and
+the path lies beside it.
 
-The student's commands pass here, and those of the lesson itself too: a lesson is somebody else's file.
+The student's commands pass here, and those of the lesson itself too: a lesson is somebody else's
+file.
 """
 
 from __future__ import annotations
@@ -21,10 +23,12 @@ if TYPE_CHECKING:
 
 
 class Beside:
-    """What may stand beside a session (see `Session.guide`) and lets everything pass; `kemu.commands.run` asks it."""
+    """What may stand beside a session (see `Session.guide`) and lets everything pass;
+    `kemu.commands.run` asks it."""
 
     def words(self) -> list[tuple[str, str]]:
-        """Words beside the commands that are understood now, with a few words about each; for completion."""
+        """Words beside the commands that are understood now, with a few words about each; for
+        completion."""
         return []
 
     def line(self, text: str) -> list[Result] | None:
@@ -57,27 +61,42 @@ class HostGuard(Beside):
         refuse_host(self.lesson, self.allowed, made, values)
 
 
-def refuse_host(lesson: Lesson, allowed: Collection[str], made: Command, values: dict[str, Any]) -> None:
-    """Raise UsageError where the command touches files of the host that it may not touch.  A path that it may touch is made
-    one from the lesson's folder, wherever kemu was started."""
-    names = [part.name for part in parts_of(made) if part.kind is not None and part.kind.name == kinds.HOST_PATH.name]
+def refuse_host(
+    lesson: Lesson, allowed: Collection[str], made: Command, values: dict[str, Any]
+) -> None:
+    """Raise UsageError where the command touches files of the host that it may not touch.  A path
+    that it may touch is made one from the lesson's folder, wherever kemu was started."""
+    names = [
+        part.name
+        for part in parts_of(made)
+        if part.kind is not None and part.kind.name == kinds.HOST_PATH.name
+    ]
     paths = [path for name in names for path in _paths(values.get(name))]
     if not paths and (names or not made.host):
         return
     if made.name not in allowed:
         what = "files of this computer" if names else "this computer"
-        raise UsageError(f"{made.name}: not in a lesson, for it touches {what}", hint="lesson leave ends the lesson")
+        raise UsageError(
+            f"{made.name}: not in a lesson, for it touches {what}",
+            hint="lesson leave ends the lesson",
+        )
     folder = lesson.path.parent.resolve()
     for path in paths:
         if not Path(folder, path).resolve().is_relative_to(folder):
             hint = f"a lesson may use files below {folder.name}/"
             raise UsageError(f"{made.name}: '{path}' does not lie beside the lesson", hint=hint)
-    values |= {name: _beside(folder, values[name]) for name in names if values.get(name) is not None}
+    values |= {
+        name: _beside(folder, values[name]) for name in names if values.get(name) is not None
+    }
 
 
 def _beside(folder: Path, value: Any) -> Any:
     """The path, or each of several, from the folder."""
-    return tuple(str(Path(folder, item)) for item in value) if isinstance(value, tuple) else str(Path(folder, value))
+    return (
+        tuple(str(Path(folder, item)) for item in value)
+        if isinstance(value, tuple)
+        else str(Path(folder, value))
+    )
 
 
 def parts_of(made: Command) -> list[Argument | Option]:

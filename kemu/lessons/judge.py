@@ -1,7 +1,8 @@
 """Is it right?  One function for each kind of step, and the words for what is not.
 
-Facts are asked of the machine when the step is entered, or behind its reveal; nothing that the student does meanwhile moves
-them.  A verdict is about the task, never about the person: what was said, what happened, the one thing to look at.
+Facts are asked of the machine when the step is entered, or behind its reveal; nothing that the
+student does meanwhile moves them.  A verdict is about the task, never about the person: what was
+said, what happened, the one thing to look at.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
     from kemu.observe.anchors import Key
 
 COMPARISONS = {
-    "==": "equal to", "!=": "different from", "<": "less than", "<=": "at most", ">": "more than", ">=": "at least",
+    "==": "equal to", "!=": "different from", "<": "less "
+                                                   "than", "<=": "at most", ">": "more than", ">=": "at least",
 }  # fmt: skip
 
 
@@ -31,7 +33,8 @@ MOST_COUNTED = 100
 
 
 class Fact(NamedTuple):
-    """What is right: one value, a set of them or (`ordered`) a sequence; and the wrong answers that have a text, in order."""
+    """What is right: one value, a set of them or (`ordered`) a sequence; and the wrong answers that
+    have a text, in order."""
 
     value: Value | tuple[Value, ...]
     wrong: tuple[tuple[Value, str], ...] = ()
@@ -66,11 +69,15 @@ def said_as(value: Value | tuple[Value, ...]) -> str:
         return ", ".join(said_as(item) for item in value) or "none"
     if isinstance(value, TaskValue):
         return value.name
-    counted = isinstance(value, int) and not isinstance(value, bool) and -MOST_COUNTED < value < MOST_COUNTED
+    counted = (
+        isinstance(value, int)
+        and not isinstance(value, bool)
+        and -MOST_COUNTED < value < MOST_COUNTED
+    )
     return str(value) if counted else format_value(value)
 
 
-# ---------------------------------------------------------------------------------------------- conditions
+# --------------------------------------------------------------------------------------- conditions
 
 
 def failure(session: Session, condition: Condition, values: Values) -> str:
@@ -80,7 +87,11 @@ def failure(session: Session, condition: Condition, values: Values) -> str:
             return ""
     except UsageError as error:
         return f"{condition.that}: {error.what.removeprefix('expression: ')}"
-    sides = "; ".join(explained(session, part, values) for part in conjuncts(condition.that) if not _true(session, part, values))
+    sides = "; ".join(
+        explained(session, part, values)
+        for part in conjuncts(condition.that)
+        if not _true(session, part, values)
+    )
     return sides or f"{condition.that} is false"
 
 
@@ -101,14 +112,21 @@ def explained(session: Session, text: str, values: Values) -> str:
         has, wants = evaluate(session, left, values), evaluate(session, right, values)
     except UsageError as error:
         return f"{text}: {error.what.removeprefix('expression: ')}"
-    asked = any(step.op == "call" or (step.op == "name" and step.argument not in values) for step in compiled(right).steps)
+    asked = any(
+        step.op == "call" or (step.op == "name" and step.argument not in values)
+        for step in compiled(right).steps
+    )
     wanted = f"{right}, which is {said_as(wants)}" if asked else said_as(wants)
     return f"{left} is {said_as(has)}; wanted: {COMPARISONS[operator]} {wanted}"
 
 
 def conjuncts(text: str) -> list[str]:
     """The parts that are joined by `and` outside of brackets."""
-    outer = [(value, column) for depth, kind, value, column in _outline(text) if (depth, kind) == (0, "keyword")]
+    outer = [
+        (value, column)
+        for depth, kind, value, column in _outline(text)
+        if (depth, kind) == (0, "keyword")
+    ]
     if any(value == "or" for value, _ in outer):
         return [text.strip()]
     cuts = [(column, column + 3) for value, column in outer if value == "and"]
@@ -121,7 +139,11 @@ def comparison(text: str) -> tuple[str, str, str] | None:
     outline = _outline(text)
     if any(depth == 0 and kind == "keyword" for depth, kind, _, _ in outline):
         return None
-    outer = [(value, column) for depth, kind, value, column in outline if (depth, kind) == (0, "operator")]
+    outer = [
+        (value, column)
+        for depth, kind, value, column in outline
+        if (depth, kind) == (0, "operator")
+    ]
     found = [(value, column) for value, column in outer if value in COMPARISONS]
     if len(found) != 1:
         return None
@@ -140,8 +162,11 @@ def _outline(text: str) -> list[tuple[int, str, str, int]]:
     return found
 
 
-def first_held(session: Session, condition: Condition, values: Values, first: int, last: int) -> int | None:
-    """The first event of (first, last] behind which the condition held; it is asked at each, where its names mean something."""
+def first_held(
+    session: Session, condition: Condition, values: Values, first: int, last: int
+) -> int | None:
+    """The first event of (first, last] behind which the condition held; it is asked at each, where
+    its names mean something."""
     compiled(condition.that)
     with session.traveling():
         for event in range(first + 1, last + 1):
@@ -151,13 +176,14 @@ def first_held(session: Session, condition: Condition, values: Values, first: in
     return None
 
 
-# ---------------------------------------------------------------------------------------------- places in the journal
+# ---------------------------------------------------------------------------- places in the journal
 
 
 def place_of(session: Session, anchor: str, values: Values, first: int, last: int) -> Key | None:
     """The first place in (first, last] that the anchor means; None if it is not there.
 
-    `enter FUNCTION`, `leave FUNCTION`, `event WORD`, `until EXPR`.  Raises UsageError for anything else."""
+    `enter FUNCTION`, `leave FUNCTION`, `event WORD`, `until EXPR`.  Raises UsageError for anything
+    else."""
     from kemu.observe import anchors
 
     word, _, rest = anchor.strip().partition(" ")
@@ -174,5 +200,7 @@ def place_of(session: Session, anchor: str, values: Values, first: int, last: in
         found = first_held(session, Condition(rest), values, first, last)
         return None if found is None else anchors.behind(found)
     raise UsageError(
-        f"at: '{anchor[:40]}' is no place", text=anchor, hint="enter FUNCTION, leave FUNCTION, event WORD or until EXPR"
+        f"at: '{anchor[:40]}' is no place",
+        text=anchor,
+        hint="enter FUNCTION, leave FUNCTION, event WORD or until EXPR",
     )

@@ -7,8 +7,8 @@
     ```check predict             Step
     prose                        epilogue: blocks behind the last step
 
-Texts are kept as written; `{expr}` in them is evaluated when the student gets there.  Every step and every key knows its
-line, so that whatever turns out to be wrong later can be shown in the file.
+Texts are kept as written; `{expr}` in them is evaluated when the student gets there.  Every step
+and every key knows its line, so that whatever turns out to be wrong later can be shown in the file.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ ERROR, WARNING = "error", "warning"
 
 @attrs.frozen
 class Problem:
-    """One thing that is wrong with a lesson file: a code of `codes.CODES`, the place, the words, and what to do."""
+    """One thing that is wrong with a lesson file: a code of `codes.CODES`, the place, the words,
+    and what to do."""
 
     code: str
     path: str
@@ -46,7 +47,9 @@ class Problem:
         return WARNING if self.code.startswith("W") else ERROR
 
     def __str__(self) -> str:
-        return f"{self.path}:{self.line}: {self.code} {self.text}" + (f" ({self.hint})" if self.hint else "")
+        return f"{self.path}:{self.line}: {self.code} {self.text}" + (
+            f" ({self.hint})" if self.hint else ""
+        )
 
 
 class LessonError(KemuError):
@@ -59,7 +62,8 @@ class LessonError(KemuError):
 
 @attrs.frozen
 class Block:
-    """A piece between steps: `prose` (Markdown), or commands that are executed and shown (`run`), or only shown (`show`)."""
+    """A piece between steps: `prose` (Markdown), or commands that are executed and shown (`run`),
+    or only shown (`show`)."""
 
     kind: str
     text: str
@@ -68,12 +72,17 @@ class Block:
     def commands(self) -> list[tuple[int, str]]:
         """The lines of a `run` or `show` block that are commands, with their line in the file."""
         lines = enumerate(self.text.split("\n"), self.line + 1)
-        return [(number, line.strip()) for number, line in lines if line.strip() and not line.strip().startswith("#")]
+        return [
+            (number, line.strip())
+            for number, line in lines
+            if line.strip() and not line.strip().startswith("#")
+        ]
 
 
 @attrs.frozen
 class Condition:
-    """An expression that must (or must never) hold, and words for when it fails; without words both sides are shown."""
+    """An expression that must (or must never) hold, and words for when it fails; without words both
+    sides are shown."""
 
     that: str
     say: str = ""
@@ -81,7 +90,8 @@ class Condition:
 
 @attrs.frozen
 class Option:
-    """One option of a choice; `right` is an expression; `key` is the text as the author wrote it, whatever language is shown."""
+    """One option of a choice; `right` is an expression; `key` is the text as the author wrote it,
+    whatever language is shown."""
 
     text: str
     right: str = "false"
@@ -91,7 +101,8 @@ class Option:
 
 @attrs.frozen
 class Item:
-    """One event of an `order` step: where it stands in the journal, or nothing for what did not happen."""
+    """One event of an `order` step: where it stands in the journal, or nothing for what did not
+    happen."""
 
     text: str
     at: str = ""
@@ -119,7 +130,8 @@ class Machine:
 
 @attrs.frozen(kw_only=True)
 class Step:
-    """One step.  See docs/lesson-format.md for each key; `lines` gives the line in the file of each that was written."""
+    """One step.  See docs/lesson-format.md for each key; `lines` gives the line in the file of each
+    that was written."""
 
     kind: str
     id: str
@@ -185,7 +197,8 @@ class Step:
 
 @attrs.frozen(kw_only=True)
 class Lesson:
-    """A lesson file, read.  `hash` is the SHA-256 of its text, in hex (of the text it was packed from, where it was packed)."""
+    """A lesson file, read.  `hash` is the SHA-256 of its text, in hex (of the text it was packed
+    from, where it was packed)."""
 
     path: Path
     hash: str

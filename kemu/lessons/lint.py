@@ -1,4 +1,5 @@
-"""What can be seen in a lesson without performing it: expressions, commands, names, and how lessons hang together."""
+"""What can be seen in a lesson without performing it: expressions, commands, names, and how lessons
+hang together."""
 
 from __future__ import annotations
 
@@ -19,14 +20,20 @@ from kemu.lessons.schema import UNGRADED
 from kemu.lessons.texts import expressions_of
 
 _NAME = re.compile(r"[A-Za-z_]\w*\Z", re.ASCII)
-_TAKEN = frozenset({"init", "swapper", "kthreadd", "and", "or", "not", "true", "false", "none", "as", "file", "if"})
+_TAKEN = frozenset(
+    {"init", "swapper", "kthreadd", "and", "or", "not", "true", "false", "none", "as", "file", "if"}
+)
 _ASKING = frozenset({"name", "call", "variable"})
 """Steps of a compiled expression that ask for something; one without any is a literal."""
 
 
 def lint(lesson: Lesson) -> list[Problem]:
     """All that is wrong with one lesson, in the order of the file."""
-    found = [*front(lesson), *(problem for step in lesson.steps for problem in of_step(lesson, step)), *_blocks(lesson)]
+    found = [
+        *front(lesson),
+        *(problem for step in lesson.steps for problem in of_step(lesson, step)),
+        *_blocks(lesson),
+    ]
     return sorted(dict.fromkeys(found), key=lambda problem: problem.line)
 
 
@@ -35,7 +42,7 @@ def problem(lesson: Lesson, code: str, line: int, text: str, hint: str = "") -> 
     return Problem(code, str(lesson.path), line, text, hint)
 
 
-# ---------------------------------------------------------------------------------------------- front matter
+# ------------------------------------------------------------------------------------- front matter
 
 
 def front(lesson: Lesson) -> Iterator[Problem]:
@@ -50,9 +57,17 @@ def front(lesson: Lesson) -> Iterator[Problem]:
 
 def _name(lesson: Lesson, line: int, name: str) -> Iterator[Problem]:
     if not _NAME.match(name):
-        yield problem(lesson, "M05", line, f"'{name[:40]}' is no name for a variable", "letters, digits and _, a letter first")
+        yield problem(
+            lesson,
+            "M05",
+            line,
+            f"'{name[:40]}' is no name for a variable",
+            "letters, digits and _, a letter first",
+        )
     elif name in _TAKEN or name in FUNCTIONS or name in LESSON_FUNCTIONS:
-        yield problem(lesson, "M05", line, f"'{name}' has a meaning of its own", "choose another name")
+        yield problem(
+            lesson, "M05", line, f"'{name}' has a meaning of its own", "choose another name"
+        )
 
 
 def _expression(lesson: Lesson, line: int, what: str, text: str) -> Iterator[Problem]:
@@ -62,12 +77,20 @@ def _expression(lesson: Lesson, line: int, what: str, text: str) -> Iterator[Pro
         yield problem(lesson, "M01", line, f"{what}: {error.what} in {text}", error.hint)
         return
     for step in made.steps:
-        if step.op == "call" and step.argument not in FUNCTIONS and step.argument not in LESSON_FUNCTIONS:
+        if (
+            step.op == "call"
+            and step.argument not in FUNCTIONS
+            and step.argument not in LESSON_FUNCTIONS
+        ):
             hint = did_you_mean(str(step.argument), [*FUNCTIONS, *LESSON_FUNCTIONS])
-            yield problem(lesson, "M01", line, f"{what}: no function '{step.argument}' in {text}", hint)
+            yield problem(
+                lesson, "M01", line, f"{what}: no function '{step.argument}' in {text}", hint
+            )
 
 
-def _text(lesson: Lesson, line: int, what: str, text: str, *, prose: bool = False) -> Iterator[Problem]:
+def _text(
+    lesson: Lesson, line: int, what: str, text: str, *, prose: bool = False
+) -> Iterator[Problem]:
     try:
         for expression in expressions_of(text, prose=prose):
             yield from _expression(lesson, line, what, expression)
@@ -75,7 +98,7 @@ def _text(lesson: Lesson, line: int, what: str, text: str, *, prose: bool = Fals
         yield problem(lesson, "M01", line, f"{what}: {error.what} in {error.text}", error.hint)
 
 
-# ---------------------------------------------------------------------------------------------- steps
+# -------------------------------------------------------------------------------------------- steps
 
 
 def of_step(lesson: Lesson, step: Step) -> Iterator[Problem]:
@@ -130,7 +153,9 @@ def prose(step: Step) -> list[tuple[str, Iterable[str]]]:
 def command_lists(step: Step) -> list[tuple[str, tuple[str, ...]]]:
     """The keys that hold commands."""
     answers = tuple(line for line in step.solution if not line.startswith("answer "))
-    others = tuple(line for lines in step.not_solution for line in lines if not line.startswith("answer "))
+    others = tuple(
+        line for lines in step.not_solution for line in lines if not line.startswith("answer ")
+    )
     plain = [(key, getattr(step, key)) for key in ("setup", "reveal", "show", "commands", "makes")]
     return [*plain, ("solution", answers), ("not_solution", others)]
 
@@ -138,16 +163,37 @@ def command_lists(step: Step) -> list[tuple[str, tuple[str, ...]]]:
 def _meaning(lesson: Lesson, step: Step) -> Iterator[Problem]:
     for text in step.expect:
         if is_literal(text) and step.kind == "predict":
-            yield problem(lesson, "M04", step.at("expect"), f"expect = {text} is a literal", "ask the machine: data_frames(app)")
+            yield problem(
+                lesson,
+                "M04",
+                step.at("expect"),
+                f"expect = {text} is a literal",
+                "ask the machine: data_frames(app)",
+            )
     if step.plant and "{" not in step.plant and step.plant not in mutants():
         hint = did_you_mean(step.plant, mutants()) or "mutant list names them"
-        yield problem(lesson, "M06", step.at("plant"), f"there is no wrong kernel '{step.plant[:40]}'", hint)
+        yield problem(
+            lesson, "M06", step.at("plant"), f"there is no wrong kernel '{step.plant[:40]}'", hint
+        )
     rights = [option.right for option in step.options]
     written, right = all(right in ("true", "false") for right in rights), rights.count("true")
-    if rights and written and not lesson.packed and (right == 0 or (right > 1 and not step.several)):
+    if (
+        rights
+        and written
+        and not lesson.packed
+        and (right == 0 or (right > 1 and not step.several))
+    ):
         wanted = "at least one option" if step.several else "exactly one option"
-        yield problem(lesson, "M07", step.at("options"), f"{right} options are right", f"{wanted} must be")
-    if step.points and not step.hints and step.kind not in UNGRADED and lesson.mode != "exam" and not lesson.packed:
+        yield problem(
+            lesson, "M07", step.at("options"), f"{right} options are right", f"{wanted} must be"
+        )
+    if (
+        step.points
+        and not step.hints
+        and step.kind not in UNGRADED
+        and lesson.mode != "exam"
+        and not lesson.packed
+    ):
         yield problem(lesson, "W03", step.line, f"step {step.id} has no hints")
     yield from _leftovers(lesson, step)
 
@@ -156,9 +202,21 @@ def _leftovers(lesson: Lesson, step: Step) -> Iterator[Problem]:
     """An exam gives a solution away where the next step starts from it."""
     index = lesson.index(step.id)
     following = lesson.steps[index + 1 : index + 2]
-    if lesson.mode == "exam" and step.solution and step.carried and following and following[0].start == "carry":
+    if (
+        lesson.mode == "exam"
+        and step.solution
+        and step.carried
+        and following
+        and following[0].start == "carry"
+    ):
         hint = f'write start = "setup" in {following[0].id}, or carry = false here'
-        yield problem(lesson, "W06", step.line, f"{following[0].id} starts from the solution of {step.id}", hint)
+        yield problem(
+            lesson,
+            "W06",
+            step.line,
+            f"{following[0].id} starts from the solution of {step.id}",
+            hint,
+        )
 
 
 def is_literal(text: str) -> bool:
@@ -175,10 +233,12 @@ def mutants() -> frozenset[str]:
     return frozenset(places())
 
 
-# ---------------------------------------------------------------------------------------------- commands
+# ----------------------------------------------------------------------------------------- commands
 
 
-def commands(lesson: Lesson, step: Step | None, line: int, key: str, texts: Iterable[str]) -> Iterator[Problem]:
+def commands(
+    lesson: Lesson, step: Step | None, line: int, key: str, texts: Iterable[str]
+) -> Iterator[Problem]:
     """What is wrong with commands: words that do not exist, or may not be used."""
     for text in texts:
         yield from _text(lesson, line, key, text)
@@ -191,27 +251,40 @@ def commands(lesson: Lesson, step: Step | None, line: int, key: str, texts: Iter
             yield from _command(lesson, step, line, key, command.tokens[0].text)
 
 
-def _command(lesson: Lesson, step: Step | None, line: int, key: str, word: str) -> Iterator[Problem]:
+def _command(
+    lesson: Lesson, step: Step | None, line: int, key: str, word: str
+) -> Iterator[Problem]:
     made = find(word) if "{" not in word else None
     if made is None:
         if "{" not in word:
             from kemu.commands.table import unknown
 
-            yield problem(lesson, "M02", line, f"{key}: no command '{word[:40]}'", unknown(word).hint)
+            yield problem(
+                lesson, "M02", line, f"{key}: no command '{word[:40]}'", unknown(word).hint
+            )
         return
     allowed = {*lesson.allow, *(step.allow if step else ())}
     own = key in ("setup", "reveal", "show", "makes", "run")
-    if made.name == "lesson" or (made.host and made.name not in allowed and made.name not in HARMLESS):
+    if made.name == "lesson" or (
+        made.host and made.name not in allowed and made.name not in HARMLESS
+    ):
         hint = f'name it in allow = ["{made.name}"]' if made.host else ""
         yield problem(lesson, "M03", line, f"{key}: {made.name} may not be used in a lesson", hint)
-    elif made.name in {*lesson.deny, *(step.deny if step else ())} and made.name not in allowed and not own:
+    elif (
+        made.name in {*lesson.deny, *(step.deny if step else ())}
+        and made.name not in allowed
+        and not own
+    ):
         yield problem(lesson, "M03", line, f"{key}: {made.name} is denied to the student here")
     if key == "show" and made.effect == CHANGE:
-        yield problem(lesson, "M10", line, f"show: {made.name} changes the machine", "a run block may")
+        yield problem(
+            lesson, "M10", line, f"show: {made.name} changes the machine", "a run block may"
+        )
 
 
 HARMLESS = frozenset({"graph", "transcript", "report"})
-"""Commands that touch the host's files only where they are given one; the runner looks at the arguments."""
+"""Commands that touch the host's files only where they are given one; the runner looks at the
+arguments."""
 
 
 def _blocks(lesson: Lesson) -> Iterator[Problem]:
@@ -229,4 +302,6 @@ def _prose(lesson: Lesson, first: int, text: str) -> Iterator[Problem]:
     for found in _text(lesson, first, "text", text, prose=True):
         shown = found.text.rsplit(" in ", 1)[-1]
         at = text.find(shown.strip())
-        yield Problem(found.code, found.path, first + text[: max(at, 0)].count("\n"), found.text, found.hint)
+        yield Problem(
+            found.code, found.path, first + text[: max(at, 0)].count("\n"), found.text, found.hint
+        )

@@ -1,4 +1,5 @@
-"""What the engine itself says in a lesson, by language.  A missing sentence of a language is said in English."""
+"""What the engine itself says in a lesson, by language.  A missing sentence of a language is said
+in English."""
 
 from __future__ import annotations
 
@@ -11,13 +12,15 @@ MESSAGES: dict[str, dict[str, str]] = {
         "how_answer": "answer VALUE",
         "how_choice": "answer LETTER",
         "how_choices": "answer LETTERS, such as: answer a c",
-        "how_order": "answer LETTERS in the order in which it happens, such as: answer b a c; leave out what does not happen",
+        "how_order": "answer LETTERS in the order in which it happens, such as: answer b a c; "
+        "leave out what does not happen",
         "how_state": "change the machine, then check",
         "how_run": "type the command; it counts as soon as it has run",
         "how_bug": "answer {findings}; hint helps",
         "how_repair": "mutant remove, repeat what went wrong, then check",
         "how_explain": "answer YOUR WORDS",
-        "how_explore": "play as long as you like; check shows what you have found, lesson next goes to the next step",
+        "how_explore": "play as long as you like; check shows what you have found, lesson next "
+        "goes to the next step",
         "words": "one of: {words}",
         "right": "{was}. Yes.",
         "wrong_predict": "You said {said}, it was {was}.",
@@ -35,13 +38,17 @@ MESSAGES: dict[str, dict[str, str]] = {
         "done": "Step {id} is done.",
         "done_already": "This step is done; type task for the next one.",
         "not_yet": "Not there yet:",
-        "spoiled": "Event #{event} spoiled it: {what}. undo takes the last command back, reset brings the step's start back.",
+        "spoiled": "Event #{event} spoiled it: {what}. undo takes the last command back, reset "
+        "brings the step's start back.",
         "noted": "Noted: {said}",
         "noted_state": "Noted, as the machine stands now.",
-        "how_sure": "{said}, noted. How sure are you? Type sure, fairly or guess (or another answer). It costs no points; it is "
+        "how_sure": "{said}, noted. How sure are you? Type sure, fairly or guess (or another "
+        "answer). It costs no points; it is "
         "kept beside your answer, so that you see where you were sure and wrong.",
-        "other_machine": "This step starts on a fresh machine, at #{event}: what was done before is not in it.",
-        "goes_back": "This step starts at #{event}, as the lesson left the machine: what you did besides is not in it.",
+        "other_machine": "This step starts on a fresh machine, at #{event}: what was done before "
+        "is not in it.",
+        "goes_back": "This step starts at #{event}, as the lesson left the machine: what you did "
+        "besides is not in it.",
         "to_author": "Nothing has been sent. Copy these lines to whoever gave you the lesson.",
         "no_hints": "No more hints; skip shows the solution.",
         "hint": "({number} of {count}) {text}",

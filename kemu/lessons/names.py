@@ -1,4 +1,5 @@
-"""What names and functions mean in a lesson: those of the shell, the lesson's variables, and a few functions more.
+"""What names and functions mean in a lesson: those of the shell, the lesson's variables, and a few
+functions more.
 
     n v f0                  variables (`vars`) and what a step has noted at its start (`let`)
     randint(a, b)           only where variables are drawn
@@ -50,7 +51,9 @@ class LessonNames(SessionNames):
         try:
             return super().name(dotted)
         except UsageError as error:
-            raise UsageError(error.what, hint=did_you_mean(dotted, self.values) or error.hint) from error
+            raise UsageError(
+                error.what, hint=did_you_mean(dotted, self.values) or error.hint
+            ) from error
 
     def call(self, function: str, arguments: Sequence[Value]) -> Value:
         """A function of lessons, else one of the shell."""
@@ -95,7 +98,10 @@ class DrawnNames:
         if function in PURE:
             return FUNCTIONS[function].body(None, *arguments)
         known = [*DRAWING, *PLAIN, *PURE]
-        raise UsageError(f"expression: no function '{function[:40]}' in vars", hint=f"known are {', '.join(known)}")
+        raise UsageError(
+            f"expression: no function '{function[:40]}' in vars",
+            hint=f"known are {', '.join(known)}",
+        )
 
 
 DRAWING = ("randint", "choice")
@@ -110,14 +116,18 @@ def _numbers(name: str, arguments: Sequence[Value], count: int = 0) -> list[int]
 
 def _if(arguments: Sequence[Value]) -> Value:
     if len(arguments) != 3 or not isinstance(arguments[0], int):
-        raise UsageError("expression: if takes a condition and two values", hint="if(n > 3, 'many', 'few')")
+        raise UsageError(
+            "expression: if takes a condition and two values", hint="if(n > 3, 'many', 'few')"
+        )
     return arguments[1] if arguments[0] else arguments[2]
 
 
 def _pick(arguments: Sequence[Value]) -> Value:
     index = arguments[0] if arguments else None
     if not isinstance(index, int) or not 0 <= index < len(arguments) - 1:
-        raise UsageError(f"expression: pick has no value number {describe(index)}", hint="pick(0, a, b) is a")
+        raise UsageError(
+            f"expression: pick has no value number {describe(index)}", hint="pick(0, a, b) is a"
+        )
     return arguments[index + 1]
 
 
@@ -159,7 +169,10 @@ def _verified(session: Session) -> Value:
     return not verify_now(session).violations
 
 
-ABOUT_RULES: dict[str, Callable[[Session], Value]] = {"first_bad": _first_bad, "verified": _verified}
+ABOUT_RULES: dict[str, Callable[[Session], Value]] = {
+    "first_bad": _first_bad,
+    "verified": _verified,
+}
 LESSON_FUNCTIONS = frozenset({*PLAIN, *ABOUT_RULES, *DRAWING})
 
 
@@ -170,10 +183,13 @@ def evaluate(session: Session, text: str, values: Values) -> Value:
 
 
 def holds(session: Session, text: str, values: Values) -> bool:
-    """Is the expression true at this moment?  Raises UsageError where it is neither true nor false."""
+    """Is the expression true at this moment?  Raises UsageError where it is neither true nor
+    false."""
     value = evaluate(session, text, values)
     if isinstance(value, (str, TaskValue)):
-        raise UsageError(f"expression: {describe(value)} is neither true nor false", text=text, length=len(text))
+        raise UsageError(
+            f"expression: {describe(value)} is neither true nor false", text=text, length=len(text)
+        )
     return bool(value)
 
 

@@ -1,7 +1,8 @@
 """A lesson as a notebook: its prose in cells of text, its steps in cells of code that ask kemu.
 
-The notebook holds the lesson's text in its first cell of code, so that it needs nothing but an installed kemu.  What is
-printed when it is run top to bottom is what the shell prints.  A lesson that loads files needs them where they are.
+The notebook holds the lesson's text in its first cell of code, so that it needs nothing but an
+installed kemu.  What is printed when it is run top to bottom is what the shell prints.  A lesson
+that loads files needs them where they are.
 """
 
 from __future__ import annotations
@@ -44,10 +45,22 @@ def _step(number: int, step: Step) -> list[dict[str, Any]]:
 
 
 def _text(name: str, source: str) -> dict[str, Any]:
-    return {"cell_type": "markdown", "id": name, "metadata": {}, "source": source.splitlines(keepends=True)}
+    return {
+        "cell_type": "markdown",
+        "id": name,
+        "metadata": {},
+        "source": source.splitlines(keepends=True),
+    }
 
 
 def _code(name: str, source: str, *, hidden: bool = False) -> dict[str, Any]:
     metadata: dict[str, Any] = {"jupyter": {"source_hidden": True}} if hidden else {}
     lines = source.splitlines(keepends=True)
-    return {"cell_type": "code", "id": name, "metadata": metadata, "execution_count": None, "outputs": [], "source": lines}
+    return {
+        "cell_type": "code",
+        "id": name,
+        "metadata": metadata,
+        "execution_count": None,
+        "outputs": [],
+        "source": lines,
+    }

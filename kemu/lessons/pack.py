@@ -1,9 +1,10 @@
 """A lesson to give away: as it is, or for students, without its answers.
 
-A student's copy keeps what a student needs to take the lesson: questions, hints but the last rungs, reveals, the salt and
-the hash of the whole file.  It has no solution, no expectation, no condition, no reason.  kemu then says "noted" instead of
-right or wrong, and the grader, who has the whole file, says it later.  Where a later step starts from an earlier solution,
-those commands must stay (W06): give such steps a start of their own.
+A student's copy keeps what a student needs to take the lesson: questions, hints but the last rungs,
+reveals, the salt and the hash of the whole file.  It has no solution, no expectation, no condition,
+no reason.  kemu then says "noted" instead of right or wrong, and the grader, who has the whole
+file, says it later.  Where a later step starts from an earlier solution, those commands must stay
+(W06): give such steps a start of their own.
 """
 
 from __future__ import annotations
@@ -23,18 +24,22 @@ from kemu.lessons.toml import written
 from kemu.lessons.translate import translations
 
 FILES = "files"
-"""The folder beside lessons that holds what they `load`; it goes with a lesson that may use files."""
+"""The folder beside lessons that holds what they `load`; it goes with a lesson that may use
+files."""
 HINTS_KEPT = 2
 """Rungs of the ladder in a student's copy: the idea, and where to look."""
 _STEP = re.compile(r"(?ms)^(`{3,}|~{3,})[ \t]*check[ \t]+(\w+)[ \t]*\n(.*?)^\1[ \t]*$")
 _SECRET_TEXTS = re.compile(
-    r"(?ms)^(`{3,})text [^\n]*?\.(explain|why|wrong\.[^\n]*|options\.\d+\.why|must\.\d+|never\.\d+|hints\.(?!1 |2 )\d+) .*?"
+    r"(?ms)^(`{3,})text "
+    r"[^\n]*?\.(explain|why|wrong\.[^\n]*|options\.\d+\.why|must\.\d+|never\.\d+|hints\.(?!1 |2 "
+    r")\d+) .*?"
     r"^\1[ \t]*$\n?"
 )
 
 
 def pack(lesson: Lesson, folder: Path, *, student: bool) -> tuple[list[Path], list[str]]:
-    """Write the lesson with its course and translations to the folder: the files, and what one should know.
+    """Write the lesson with its course and translations to the folder: the files, and what one
+    should know.
 
     Raises UsageError where that cannot be."""
     text = read_text(lesson.path)
@@ -105,9 +110,13 @@ def needed_later(lesson: Lesson, step: Step) -> bool:
 def leftovers(lesson: Lesson) -> list[str]:
     """What stays readable in a student's copy."""
     notes = [
-        f"the solution of {step.id} stays in the file, for later steps start from it (give the next one a start of its own)"
+        f"the solution of {step.id} stays in the file, for later steps start from it (give the "
+        "next one a start of its own)"
         for step in lesson.steps
         if needed_later(lesson, step)
     ]
     planted = [step for step in lesson.steps if step.plant]
-    return notes + [f"the wrong kernel of {step.id} is named in the file: plant = {step.plant!r}" for step in planted]
+    return notes + [
+        f"the wrong kernel of {step.id} is named in the file: plant = {step.plant!r}"
+        for step in planted
+    ]

@@ -1,4 +1,5 @@
-"""Read a lesson file: front matter, prose, blocks, steps.  All problems are found, each with its line.
+"""Read a lesson file: front matter, prose, blocks, steps.  All problems are found, each with its
+line.
 
     +++                     line scanner --> pieces (kind, first line, text)
     TOML                    tomllib      --> values
@@ -28,7 +29,8 @@ BLOCKS = ("run", "show")
 
 
 class Piece(NamedTuple):
-    """A part of the file: kind `prose`, `run`, `show` or `check`; `line` is that of its first line (of a fence: the fence)."""
+    """A part of the file: kind `prose`, `run`, `show` or `check`; `line` is that of its first line
+    (of a fence: the fence)."""
 
     kind: str
     argument: str
@@ -49,14 +51,17 @@ def read_text(path: Path) -> str:
             raise LessonError([Problem("L01", str(path), 1, large, "a lesson has at most 1 MiB")])
         return path.read_text(encoding="utf-8").replace("\r\n", "\n")
     except UnicodeDecodeError as error:
-        raise LessonError([Problem("L01", str(path), 1, f"not UTF-8 at byte {error.start}", "save it as UTF-8")]) from error
+        raise LessonError(
+            [Problem("L01", str(path), 1, f"not UTF-8 at byte {error.start}", "save it as UTF-8")]
+        ) from error
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise LessonError([Problem("L01", str(path), 1, f"cannot be read: {reason}")]) from error
 
 
 def parse(text: str, path: Path) -> Lesson:
-    """The lesson in the text; `path` is for messages.  Raises LessonError with all that is wrong."""
+    """The lesson in the text; `path` is for messages.  Raises LessonError with all that is
+    wrong."""
     reader = _Reader(text, path)
     lesson = reader.lesson()
     if reader.problems:
@@ -88,20 +93,31 @@ class _Reader:
         steps, epilogue = self.steps(pieces)
         packed = values.pop("packed", "")
         known = dict.fromkeys(("id", "title"), "") | values
-        made: dict[str, Any] = {"hash": packed or hash_of(self.text), "packed": bool(packed), "lines": places} | known
+        made: dict[str, Any] = {
+            "hash": packed or hash_of(self.text),
+            "packed": bool(packed),
+            "lines": places,
+        } | known
         return Lesson(path=self.path, steps=steps, epilogue=epilogue, **made)
 
-    # ------------------------------------------------------------------------------------------ front matter
+    # --------------------------------------------------------------------------------- front matter
 
     def front_matter(self, lines: list[str]) -> tuple[str | None, int]:
         """The text between the two +++ lines, and the index of the line behind the second."""
         if not lines or lines[0].strip() != "+++":
-            self.wrong("L02", 1, "the file does not begin with a line +++", "front matter is TOML between two lines +++")
+            self.wrong(
+                "L02",
+                1,
+                "the file does not begin with a line +++",
+                "front matter is TOML between two lines +++",
+            )
             return None, 0
         for index in range(1, len(lines)):
             if lines[index].strip() == "+++":
                 return "\n".join(lines[1:index]), index + 1
-        self.wrong("L02", 1, "the front matter that begins here never ends", "close it with a line +++")
+        self.wrong(
+            "L02", 1, "the front matter that begins here never ends", "close it with a line +++"
+        )
         return None, len(lines)
 
     def front(self, text: str, line: int) -> tuple[dict[str, Any], dict[str, int]]:
@@ -112,12 +128,19 @@ class _Reader:
         values: dict[str, Any] = {}
         for key, value in raw.items():
             if key not in FRONT:
-                self.wrong("L04", places.get(key, 1), f"unknown key '{key[:40]}'", did_you_mean(key, FRONT))
+                self.wrong(
+                    "L04", places.get(key, 1), f"unknown key '{key[:40]}'", did_you_mean(key, FRONT)
+                )
                 continue
             self.value(values, key, value, FRONT[key], places.get(key, 1))
         for key in FRONT_NEEDED:
             if key not in raw:
-                self.wrong("L05", 1, f"'{key}' is missing in the front matter", f"for example: {_EXAMPLES[key]}")
+                self.wrong(
+                    "L05",
+                    1,
+                    f"'{key}' is missing in the front matter",
+                    f"for example: {_EXAMPLES[key]}",
+                )
         if values.get("format", FORMAT) != FORMAT:
             unknown = f"format {values['format']} is not known"
             self.wrong("L10", places.get("format", 1), unknown, f"this kemu reads format {FORMAT}")
@@ -142,7 +165,7 @@ class _Reader:
         except Wrong as error:
             self.wrong("L06", line, f"{key}: {error}")
 
-    # ------------------------------------------------------------------------------------------ body
+    # ----------------------------------------------------------------------------------------- body
 
     def pieces(self, lines: list[str], first: int) -> list[Piece]:
         """The body cut into prose and blocks."""
@@ -158,11 +181,18 @@ class _Reader:
             end = self.closing(lines, index, fence[1])
             if end is None:
                 shown = lines[index].strip()[:40]
-                self.wrong("L08", first + index, f"the block that begins here is never closed: {shown}", f"add {fence[1]}")
+                self.wrong(
+                    "L08",
+                    first + index,
+                    f"the block that begins here is never closed: {shown}",
+                    f"add {fence[1]}",
+                )
                 end = len(lines)
             if fence[2] in BLOCKS or fence[2] == "check":
                 found.append(Piece("prose", "", start, "\n".join(prose)))
-                found.append(Piece(fence[2], fence[3], first + index, "\n".join(lines[index + 1 : end])))
+                found.append(
+                    Piece(fence[2], fence[3], first + index, "\n".join(lines[index + 1 : end]))
+                )
                 prose, start = [], first + end + 1
             else:
                 self.suspicious(fence[2], first + index)
@@ -182,7 +212,9 @@ class _Reader:
     def suspicious(self, word: str, line: int) -> None:
         """A fence whose word is nearly one of ours is a slip."""
         if word in ("checks", "Check", "CHECK", "Run", "Show", "chek", "step", *KINDS):
-            self.wrong("L07", line, f"there is no block '{word}'", "blocks are check KIND, run and show")
+            self.wrong(
+                "L07", line, f"there is no block '{word}'", "blocks are check KIND, run and show"
+            )
 
     def steps(self, pieces: list[Piece]) -> tuple[tuple[Step, ...], tuple[Block, ...]]:
         steps: list[Step] = []
@@ -196,13 +228,23 @@ class _Reader:
             lead = []
             if step is not None:
                 if step.id in seen:
-                    self.wrong("L09", step.at("id"), f"a second step '{step.id}'", f"the first is in line {seen[step.id]}")
+                    self.wrong(
+                        "L09",
+                        step.at("id"),
+                        f"a second step '{step.id}'",
+                        f"the first is in line {seen[step.id]}",
+                    )
                 seen.setdefault(step.id, step.line)
                 steps.append(step)
         if not any(piece.kind == "check" for piece in pieces) and not self.problems:
             self.wrong("L11", 1, "the lesson has no step", "a step is a block ```check KIND")
         if len(steps) > MOST_STEPS:
-            self.wrong("L11", steps[MOST_STEPS].line, f"{len(steps)} steps are too many", f"at most {MOST_STEPS}")
+            self.wrong(
+                "L11",
+                steps[MOST_STEPS].line,
+                f"{len(steps)} steps are too many",
+                f"at most {MOST_STEPS}",
+            )
         return tuple(steps), tuple(lead)
 
     def step(self, piece: Piece, lead: tuple[Block, ...]) -> Step | None:
@@ -224,7 +266,11 @@ class _Reader:
             if key not in raw and instead.get(key) not in raw and not (answers and self.packed):
                 self.wrong("L05", piece.line, f"'{key}' is missing in this {kind} step")
         if not _STEP_ID.match(values.get("id", "x")):
-            self.wrong("L09", places.get("id", piece.line), f"id: expected letters, digits and -, got '{values['id'][:40]}'")
+            self.wrong(
+                "L09",
+                places.get("id", piece.line),
+                f"id: expected letters, digits and -, got '{values['id'][:40]}'",
+            )
         return self.made(kind, piece.line, lead, places, values)
 
     @property
@@ -235,17 +281,31 @@ class _Reader:
     def step_key(self, values: dict[str, Any], key: str, raw: Any, kind: str, line: int) -> None:
         if key not in STEP:
             own = [name for name, (_, kinds) in STEP.items() if kind in kinds]
-            self.wrong("L04", line, f"unknown key '{key[:40]}' in a {kind} step", did_you_mean(key, own))
+            self.wrong(
+                "L04", line, f"unknown key '{key[:40]}' in a {kind} step", did_you_mean(key, own)
+            )
             return
         read, kinds = STEP[key]
         if kind not in kinds:
-            self.wrong("L04", line, f"'{key}' has no meaning in a {kind} step", f"it belongs to {', '.join(sorted(kinds))}")
+            self.wrong(
+                "L04",
+                line,
+                f"'{key}' has no meaning in a {kind} step",
+                f"it belongs to {', '.join(sorted(kinds))}",
+            )
             return
         self.value(values, key, raw, read, line)
         if key == "expect":
             values["is_set"] = isinstance(raw, list)
 
-    def made(self, kind: str, line: int, lead: tuple[Block, ...], places: dict[str, int], values: dict[str, Any]) -> Step:
+    def made(
+        self,
+        kind: str,
+        line: int,
+        lead: tuple[Block, ...],
+        places: dict[str, int],
+        values: dict[str, Any],
+    ) -> Step:
         values.setdefault("id", f"line-{line}")
         if values.get("parts"):
             values["points"] = sum(points for _, points in values["parts"])
@@ -259,12 +319,17 @@ class _Reader:
         return Step(kind=kind, line=line, lead=lead, lines=places, **values)
 
 
-_EXAMPLES = {"format": f"format = {FORMAT}", "id": 'id = "vm/first-touch"', "title": 'title = "Two processes, one frame"'}
+_EXAMPLES = {
+    "format": f"format = {FORMAT}",
+    "id": 'id = "vm/first-touch"',
+    "title": 'title = "Two processes, one frame"',
+}
 _KEY = re.compile(r"""^\s*(?:"([^"]+)"|'([^']+)'|([\w-]+))\s*(?:=|\.)|^\s*\[+\s*([\w-]+)""")
 
 
 def key_lines(text: str, first: int) -> dict[str, int]:
-    """The line on which each key of a TOML text is first written; keys inside longer values may be among them, later."""
+    """The line on which each key of a TOML text is first written; keys inside longer values may be
+    among them, later."""
     found: dict[str, int] = {}
     for number, line in enumerate(text.split("\n"), first):
         match = _KEY.match(line)

@@ -1,12 +1,13 @@
 """What was done, kept for ever: one append-only file of JSON Lines, keyed by lesson and step.
 
-    {"v": 1, "run": "5f2c", "lesson": "vm/first-touch", "step": "reads", "do": "enter", "seed": ..., "hash": ..., "student": ...}
-    {"v": 1, "run": "5f2c", "lesson": "vm/first-touch", "step": "reads", "do": "answer", "text": "answer 7"}
-    {"v": 1, "run": "5f2c", "lesson": "vm/first-touch", "step": "reads", "do": "result", "state": "passed", "share": 1.0, ...}
+    {"v": 1, "run": "5f2c", "lesson": "vm/first-touch", "step": "reads", "do": "enter", "seed": ...,
+    "hash": ..., "student": ...} {"v": 1, "run": "5f2c", "lesson": "vm/first-touch", "step":
+    "reads", "do": "answer", "text": "answer 7"} {"v": 1, "run": "5f2c", "lesson": "vm/first-touch",
+    "step": "reads", "do": "result", "state": "passed", "share": 1.0, ...}
 
-A line is written by one call, so that two shells may write at once and a kill can tear only the last line, which is then
-ignored.  Progress is what the records say; nothing is ever rewritten, and steps that an edited lesson no longer has are
-simply not asked for.
+A line is written by one call, so that two shells may write at once and a kill can tear only the
+last line, which is then ignored.  Progress is what the records say; nothing is ever rewritten, and
+steps that an edited lesson no longer has are simply not asked for.
 """
 
 from __future__ import annotations
@@ -26,12 +27,25 @@ FILE = "lessons.jsonl"
 LARGEST = 64 << 20
 """Bytes of a progress file that are read: the newest ones."""
 DEEDS = ("enter", "command", "answer", "check", "hint", "skip", "reset", "confidence", "result")
-TEXTS = ("run", "lesson", "step", "text", "seed", "hash", "student", "state", "said", "was", "confidence")
+TEXTS = (
+    "run",
+    "lesson",
+    "step",
+    "text",
+    "seed",
+    "hash",
+    "student",
+    "state",
+    "said",
+    "was",
+    "confidence",
+)
 Record = Mapping[str, Any]
 
 
 class Log:
-    """The file in a folder.  What cannot be read or written is a warning, once, and never a failure."""
+    """The file in a folder.  What cannot be read or written is a warning, once, and never a
+    failure."""
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / FILE
@@ -48,12 +62,16 @@ class Log:
             finally:
                 os.close(handle)
         except OSError as error:
-            known, self.warning = self.warning, self.warning or f"progress is not kept: {self.path}: {error.strerror}"
+            known, self.warning = (
+                self.warning,
+                self.warning or f"progress is not kept: {self.path}: {error.strerror}",
+            )
             return "" if known else self.warning
         return ""
 
     def records(self, lesson: str = "") -> list[Record]:
-        """The records of a lesson (of all without one), oldest first; none, and a warning, where the file cannot be read."""
+        """The records of a lesson (of all without one), oldest first; none, and a warning, where
+        the file cannot be read."""
         try:
             found = read_records(self.path)
         except OSError as error:
@@ -71,8 +89,8 @@ def _torn(handle: int) -> bool:
 
 
 def read_records(path: Path) -> list[Record]:
-    """The records of a file, none if there is no file; lines that are no records (a torn one, another version's) are left out.
-    Raises OSError for a file that cannot be read."""
+    """The records of a file, none if there is no file; lines that are no records (a torn one,
+    another version's) are left out. Raises OSError for a file that cannot be read."""
     try:
         with path.open("rb") as file:
             size = file.seek(0, os.SEEK_END)
@@ -116,8 +134,8 @@ class Done:
 def fold(records: Iterable[Record], lesson: Lesson) -> dict[str, Done]:
     """What is reached in each step of the lesson.
 
-    Of a prediction, and where tries are counted, the first result counts.  Otherwise the best does, but nothing counts
-    behind a solution that was shown.  In an exam the last one counts."""
+    Of a prediction, and where tries are counted, the first result counts.  Otherwise the best does,
+    but nothing counts behind a solution that was shown.  In an exam the last one counts."""
     done = {step.id: Done() for step in lesson.steps}
     exam = lesson.mode == "exam"
     once = {step.id for step in lesson.steps if step.attempts and not exam}

@@ -5,7 +5,8 @@
     the untouched start does not pass    P02      no `wrong` key is the answer       P06
     answers differ between students      P05
 
-A problem is told once, for the first seed that shows it; what takes too long is not tried for another seed.
+A problem is told once, for the first seed that shows it; what takes too long is not tried for
+another seed.
 """
 
 from __future__ import annotations
@@ -36,10 +37,17 @@ class Seed(NamedTuple):
     who: str
 
 
-def seeds_for(lesson: Lesson, count: int = SEEDS, students: Sequence[str] = STUDENTS, salt: str = "") -> list[Seed]:
+def seeds_for(
+    lesson: Lesson, count: int = SEEDS, students: Sequence[str] = STUDENTS, salt: str = ""
+) -> list[Seed]:
     """`count` seeds of nobody, and those of some students."""
-    drawn = [Seed(seed_for(f"proof {number}", lesson.id, ""), f"seed {number}") for number in range(1, count + 1)]
-    return drawn + [Seed(seed_for(salt, lesson.id, student), f"student {student}") for student in students]
+    drawn = [
+        Seed(seed_for(f"proof {number}", lesson.id, ""), f"seed {number}")
+        for number in range(1, count + 1)
+    ]
+    return drawn + [
+        Seed(seed_for(salt, lesson.id, student), f"student {student}") for student in students
+    ]
 
 
 def prove(lesson: Lesson, seeds: Sequence[Seed]) -> list[Problem]:
@@ -136,12 +144,20 @@ def _wrong_keys(visit: Visit) -> Iterator[Found]:
     keys = [key for key, _ in step.wrong]
     for (value, _), key in zip(fact.wrong, keys, strict=True):
         if fact.agrees(value):
-            yield "P06", step.at("wrong"), f"the wrong answer {key} is {said_as(value)}, which is right"
+            yield (
+                "P06",
+                step.at("wrong"),
+                f"the wrong answer {key} is {said_as(value)}, which is right",
+            )
     values = [said_as(value) for value, _ in fact.wrong]
     twice = next((index for index, value in enumerate(values) if value in values[:index]), None)
     if twice is not None:
         first = values.index(values[twice])
-        yield "W05", step.at("wrong"), f"two wrong answers are {values[twice]}: {keys[first]} and {keys[twice]}"
+        yield (
+            "W05",
+            step.at("wrong"),
+            f"two wrong answers are {values[twice]}: {keys[first]} and {keys[twice]}",
+        )
 
 
 def _solved(visit: Visit, lines: list[str]) -> Iterator[Found]:
@@ -150,9 +166,17 @@ def _solved(visit: Visit, lines: list[str]) -> Iterator[Found]:
     if complaint is not None:
         yield "P03", step.at("solution"), f"the solution of {step.id} fails: {complaint.what}"
     elif not check(visit) and step.kind != "explore":
-        yield "P03", step.at("solution"), f"the solution of {step.id} does not pass: {why_not(visit)}"
+        yield (
+            "P03",
+            step.at("solution"),
+            f"the solution of {step.id} does not pass: {why_not(visit)}",
+        )
     elif step.kind == "explore" and step.solution and len(visit.goals) < len(step.goals):
-        yield "P03", step.at("solution"), f"the solution of {step.id} reaches {len(visit.goals)} of {len(step.goals)} goals"
+        yield (
+            "P03",
+            step.at("solution"),
+            f"the solution of {step.id} reaches {len(visit.goals)} of {len(step.goals)} goals",
+        )
 
 
 def _not_solved(world: World, index: int, lines: Sequence[str], number: int) -> Iterator[Found]:
@@ -170,15 +194,26 @@ def why_not(visit: Visit) -> str:
         return f"said {visit.said}, was {visit.was}"
     spoiled = [f"#{event}: {text}" for event, text in visit.spoiled()]
     if visit.step.kind == "bug":
-        return "; ".join(bugs.unrepaired(visit)) if "repair" in visit.step.find else f"found {sorted(visit.found)}"
-    return "; ".join([*visit.failures(), *spoiled]) or f"no command of {', '.join(visit.step.commands)} was run"
+        return (
+            "; ".join(bugs.unrepaired(visit))
+            if "repair" in visit.step.find
+            else f"found {sorted(visit.found)}"
+        )
+    return (
+        "; ".join([*visit.failures(), *spoiled])
+        or f"no command of {', '.join(visit.step.commands)} was run"
+    )
 
 
 def _signature(visit: Visit, lines: list[str]) -> str:
     """What differs between two students who solve the step."""
     fact = visit.fact
     if fact is not None and fact.value is not None:
-        return said_as(fact.value) if isinstance(fact.value, TaskValue) or not isinstance(fact.value, tuple) else str(fact.value)
+        return (
+            said_as(fact.value)
+            if isinstance(fact.value, TaskValue) or not isinstance(fact.value, tuple)
+            else str(fact.value)
+        )
     return "; ".join(lines) + visit.ask()
 
 
@@ -198,4 +233,10 @@ def _all_same(lesson: Lesson, answers: dict[str, set[str]], count: int) -> Itera
 
 def _same(lesson: Lesson, step: Step, answer: str) -> Problem:
     text = f"the answer of {step.id} is {answer} for every student"
-    return Problem("W04", str(lesson.path), step.at("expect"), text, "ask for a neighbour quantity that differs")
+    return Problem(
+        "W04",
+        str(lesson.path),
+        step.at("expect"),
+        text,
+        "ask for a neighbour quantity that differs",
+    )

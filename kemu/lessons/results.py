@@ -1,4 +1,5 @@
-"""Grades for people and programs: text, JSON, CSV, JUnit, and Gradescope's results.json.  One function a format."""
+"""Grades for people and programs: text, JSON, CSV, JUnit, and Gradescope's results.json.  One
+function a format."""
 
 from __future__ import annotations
 
@@ -13,7 +14,9 @@ from kemu.lessons.grade import FLAGS, Grade, StepGrade, as_data
 
 FORMATS = ("text", "json", "csv", "junit", "gradescope")
 CSV_FIRST = ("student", "name", "lesson", "score", "max", "flags", "error", "file")
-_NOT_XML = dict.fromkeys((*range(9), 11, 12, *range(14, 32), 65534, 65535, *range(55296, 57344)), "?")
+_NOT_XML = dict.fromkeys(
+    (*range(9), 11, 12, *range(14, 32), 65534, 65535, *range(55296, 57344)), "?"
+)
 
 
 def as_text(grades: Sequence[Grade], _names: Mapping[str, str]) -> str:
@@ -25,7 +28,8 @@ def as_text(grades: Sequence[Grade], _names: Mapping[str, str]) -> str:
         lines.append(f"{who:<20} {one.score:>6g}/{one.most:<4} {state}".rstrip())
     handed = [one for one in grades if not one.error]
     mean = sum(one.score for one in handed) / len(handed) if handed else 0.0
-    lines.append(f"{len(handed)} graded, mean {mean:.1f}; {sum(bool(one.flags) for one in grades)} with flags; "
+    lines.append(f"{len(handed)} graded, mean {mean:.1f}; {sum(bool(one.flags) for one in grades)} "
+                 "with flags; "
                  f"{sum(bool(one.error) for one in grades)} without points")  # fmt: skip
     seen = sorted({flag for one in grades for flag in one.flags})
     return "\n".join([*lines, *(f"  {flag}: {FLAGS[flag]}" for flag in seen)]) + "\n"
@@ -33,7 +37,11 @@ def as_text(grades: Sequence[Grade], _names: Mapping[str, str]) -> str:
 
 def as_json(grades: Sequence[Grade], names: Mapping[str, str]) -> str:
     """All that is known, as one object."""
-    data = {"v": 1, "kind": "kemu grades", "grades": [{**as_data(one), "name": names.get(one.student, "")} for one in grades]}
+    data = {
+        "v": 1,
+        "kind": "kemu grades",
+        "grades": [{**as_data(one), "name": names.get(one.student, "")} for one in grades],
+    }
     return json.dumps(data, indent=1, ensure_ascii=False) + "\n"
 
 
@@ -45,16 +53,28 @@ def as_csv(grades: Sequence[Grade], names: Mapping[str, str]) -> str:
     writer.writerow([*CSV_FIRST, *steps])
     for one in grades:
         points = {step.id: f"{step.points:g}" for step in one.steps}
-        row: list[object] = [one.student, names.get(one.student, ""), one.lesson, f"{one.score:g}", one.most]
+        row: list[object] = [
+            one.student,
+            names.get(one.student, ""),
+            one.lesson,
+            f"{one.score:g}",
+            one.most,
+        ]
         row += ["; ".join(one.flags), one.error, one.path]
-        writer.writerow([_harmless(cell) for cell in [*row, *(points.get(step, "") for step in steps)]])
+        writer.writerow(
+            [_harmless(cell) for cell in [*row, *(points.get(step, "") for step in steps)]]
+        )
     return made.getvalue()
 
 
 def _harmless(cell: object) -> str:
     """A cell that no spreadsheet takes for a formula."""
     text = str(cell)
-    return f"'{text}" if text[:1] in ("=", "+", "@", "\t", "\r") or (text[:1] == "-" and not text[1:2].isdigit()) else text
+    return (
+        f"'{text}"
+        if text[:1] in ("=", "+", "@", "\t", "\r") or (text[:1] == "-" and not text[1:2].isdigit())
+        else text
+    )
 
 
 def as_junit(grades: Sequence[Grade], _names: Mapping[str, str]) -> str:
@@ -68,11 +88,16 @@ def _suite(one: Grade) -> str:
     counts = f'tests="{len(one.steps)}" failures="{failed}" errors="{int(bool(one.error))}" skipped="0" time="{one.seconds:.3f}"'
     lines = [f"<testsuite name={_xml(one.student or one.path)} {counts}>"]
     if one.flags:
-        flags = "".join(f"<property name={_xml(flag)} value={_xml(FLAGS[flag])}/>" for flag in one.flags)
+        flags = "".join(
+            f"<property name={_xml(flag)} value={_xml(FLAGS[flag])}/>" for flag in one.flags
+        )
         lines.append(f"<properties>{flags}</properties>")
     lines += [_case(one, step) for step in one.steps]
     if one.error:
-        lines.append(f'<testcase classname={_xml(one.lesson)} name="submission"><error message={_xml(one.error)}/></testcase>')
+        lines.append(
+            f'<testcase classname={_xml(one.lesson)} name="submission"><error '
+            f"message={_xml(one.error)}/></testcase>"
+        )
     return "\n".join([*lines, "</testsuite>\n"])
 
 
@@ -96,7 +121,13 @@ def verdict(step: StepGrade) -> str:
     """What came of the step, in a few words."""
     if step.kind in ("explain", "explore"):
         return step.said or step.state
-    said = f"said {step.said}, was {step.was}" if step.was else f"said {step.said}" if step.said else ""
+    said = (
+        f"said {step.said}, was {step.was}"
+        if step.was
+        else f"said {step.said}"
+        if step.said
+        else ""
+    )
     hints = f"{step.hints} hints" if step.hints else ""
     return "; ".join(part for part in (step.state, said, hints) if part)
 

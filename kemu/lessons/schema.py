@@ -1,7 +1,8 @@
 """The keys of a lesson file: which there are, of what type, and how each becomes a value.
 
-A reader takes what TOML gave and returns the value, or raises `Wrong` with words that complete "KEY: ...".  The rule that
-keeps this file honest: it reads values and knows nothing of machines, expressions or files.
+A reader takes what TOML gave and returns the value, or raises `Wrong` with words that complete
+"KEY: ...".  The rule that keeps this file honest: it reads values and knows nothing of machines,
+expressions or files.
 """
 
 from __future__ import annotations
@@ -90,7 +91,9 @@ def named_texts(value: Any) -> tuple[tuple[str, str], ...]:
         raise Wrong(f"expected a table such as {{ name = 'text' }}, got {shown(value)}")
     if len(value) > MOST_ENTRIES:
         raise Wrong(f"{len(value)} entries are too many (at most {MOST_ENTRIES})")
-    return tuple((name, str(item) if type(item) is int else text(item)) for name, item in value.items())
+    return tuple(
+        (name, str(item) if type(item) is int else text(item)) for name, item in value.items()
+    )
 
 
 def named_numbers(value: Any) -> tuple[tuple[str, int], ...]:
@@ -108,8 +111,11 @@ def sequences(value: Any) -> tuple[tuple[str, ...], ...]:
     return (texts(value),) if value else ()
 
 
-def tables(known: Mapping[str, tuple[Reader, bool]], make: Callable[..., Any], plain: str = "") -> Reader:
-    """A list of tables with the keys `known` (reader, needed), each made into a value; a text may stand for `{plain = text}`."""
+def tables(
+    known: Mapping[str, tuple[Reader, bool]], make: Callable[..., Any], plain: str = ""
+) -> Reader:
+    """A list of tables with the keys `known` (reader, needed), each made into a value; a text may
+    stand for `{plain = text}`."""
 
     def one(value: Any) -> Any:
         if plain and isinstance(value, str):
@@ -117,7 +123,9 @@ def tables(known: Mapping[str, tuple[Reader, bool]], make: Callable[..., Any], p
         if not isinstance(value, dict):
             raise Wrong(f"expected a table with {', '.join(known)}, got {shown(value)}")
         strange = next((key for key in value if key not in known), None)
-        missing = next((key for key, (_, needed) in known.items() if needed and key not in value), None)
+        missing = next(
+            (key for key, (_, needed) in known.items() if needed and key not in value), None
+        )
         if strange:
             raise Wrong(f"unknown '{strange}'; known are {', '.join(known)}")
         if missing:

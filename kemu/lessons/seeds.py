@@ -2,8 +2,9 @@
 
     seed = SHA-256(salt, lesson, student)          draw(seed, variable, n) = SHA-256(seed, variable, n)
 
-Each variable draws from a stream of its own name: adding a variable to a lesson changes no number of the others.  Nothing
-depends on Python's own generator, so that an old transcript can be graded by a newer Python.
+Each variable draws from a stream of its own name: adding a variable to a lesson changes no number
+of the others.  Nothing depends on Python's own generator, so that an old transcript can be graded
+by a newer Python.
 """
 
 from __future__ import annotations
@@ -31,7 +32,12 @@ class Draw:
         """A number from 0 to `count` - 1; `count` at least 1."""
         text = "\0".join((self.seed, self.name, str(self.drawn)))
         self.drawn += 1
-        return int.from_bytes(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:16], "big") % count
+        return (
+            int.from_bytes(
+                hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:16], "big"
+            )
+            % count
+        )
 
     def shuffled(self, count: int) -> list[int]:
         """The numbers from 0 to `count` - 1 in a drawn order."""

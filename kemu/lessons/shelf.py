@@ -31,13 +31,15 @@ LONGEST_ID = 80
 
 @attrs.frozen
 class Shelf:
-    """The lessons of `folder` (None: those that are shipped), and the student whose state is kept in `state`."""
+    """The lessons of `folder` (None: those that are shipped), and the student whose state is kept
+    in `state`."""
 
     state: Path
     folder: Path | None = None
 
     def student(self) -> str:
-        """Who it is: KEMU_STUDENT, else what was said once, else nobody.  Raises UsageError where that cannot be read."""
+        """Who it is: KEMU_STUDENT, else what was said once, else nobody.  Raises UsageError where
+        that cannot be read."""
         named = os.environ.get("KEMU_STUDENT", "").strip()
         if named:
             return checked_student(named)
@@ -48,7 +50,10 @@ class Shelf:
             return ""
         except (OSError, UnicodeDecodeError) as error:
             reason = getattr(error, "strerror", None) or "not UTF-8"
-            raise UsageError(f"student: cannot read '{path}': {reason}", hint="remove it, then kemu lesson student ID") from error
+            raise UsageError(
+                f"student: cannot read '{path}': {reason}",
+                hint="remove it, then kemu lesson student ID",
+            ) from error
 
     def be(self, name: str) -> None:
         """Remember who it is.  Raises UsageError for what is no id, or cannot be kept."""
@@ -57,14 +62,17 @@ class Shelf:
             self.state.mkdir(parents=True, exist_ok=True)
             (self.state / STUDENT_FILE).write_text(name + "\n", encoding="utf-8")
         except OSError as error:
-            raise UsageError(f"student: cannot be kept in {self.state}: {error.strerror}") from error
+            raise UsageError(
+                f"student: cannot be kept in {self.state}: {error.strerror}"
+            ) from error
 
     def log(self) -> Log:
         """The file of what was done."""
         return Log(self.state)
 
     def begin(self, session: Session, word: str, language: str = "") -> Texts:
-        """Begin (or go on with) the lesson that the word means.  Raises UsageError, LessonError, WorldError."""
+        """Begin (or go on with) the lesson that the word means.  Raises UsageError, LessonError,
+        WorldError."""
         lesson = in_language(find_lesson(word, self.folder), language)
         log = self.log()
         if isinstance(session.guide, Guide):
@@ -88,7 +96,11 @@ class Shelf:
         """A word about lessons that come before, where they are not done."""
         begun = {record["lesson"] for record in records if record["do"] == "result"}
         missing = [wanted for wanted in lesson.requires if wanted not in begun]
-        return [text("note", say(lesson.language, "requires", ids=", ".join(missing)))] if missing else []
+        return (
+            [text("note", say(lesson.language, "requires", ids=", ".join(missing)))]
+            if missing
+            else []
+        )
 
     def listing(self, current: str = "") -> LessonList:
         """All lessons, with what is done of each."""
@@ -107,7 +119,10 @@ class Shelf:
 def checked_student(name: str) -> str:
     """The id, or a UsageError."""
     if not name or len(name) > LONGEST_ID or not name.isprintable():
-        raise UsageError("student: expected an id such as ab123", hint=f"at most {LONGEST_ID} characters of one line")
+        raise UsageError(
+            "student: expected an id such as ab123",
+            hint=f"at most {LONGEST_ID} characters of one line",
+        )
     return name
 
 
@@ -134,7 +149,9 @@ def steps_of(guide: Guide) -> LessonSteps:
     """The steps of the lesson that is being taken."""
     done = guide.done()
     rows = [
-        StepRow(number, step.id, step.kind, now.state, int(now.points(step)), step.points, now.hints)
+        StepRow(
+            number, step.id, step.kind, now.state, int(now.points(step)), step.points, now.hints
+        )
         for number, step in enumerate(guide.lesson.steps, 1)
         for now in (done[step.id],)
     ]

@@ -4,9 +4,10 @@
                  ^  reset                |  play ... return: on a copy, nothing counts
                  `-- previous, step N <--'
 
-It stands beside one session (`Session.guide`).  Each step puts its own machine into it (`Session.become`); when the
-lesson is left, what was there before comes back.  Everything that counts is recorded before anything else happens, so that
-a kill at any moment loses at most the command that was running.
+It stands beside one session (`Session.guide`).  Each step puts its own machine into it
+(`Session.become`); when the lesson is left, what was there before comes back.  Everything that
+counts is recorded before anything else happens, so that a kill at any moment loses at most the
+command that was running.
 """
 
 from __future__ import annotations
@@ -40,8 +41,9 @@ WORDS = frozenset({
 
 
 class Stay(Watch):
-    """See the module.  `keep` gets each record, and gives a warning where it cannot keep it; `records` are those from before,
-    for this lesson; `waiting` is what is to be said with what is shown next."""
+    """See the module.  `keep` gets each record, and gives a warning where it cannot keep it;
+    `records` are those from before, for this lesson; `waiting` is what is to be said with what is
+    shown next."""
 
     def __init__(
         self,
@@ -70,7 +72,7 @@ class Stay(Watch):
         self.playing: Session | None = None
         self.over = False
 
-    # ---------------------------------------------------------------------------------------------- where we are
+    # --------------------------------------------------------------------------------- where we are
 
     @property
     def language(self) -> str:
@@ -100,12 +102,19 @@ class Stay(Watch):
         mark = " play" if self.playing else " done" if self.visit.state != OPEN else ""
         return f"{self.lesson.id} {self.index + 1}/{len(self.lesson.steps)}{mark}"
 
-    # ---------------------------------------------------------------------------------------------- entering
+    # ------------------------------------------------------------------------------------- entering
 
     def resume(self) -> Texts:
         """Enter the first step that is not done."""
         done = self.done()
-        index = next((number for number, step in enumerate(self.lesson.steps) if done[step.id].state == "open"), 0)
+        index = next(
+            (
+                number
+                for number, step in enumerate(self.lesson.steps)
+                if done[step.id].state == "open"
+            ),
+            0,
+        )
         found = [text("title", self.lesson.title)]
         if self.lesson.goal and index == 0:
             found.append(text("prose", self.lesson.goal))
@@ -119,17 +128,30 @@ class Stay(Watch):
         step = self.lesson.steps[index]
         visit = open_visit(self.world, index)
         moved = self._other_machine(visit, index)
-        self.index, self.visit, self.over, self.playing, self.commands = index, visit, False, None, []
+        self.index, self.visit, self.over, self.playing, self.commands = (
+            index,
+            visit,
+            False,
+            None,
+            [],
+        )
         self.take(visit)
         entered = {"seed": self.seed, "hash": self.lesson.hash, "student": self.student}
         self.record("enter", **entered)
-        return [*moved, *feedback.shown(visit.lead, step.id), *feedback.task(visit, index + 1, self.language), *self.again()]
+        return [
+            *moved,
+            *feedback.shown(visit.lead, step.id),
+            *feedback.task(visit, index + 1, self.language),
+            *self.again(),
+        ]
 
     def _other_machine(self, visit: Visit, index: int) -> Texts:
         """A note where the step does not go on from the machine that the student sees."""
         if self.visit is None or index == self.index or visit.base == self.session.end:
             return []
-        goes_back = visit.step.start == "carry" and any(step.carried for step in self.lesson.steps[:index])
+        goes_back = visit.step.start == "carry" and any(
+            step.carried for step in self.lesson.steps[:index]
+        )
         words = say(self.language, "goes_back" if goes_back else "other_machine", event=visit.start)
         return [text("note", words, visit.step.id)]
 
@@ -154,13 +176,19 @@ class Stay(Watch):
         """Tell the toolbar."""
         setattr(self.session, "lesson", self.place())  # noqa: B010 - the shell's own attribute
 
-    # ---------------------------------------------------------------------------------------------- what is kept
+    # --------------------------------------------------------------------------------- what is kept
 
     def record(self, deed: str, **more: Any) -> None:
         """Keep what was done in this step."""
         if self.visit is None or self.playing is not None:
             return
-        record = {"v": 1, "run": self.run, "lesson": self.lesson.id, "step": self.visit.step.id, "do": deed} | more
+        record = {
+            "v": 1,
+            "run": self.run,
+            "lesson": self.lesson.id,
+            "step": self.visit.step.id,
+            "do": deed,
+        } | more
         self.records.append(record)
         trouble = self.keep(record) if self.keep is not None else ""
         if trouble:
@@ -170,9 +198,15 @@ class Stay(Watch):
         """Keep what the visit has come to."""
         visit = self.here
         state = RECORDED if self.blind and visit.state != SHOWN else visit.state
-        said = {"said": visit.said, "was": "" if self.blind else visit.was, "confidence": visit.confidence}
+        said = {
+            "said": visit.said,
+            "was": "" if self.blind else visit.was,
+            "confidence": visit.confidence,
+        }
         counted = {"tries": visit.tries, "hints": visit.hints}
-        self.record("result", state=state, share=0.0 if self.blind else visit.share, **counted, **said)
+        self.record(
+            "result", state=state, share=0.0 if self.blind else visit.share, **counted, **said
+        )
         self.mark_place()
 
     @property
@@ -180,7 +214,7 @@ class Stay(Watch):
         """Is there no judging here?"""
         return self.exam or self.lesson.packed
 
-    # ---------------------------------------------------------------------------------------------- beside the shell
+    # ----------------------------------------------------------------------------- beside the shell
 
     def words(self) -> list[tuple[str, str]]:
         """The bare words of a lesson."""

@@ -29,7 +29,8 @@ class Hole(NamedTuple):
 
 
 def holes(text: str) -> Iterator[Hole | tuple[int, int, None]]:
-    """The expressions, and (start, end, None) for each doubled brace, in order.  Raises UsageError for a brace alone."""
+    """The expressions, and (start, end, None) for each doubled brace, in order.  Raises UsageError
+    for a brace alone."""
     at = 0
     while (found := _STOP.search(text, at)) is not None:
         if found[0] in ("{{", "}}"):
@@ -40,7 +41,11 @@ def holes(text: str) -> Iterator[Hole | tuple[int, int, None]]:
         if end < 0:
             other = "}" if found[0] == "{" else "{"
             hint = f"a brace itself is {found[0] * 2}"
-            raise UsageError(f"text: '{found[0]}' without '{other}'", text=_around(text, found.start()), hint=hint)
+            raise UsageError(
+                f"text: '{found[0]}' without '{other}'",
+                text=_around(text, found.start()),
+                hint=hint,
+            )
         yield Hole(found.start(), end, text[found.end() : end - 1])
         at = end
 

@@ -28,7 +28,11 @@ def value(item: Any) -> str:
     if isinstance(item, str):
         return _lines(item) if "\n" in item else quoted(item)
     if isinstance(item, Mapping):
-        return "{ " + ", ".join(f"{key(name)} = {_inline(inner)}" for name, inner in item.items()) + " }"
+        return (
+            "{ "
+            + ", ".join(f"{key(name)} = {_inline(inner)}" for name, inner in item.items())
+            + " }"
+        )
     return "[" + ", ".join(_inline(inner) for inner in item) + "]"
 
 

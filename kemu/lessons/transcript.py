@@ -6,8 +6,8 @@
     {"run": "5f2c", "step": "reads", "do": "result", "state": "passed", ...}           a claim: nobody believes it
     {"end": 3, "digest": "..."}                                                        SHA-256 of all lines before
 
-The digest finds accidents and careless editing, nothing more: who can run kemu can make one.  What counts is what the
-commands and answers come to when they are repeated.
+The digest finds accidents and careless editing, nothing more: who can run kemu can make one.  What
+counts is what the commands and answers come to when they are repeated.
 """
 
 from __future__ import annotations
@@ -47,13 +47,30 @@ def lines_of(lesson: Lesson, student: str, seed: str, records: Sequence[Record])
     """The lines to hand in: what this student did in this lesson."""
     from kemu import __version__
 
-    runs = {record["run"] for record in records if record["do"] == "enter" and record.get("student", "") == student}
-    hashes = [str(record["hash"]) for record in records if record["do"] == "enter" and record["run"] in runs and "hash" in record]
-    head = {"v": VERSION, "kind": KIND, "kemu": __version__, "lesson": lesson.id, "hash": hashes[-1] if hashes else lesson.hash}
+    runs = {
+        record["run"]
+        for record in records
+        if record["do"] == "enter" and record.get("student", "") == student
+    }
+    hashes = [
+        str(record["hash"])
+        for record in records
+        if record["do"] == "enter" and record["run"] in runs and "hash" in record
+    ]
+    head = {
+        "v": VERSION,
+        "kind": KIND,
+        "kemu": __version__,
+        "lesson": lesson.id,
+        "hash": hashes[-1] if hashes else lesson.hash,
+    }
     lines = [_json(head | {"student": student, "seed": seed})]
     dropped = ("v", "lesson", "seed", "hash", "student")
     mine = [record for record in records if record["run"] in runs and record["lesson"] == lesson.id]
-    lines += [_json({key: value for key, value in record.items() if key not in dropped}) for record in mine]
+    lines += [
+        _json({key: value for key, value in record.items() if key not in dropped})
+        for record in mine
+    ]
     return [*lines, _json({"end": len(lines), "digest": digest(lines)})]
 
 
@@ -73,16 +90,22 @@ def read_transcript(path: Path) -> Transcript:
             raise UsageError(f"{path}: too large to be a transcript ({path.stat().st_size} bytes)")
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError, ValueError) as error:
-        raise UsageError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or 'not UTF-8'}") from error
+        raise UsageError(
+            f"{path}: cannot be read: {getattr(error, 'strerror', None) or 'not UTF-8'}"
+        ) from error
     lines = [line for line in text.replace("\r\n", "\n").split("\n") if line.strip()]
     head = _object(lines[0]) if lines else None
     if head is None or head.get("kind") != KIND:
-        raise UsageError(f"{path}: this is no transcript of a lesson", hint="lesson submit writes one")
+        raise UsageError(
+            f"{path}: this is no transcript of a lesson", hint="lesson submit writes one"
+        )
     if head.get("v") != VERSION:
         what = f"{path}: version {head.get('v')!r:.20} of the format is not known"
         raise UsageError(what, hint=f"this kemu reads version {VERSION}")
     records, doubts = _body(lines)
-    named = {key: str(head.get(key, ""))[:200] for key in ("kemu", "lesson", "hash", "student", "seed")}
+    named = {
+        key: str(head.get(key, ""))[:200] for key in ("kemu", "lesson", "hash", "student", "seed")
+    }
     return Transcript(str(path), records=tuple(records), doubts=tuple(doubts), **named)
 
 
@@ -99,7 +122,12 @@ def _body(lines: list[str]) -> tuple[list[Record], list[str]]:
         texts = isinstance(record.get("step"), str) and isinstance(record.get("text", ""), str)
         known = texts and record.get("do") in DEEDS
         if known and len(record.get("text", "")) <= LONGEST_LINE:
-            found.append({"run": str(record.get("run", "")), **{key: value for key, value in record.items() if key != "run"}})
+            found.append(
+                {
+                    "run": str(record.get("run", "")),
+                    **{key: value for key, value in record.items() if key != "run"},
+                }
+            )
         elif "edited" not in doubts:
             doubts.append("edited")
     if len(found) > MOST_RECORDS:

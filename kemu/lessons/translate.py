@@ -1,4 +1,5 @@
-"""A lesson in another language: NN-slug.LANG.md holds only texts, each with a hash of the text that it translates.
+"""A lesson in another language: NN-slug.LANG.md holds only texts, each with a hash of the text that
+it translates.
 
     +++
     translates = "vm/first-touch"
@@ -11,12 +12,13 @@
     ...
     ```
 
-Keys: `title`, `goal`, `prose.1` ... (prose blocks in order, `prose.STEP.1` those before a step, `prose.end.1` the epilogue),
-`STEP.ask`, `STEP.hints.1`, `STEP.explain`, `STEP.why`, `STEP.title`, `STEP.wrong.KEY`, `STEP.options.1.text`,
-`STEP.options.1.why`, `STEP.items.1`, `STEP.must.1`, `STEP.never.1`, `STEP.goals.1`, `STEP.words.1`.
+Keys: `title`, `goal`, `prose.1` ... (prose blocks in order, `prose.STEP.1` those before a step,
+`prose.end.1` the epilogue), `STEP.ask`, `STEP.hints.1`, `STEP.explain`, `STEP.why`, `STEP.title`,
+`STEP.wrong.KEY`, `STEP.options.1.text`, `STEP.options.1.why`, `STEP.items.1`, `STEP.must.1`,
+`STEP.never.1`, `STEP.goals.1`, `STEP.words.1`.
 
-What is missing or stale is said in English, and `lesson check` lists it.  A translation holds no command, no expression of
-its own right, and nothing that is judged.
+What is missing or stale is said in English, and `lesson check` lists it.  A translation holds no
+command, no expression of its own right, and nothing that is judged.
 """
 
 from __future__ import annotations
@@ -58,7 +60,7 @@ def hash_of_text(text: str) -> str:
     return hashlib.sha256(plain.encode("utf-8", "surrogatepass")).hexdigest()[:HASH_DIGITS]
 
 
-# ---------------------------------------------------------------------------------------------- what there is to translate
+# ----------------------------------------------------------------------- what there is to translate
 
 
 def sources(lesson: Lesson) -> dict[str, str]:
@@ -80,7 +82,9 @@ def visited(lesson: Lesson, seen: Callable[[str, str], str]) -> Lesson:
     )
 
 
-def _blocks(blocks: tuple[Block, ...], key: str, seen: Callable[[str, str], str]) -> tuple[Block, ...]:
+def _blocks(
+    blocks: tuple[Block, ...], key: str, seen: Callable[[str, str], str]
+) -> tuple[Block, ...]:
     made, number = [], 0
     for block in blocks:
         if block.kind == "prose":
@@ -106,17 +110,33 @@ def _step(step: Step, seen: Callable[[str, str], str]) -> Step:
         words=tuple(one(f"words.{at}", text) for at, text in enumerate(step.words, 1)),
         wrong=tuple((key, one(f"wrong.{key}", text)) for key, text in step.wrong),
         options=tuple(
-            attrs.evolve(option, text=one(f"options.{at}.text", option.text), why=one(f"options.{at}.why", option.why))
+            attrs.evolve(
+                option,
+                text=one(f"options.{at}.text", option.text),
+                why=one(f"options.{at}.why", option.why),
+            )
             for at, option in enumerate(step.options, 1)
         ),
-        items=tuple(attrs.evolve(item, text=one(f"items.{at}", item.text)) for at, item in enumerate(step.items, 1)),
-        must=tuple(attrs.evolve(want, say=one(f"must.{at}", want.say)) for at, want in enumerate(step.must, 1)),
-        never=tuple(attrs.evolve(want, say=one(f"never.{at}", want.say)) for at, want in enumerate(step.never, 1)),
-        goals=tuple(attrs.evolve(goal, text=one(f"goals.{at}", goal.text)) for at, goal in enumerate(step.goals, 1)),
+        items=tuple(
+            attrs.evolve(item, text=one(f"items.{at}", item.text))
+            for at, item in enumerate(step.items, 1)
+        ),
+        must=tuple(
+            attrs.evolve(want, say=one(f"must.{at}", want.say))
+            for at, want in enumerate(step.must, 1)
+        ),
+        never=tuple(
+            attrs.evolve(want, say=one(f"never.{at}", want.say))
+            for at, want in enumerate(step.never, 1)
+        ),
+        goals=tuple(
+            attrs.evolve(goal, text=one(f"goals.{at}", goal.text))
+            for at, goal in enumerate(step.goals, 1)
+        ),
     )
 
 
-# ---------------------------------------------------------------------------------------------- what is translated
+# ------------------------------------------------------------------------------- what is translated
 
 
 def translation_path(lesson: Lesson, language: str) -> Path:
@@ -150,13 +170,17 @@ def read_translation(path: Path) -> tuple[dict[str, Text], list[Problem]]:
     for key in ("title", "goal"):
         entry = front.get(key)
         if isinstance(entry, dict) and isinstance(entry.get("text"), str):
-            line = next((at for at, content in enumerate(lines, 1) if content.strip() == f"[{key}]"), 1)
+            line = next(
+                (at for at, content in enumerate(lines, 1) if content.strip() == f"[{key}]"), 1
+            )
             found[key] = Text(str(entry.get("source", "")), entry["text"], line)
     _read_blocks(path, lines, end + 1, found, problems)
     return found, problems
 
 
-def _read_blocks(path: Path, lines: list[str], first: int, found: dict[str, Text], problems: list[Problem]) -> None:
+def _read_blocks(
+    path: Path, lines: list[str], first: int, found: dict[str, Text], problems: list[Problem]
+) -> None:
     at = first
     while at < len(lines):
         match = _BLOCK.match(lines[at])
@@ -166,16 +190,22 @@ def _read_blocks(path: Path, lines: list[str], first: int, found: dict[str, Text
                 problems.append(Problem("T02", str(path), at + 1, what, "```text KEY HASH"))
             at += 1
             continue
-        end = next((index for index in range(at + 1, len(lines)) if lines[index].strip() == match[1]), len(lines))
+        end = next(
+            (index for index in range(at + 1, len(lines)) if lines[index].strip() == match[1]),
+            len(lines),
+        )
         if end == len(lines):
-            problems.append(Problem("T02", str(path), at + 1, f"the block '{match[2]}' is never closed"))
+            problems.append(
+                Problem("T02", str(path), at + 1, f"the block '{match[2]}' is never closed")
+            )
         found[match[2]] = Text(match[3], "\n".join(lines[at + 1 : end]), at + 1)
         at = end + 1
 
 
 def in_language(lesson: Lesson, language: str = "") -> Lesson:
-    """The lesson in the language (asked for, else that of the locale), as far as it is translated and fresh.  Raises UsageError
-    for a language that is asked for and not there, LessonError for one that cannot be read."""
+    """The lesson in the language (asked for, else that of the locale), as far as it is translated
+    and fresh.  Raises UsageError for a language that is asked for and not there, LessonError for
+    one that cannot be read."""
     wanted = language or locale_language()
     if language and not LANGUAGE.match(language):
         raise UsageError(f"language: '{language[:20]}' is none", hint="for example zh-CN")
@@ -183,7 +213,9 @@ def in_language(lesson: Lesson, language: str = "") -> Lesson:
     if not wanted or wanted == lesson.language or not path.is_file():
         if language and language != lesson.language:
             known = ", ".join([lesson.language, *(name for name, _ in translations(lesson))])
-            raise UsageError(f"language: {lesson.id} is not there in {language}", hint=f"known are {known}")
+            raise UsageError(
+                f"language: {lesson.id} is not there in {language}", hint=f"known are {known}"
+            )
         return lesson
     try:
         texts, _ = read_translation(path)
@@ -201,11 +233,18 @@ def in_language(lesson: Lesson, language: str = "") -> Lesson:
 
 def locale_language() -> str:
     """The language of the environment, of those that lessons may be in: `zh-CN` or nothing."""
-    named = next((os.environ[name] for name in ("KEMU_LANG", "LC_ALL", "LC_MESSAGES", "LANG") if os.environ.get(name)), "")
+    named = next(
+        (
+            os.environ[name]
+            for name in ("KEMU_LANG", "LC_ALL", "LC_MESSAGES", "LANG")
+            if os.environ.get(name)
+        ),
+        "",
+    )
     return named.split(".")[0].replace("_", "-") if named.startswith("zh") else ""
 
 
-# ---------------------------------------------------------------------------------------------- checking
+# ----------------------------------------------------------------------------------------- checking
 
 
 def check_translations(lesson: Lesson) -> list[Problem]:
@@ -227,28 +266,47 @@ def _compared(path: Path, wanted: dict[str, str], texts: dict[str, Text]) -> Ite
             yield Problem("T01", str(path), made.line, f"the lesson has no text '{key}'")
         elif made.source != hash_of_text(wanted[key]):
             hint = f"its hash is now {hash_of_text(wanted[key])}"
-            yield Problem("W02", str(path), made.line, f"'{key}' is older than the text it translates", hint)
+            yield Problem(
+                "W02", str(path), made.line, f"'{key}' is older than the text it translates", hint
+            )
         else:
             yield from _expressions(path, key, made, wanted[key])
     for key, text in wanted.items():
         if key not in texts:
-            yield Problem("W01", str(path), 1, f"'{key}' is not translated", f"```text {key} {hash_of_text(text)}")
+            yield Problem(
+                "W01",
+                str(path),
+                1,
+                f"'{key}' is not translated",
+                f"```text {key} {hash_of_text(text)}",
+            )
 
 
 def _expressions(path: Path, key: str, made: Text, source: str) -> Iterator[Problem]:
-    """A translation may use the expressions of its source, and no others; the texts in quotes in them may be translated."""
+    """A translation may use the expressions of its source, and no others; the texts in quotes in
+    them may be translated."""
     known = {_SAID.sub("''", found) for found in expressions_of(source, prose=True)}
     try:
-        extra = {found for found in expressions_of(made.text, prose=True) if _SAID.sub("''", found) not in known}
+        extra = {
+            found
+            for found in expressions_of(made.text, prose=True)
+            if _SAID.sub("''", found) not in known
+        }
     except UsageError as error:
         yield Problem("T02", str(path), made.line, f"'{key}': {error.what}", error.hint)
         return
     if extra:
-        yield Problem("T02", str(path), made.line, f"'{key}': the expression {{{min(extra)}}} is not in its source")
+        yield Problem(
+            "T02",
+            str(path),
+            made.line,
+            f"'{key}': the expression {{{min(extra)}}} is not in its source",
+        )
 
 
 def skeleton(lesson: Lesson, language: str) -> str:
-    """A translation file with all texts still in English, to begin from; what there is already stays."""
+    """A translation file with all texts still in English, to begin from; what there is already
+    stays."""
     path = translation_path(lesson, language)
     texts = read_translation(path)[0] if path.is_file() else {}
     lines = ["+++", f'translates = "{lesson.id}"', f'language = "{language}"']

@@ -4,7 +4,8 @@
          --check---> passed | open
          --solve---> shown
 
-The same object serves the student, the proof of a lesson and the grader: whoever holds it decides what is shown.
+The same object serves the student, the proof of a lesson and the grader: whoever holds it decides
+what is shown.
 """
 
 from __future__ import annotations
@@ -35,10 +36,11 @@ OPEN, PASSED, FAILED, SHOWN = "open", "passed", "failed", "shown"
 
 @attrs.define
 class Visit:
-    """See the module.  `session` is at the step's start when the visit is made; `order` is the drawn order of the options.
+    """See the module.  `session` is at the step's start when the visit is made; `order` is the
+    drawn order of the options.
 
-    `share` is what part of the points is reached (0 to 1), in `parts` per finding of a bug; `said` and `was` are the last
-    answer and what was right."""
+    `share` is what part of the points is reached (0 to 1), in `parts` per finding of a bug; `said`
+    and `was` are the last answer and what was right."""
 
     world: World
     step: Step
@@ -66,7 +68,7 @@ class Visit:
     pending: set[int] = attrs.field(factory=set)
     near: list[str] = attrs.field(factory=list)
 
-    # ---------------------------------------------------------------------------------------------- texts
+    # ---------------------------------------------------------------------------------------- texts
 
     def text(self, key: str, raw: str) -> str:
         """A text of the step with its values, at this moment.  Raises WorldError."""
@@ -79,14 +81,16 @@ class Visit:
     def option_texts(self) -> list[str]:
         """The options or items, in the order in which this student sees them."""
         step = self.step
-        found = [(option.text, "options") for option in step.options] + [(item.text, "items") for item in step.items]
+        found = [(option.text, "options") for option in step.options] + [
+            (item.text, "items") for item in step.items
+        ]
         return [self.text(found[index][1], found[index][0]) for index in self.order]
 
     def value(self, key: str, expression: str) -> Value:
         """The value of an expression of the step at this moment.  Raises WorldError."""
         return self.world.evaluated(self.session, expression, self.values, self.step.at(key), key)
 
-    # ---------------------------------------------------------------------------------------------- facts
+    # ---------------------------------------------------------------------------------------- facts
 
     def settle(self) -> None:
         """Ask the machine what is right; once."""
@@ -103,7 +107,9 @@ class Visit:
         shown: list[Shown] = []
         if not self.revealed:
             self.revealed = True
-            shown = self.world.perform(self.session, self.step.reveal, self.values, self.step.at("reveal"), "reveal")
+            shown = self.world.perform(
+                self.session, self.step.reveal, self.values, self.step.at("reveal"), "reveal"
+            )
             self.settle()
         return shown
 
@@ -111,16 +117,23 @@ class Visit:
         """What is shown beside the fact."""
         if self.world.quiet:
             return []
-        return self.world.perform(self.session, self.step.show, self.values, self.step.at("show"), "show")
+        return self.world.perform(
+            self.session, self.step.show, self.values, self.step.at("show"), "show"
+        )
 
-    # ---------------------------------------------------------------------------------------------- answers
+    # -------------------------------------------------------------------------------------- answers
 
     def read(self, text: str) -> Any:
         """The typed answer as a value.  Raises UsageError for a slip of typing, which is no try."""
         step, made = self.step, with_confidence(text)
         self.confidence = made[1] or self.confidence
         if step.kind in ("choice", "order"):
-            return tuple(self.order[at] for at in letters(made[0], len(self.order), several=step.several or step.kind == "order"))
+            return tuple(
+                self.order[at]
+                for at in letters(
+                    made[0], len(self.order), several=step.several or step.kind == "order"
+                )
+            )
         if step.accept:
             return normal(made[0])
         if step.kind in ("predict", "answer"):
@@ -133,7 +146,8 @@ class Visit:
         return text.strip()
 
     def _ask_base(self, made: str) -> None:
-        """Digits alone for what is an address or a like number may be hex without 0x: asked once, whatever is right."""
+        """Digits alone for what is an address or a like number may be hex without 0x: asked once,
+        whatever is right."""
         like = self.example()
         large = isinstance(like, int) and not isinstance(like, bool) and like >= ADDRESS
         if large and made.isascii() and made.isdigit() and made != self.asked_base:
@@ -142,7 +156,8 @@ class Visit:
             raise UsageError(f"answer: is {made[:40]} decimal or hex?", hint=hint)
 
     def _word(self, made: str) -> Value | tuple[Value, ...]:
-        """The author's word for the one that was typed, in whatever language; of a set all of them."""
+        """The author's word for the one that was typed, in whatever language; of a set all of
+        them."""
         keys = [self.text("words", word) for word in self.step.word_keys]
         shown = [self.text("words", word) for word in self.step.words]
         known = (*shown, *(key for key in keys if key not in shown))
@@ -155,7 +170,11 @@ class Visit:
     def example(self) -> Value:
         """A value of the kind that is wanted, before it is known."""
         if self.fact is not None:
-            return None if isinstance(self.fact.value, tuple) and not isinstance(self.fact.value, TaskValue) else self.fact.value
+            return (
+                None
+                if isinstance(self.fact.value, tuple) and not isinstance(self.fact.value, TaskValue)
+                else self.fact.value
+            )
         return kind_of(self)
 
     def example_set(self) -> tuple[Value, ...]:
@@ -163,7 +182,8 @@ class Visit:
         return (self.example() if self.fact is None else 0,)
 
     def judge(self, said: Any) -> bool:
-        """Is the answer right?  It counts as a try, and the state follows.  The facts must be settled."""
+        """Is the answer right?  It counts as a try, and the state follows.  The facts must be
+        settled."""
         assert self.fact is not None  # noqa: S101 - whoever judges has settled
         right = self.fact.agrees(said)
         self.tries += 1
@@ -192,12 +212,17 @@ class Visit:
         if self.state == OPEN:
             self.state, self.share = PASSED, 1.0
 
-    # ---------------------------------------------------------------------------------------------- states
+    # --------------------------------------------------------------------------------------- states
 
     def failures(self) -> list[str]:
-        """What of `must` does not hold at this moment, a line each: in the author's words, with both sides behind them."""
+        """What of `must` does not hold at this moment, a line each: in the author's words, with
+        both sides behind them."""
         found = [(want, failure(self.session, want, self.values)) for want in self.step.must]
-        return [f"{self.text('must', want.say)} ({sides})" if want.say else sides for want, sides in found if sides]
+        return [
+            f"{self.text('must', want.say)} ({sides})" if want.say else sides
+            for want, sides in found
+            if sides
+        ]
 
     def spoiled(self) -> list[tuple[int, str]]:
         """(event, words) of each `never` that held at some moment since the start."""
@@ -205,13 +230,20 @@ class Visit:
         for condition in self.step.never:
             event = first_held(self.session, condition, self.values, self.start, self.session.now)
             if event is not None:
-                found.append((event, self.text("never", condition.say) if condition.say else condition.that))
+                found.append(
+                    (event, self.text("never", condition.say) if condition.say else condition.that)
+                )
         return found
 
     def is_of_the_right_kernel(self) -> bool:
-        """Did the right kernel make all events since the world before the step?  Planting is a command of the timeline."""
+        """Did the right kernel make all events since the world before the step?  Planting is a
+        command of the timeline."""
         records = self.session.timeline.records
-        since = [record.text.split() for record in records if self.base <= record.first <= self.session.now]
+        since = [
+            record.text.split()
+            for record in records
+            if self.base <= record.first <= self.session.now
+        ]
         return not any("mutant" in words and "plant" in words for words in since)
 
     def reached(self) -> list[int]:
@@ -229,10 +261,11 @@ class Visit:
         except UsageError:
             return False
 
-    # ---------------------------------------------------------------------------------------------- commands
+    # ------------------------------------------------------------------------------------- commands
 
     def before(self, name: str, values: dict[str, Any]) -> None:
-        """A command is about to run: which of the wanted ones is it?  Compared are parsed arguments, never text."""
+        """A command is about to run: which of the wanted ones is it?  Compared are parsed
+        arguments, never text."""
         from kemu.commands.run import arguments
         from kemu.commands.table import find
         from kemu.language.tokens import split
@@ -261,10 +294,11 @@ class Visit:
         wanted = len(self.step.commands) if self.step.all else 1
         return len(self.ran) >= wanted and not self.failures()
 
-    # ---------------------------------------------------------------------------------------------- solutions
+    # ------------------------------------------------------------------------------------ solutions
 
     def solution(self) -> list[str]:
-        """The lines that solve the step: commands, then the answer.  The facts must be settled for an answer."""
+        """The lines that solve the step: commands, then the answer.  The facts must be settled for
+        an answer."""
         step = self.step
         if step.kind in ("predict", "answer"):
             self.reveal()
@@ -282,7 +316,11 @@ class Visit:
         """The value as a student would type it."""
         if isinstance(value, tuple) and not isinstance(value, TaskValue):
             return ", ".join(map(plain, value)) or "none"
-        return hex(value) if isinstance(value, int) and not isinstance(value, bool) and value >= ADDRESS else plain(value)
+        return (
+            hex(value)
+            if isinstance(value, int) and not isinstance(value, bool) and value >= ADDRESS
+            else plain(value)
+        )
 
 
 ADDRESS = 0x10000
@@ -290,7 +328,8 @@ ADDRESS = 0x10000
 
 
 def typed_word(made: Command, name: str) -> str:
-    """What a part of a command is called where it is typed: an option by its words, an argument by what may stand there."""
+    """What a part of a command is called where it is typed: an option by its words, an argument by
+    what may stand there."""
     option = next((option for option in made.options if option.name == name), None)
     if option is not None:
         return "/".join(option.words) or name
@@ -310,27 +349,33 @@ def comparable(value: Any) -> Any:
 
 
 EXAMPLES: dict[tuple[str, str], Value] = {}
-"""A right answer of each prediction that was asked for one, by lesson and step: only what kind of value it is counts."""
+"""A right answer of each prediction that was asked for one, by lesson and step: only what kind of
+value it is counts."""
 
 
 def kind_of(visit: Visit) -> Value:
-    """A value of the kind that a prediction wants, before its fact is known: found on a machine of its own."""
+    """A value of the kind that a prediction wants, before its fact is known: found on a machine of
+    its own."""
     key = (visit.world.lesson.hash, visit.step.id)
     if key not in EXAMPLES:
         EXAMPLES[key] = None
         if visit.step.expect:
             session, values = visit.world.future(visit.step)
-            EXAMPLES[key] = visit.world.evaluated(session, visit.step.expect[0], values, visit.step.at("expect"), "expect")
+            EXAMPLES[key] = visit.world.evaluated(
+                session, visit.step.expect[0], values, visit.step.at("expect"), "expect"
+            )
     return EXAMPLES[key]
 
 
-# ---------------------------------------------------------------------------------------------- what is right
+# ------------------------------------------------------------------------------------ what is right
 
 
 def _expected(visit: Visit) -> Fact:
     step = visit.step
     values = tuple(visit.value("expect", text) for text in step.expect)
-    wrong = tuple((visit.value("wrong", key), visit.text("wrong", text)) for key, text in step.wrong)
+    wrong = tuple(
+        (visit.value("wrong", key), visit.text("wrong", text)) for key, text in step.wrong
+    )
     if step.accept:
         return Fact(plain(visit.value("sample", step.sample)), wrong, accepts=visit.accepts)
     return Fact(values if step.is_set else values[0], wrong)
@@ -338,7 +383,13 @@ def _expected(visit: Visit) -> Fact:
 
 def _chosen(visit: Visit) -> Fact:
     options = visit.step.options
-    return Fact(tuple(index for index, option in enumerate(options) if visit.value("options", option.right) is True))
+    return Fact(
+        tuple(
+            index
+            for index, option in enumerate(options)
+            if visit.value("options", option.right) is True
+        )
+    )
 
 
 def _ordered(visit: Visit) -> Fact:
@@ -347,13 +398,19 @@ def _ordered(visit: Visit) -> Fact:
         if item.at:
             where = place(visit, item.at)
             if where is None:
-                raise WorldError("P09", visit.step.at("items"), f"'{item.text}': {item.at} does not happen")
+                raise WorldError(
+                    "P09", visit.step.at("items"), f"'{item.text}': {item.at} does not happen"
+                )
             found.append((where, index))
         elif item.never and place(visit, item.never) is not None:
-            raise WorldError("P09", visit.step.at("items"), f"'{item.text}' did happen: {item.never}")
+            raise WorldError(
+                "P09", visit.step.at("items"), f"'{item.text}' did happen: {item.never}"
+            )
     places = [where for where, _ in found]
     if len(set(places)) < len(places):
-        raise WorldError("P09", visit.step.at("items"), "two items stand at the same place of the journal")
+        raise WorldError(
+            "P09", visit.step.at("items"), "two items stand at the same place of the journal"
+        )
     return Fact(tuple(index for _, index in sorted(found)), ordered=True)
 
 
@@ -364,10 +421,17 @@ def place(visit: Visit, anchor: str) -> Any:
     try:
         return place_of(session, made, values, visit.base, session.end)
     except UsageError as error:
-        raise WorldError("M01", visit.step.at("items"), f"{error.what} in {error.text or made}", error.hint) from error
+        raise WorldError(
+            "M01", visit.step.at("items"), f"{error.what} in {error.text or made}", error.hint
+        ) from error
 
 
-FACTS: dict[str, Callable[[Visit], Fact]] = {"predict": _expected, "answer": _expected, "choice": _chosen, "order": _ordered}
+FACTS: dict[str, Callable[[Visit], Fact]] = {
+    "predict": _expected,
+    "answer": _expected,
+    "choice": _chosen,
+    "order": _ordered,
+}
 
 
 def open_visit(world: World, index: int) -> Visit:
@@ -377,12 +441,17 @@ def open_visit(world: World, index: int) -> Visit:
 
 
 def shuffled(world: World, step: Step) -> tuple[int, ...]:
-    """The order in which the student sees options or items: drawn for each text, so that it depends neither on their order in
-    the file nor on the language."""
+    """The order in which the student sees options or items: drawn for each text, so that it depends
+    neither on their order in the file nor on the language."""
     keys = [option.key for option in step.options] + [item.key for item in step.items]
     if step.kind != "order" and not step.shuffle:
         return tuple(range(len(keys)))
-    return tuple(sorted(range(len(keys)), key=lambda at: (Draw(world.seed, f"{step.id}\0{keys[at]}").below(1 << 64), at)))
+    return tuple(
+        sorted(
+            range(len(keys)),
+            key=lambda at: (Draw(world.seed, f"{step.id}\0{keys[at]}").below(1 << 64), at),
+        )
+    )
 
 
 def enter(world: World, index: int, session: Session) -> Visit:
@@ -394,4 +463,3 @@ def enter(world: World, index: int, session: Session) -> Visit:
     if not step.reveal and (step.kind in FACTS or step.kind == "bug"):
         visit.settle()
     return visit
-

@@ -4,8 +4,9 @@
     start = "setup"    lesson.setup                                        ... then in all three cases, for this step:
     start = "boot"     a machine that has just booted                      plant, setup, run and show blocks, let
 
-Nothing that a student did is part of it, so a step can be judged alone, after a restart, and by the grader.  What is built
-is bounded: in commands, in events, and (by whoever asks, see `bounds`) in time.
+Nothing that a student did is part of it, so a step can be judged alone, after a restart, and by the
+grader.  What is built is bounded: in commands, in events, and (by whoever asks, see `bounds`) in
+time.
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ MOST_EVENTS = 500_000
 
 
 class WorldError(KemuError):
-    """A lesson fails while it is performed: `code` of `codes.CODES`, `line` in its file, `text`, `hint`."""
+    """A lesson fails while it is performed: `code` of `codes.CODES`, `line` in its file, `text`,
+    `hint`."""
 
     def __init__(self, code: str, line: int, text: str, hint: str = "") -> None:
         super().__init__(f"line {line}: {text}")
@@ -46,7 +48,8 @@ class WorldError(KemuError):
 
 @attrs.frozen
 class Shown:
-    """A piece for the student: `kind` says how to draw `text`; of a command that was run, its `result` stands behind it."""
+    """A piece for the student: `kind` says how to draw `text`; of a command that was run, its
+    `result` stands behind it."""
 
     kind: str
     text: str = ""
@@ -65,10 +68,16 @@ class World:
         try:
             self.values: dict[str, Value] = drawn(lesson.vars, seed)
         except UsageError as error:
-            raise WorldError("M01", lesson.lines.get("vars", 1), f"vars: {error.what} in {error.text}", error.hint) from error
+            raise WorldError(
+                "M01",
+                lesson.lines.get("vars", 1),
+                f"vars: {error.what} in {error.text}",
+                error.hint,
+            ) from error
 
     def before(self, index: int) -> Session:
-        """The machine from which step `index` starts, its own plant and setup not yet done.  Raises WorldError."""
+        """The machine from which step `index` starts, its own plant and setup not yet done.  Raises
+        WorldError."""
         return self._carried(self.lesson.steps[:index], self.lesson.steps[index])
 
     def after_all(self) -> Session:
@@ -76,7 +85,8 @@ class World:
         return self._carried(self.lesson.steps, None)
 
     def _carried(self, earlier: Sequence[Step], step: Step | None) -> Session:
-        """The machine that the steps before `step` leave for it: back to the newest that starts from a machine of its own."""
+        """The machine that the steps before `step` leave for it: back to the newest that starts
+        from a machine of its own."""
         chain: list[Step] = []
         if step is None or step.start == "carry":
             for before in reversed(earlier):
@@ -93,11 +103,14 @@ class World:
     def _booted(self, step: Step | None) -> Session:
         session = boot((step.machine if step else None) or self.lesson.machine)
         if step is None or step.start != "boot":
-            self.perform(session, self.lesson.setup, self.values, self.lesson.lines.get("setup", 1), "setup")
+            self.perform(
+                session, self.lesson.setup, self.values, self.lesson.lines.get("setup", 1), "setup"
+            )
         return session
 
     def enter(self, session: Session, step: Step) -> tuple[list[Shown], dict[str, Value]]:
-        """Do what happens when the step is entered: what the student reads, and the variables with those of the step."""
+        """Do what happens when the step is entered: what the student reads, and the variables with
+        those of the step."""
         values = dict(self.values)
         if step.plant:
             self._plant(session, step, values)
@@ -127,9 +140,13 @@ class World:
     def prose(self, session: Session, block: Block, values: Values) -> str:
         """The prose with the values of its expressions."""
         try:
-            return rendered_prose(block.text.strip("\n"), lambda text: evaluate(session, text, values))
+            return rendered_prose(
+                block.text.strip("\n"), lambda text: evaluate(session, text, values)
+            )
         except UsageError as error:
-            line = block.line + (block.text[: block.text.find(error.text)].count("\n") if error.text else 0)
+            line = block.line + (
+                block.text[: block.text.find(error.text)].count("\n") if error.text else 0
+            )
             raise WorldError("P07", line, f"{error.what} in {error.text}", error.hint) from error
 
     def finish(self, session: Session, step: Step, values: Values) -> None:
@@ -144,14 +161,18 @@ class World:
             self.perform(session, wanted, values, step.at("commands"), "commands")
 
     def future(self, step: Step) -> tuple[Session, dict[str, Value]]:
-        """A machine of its own on which the step has been entered and revealed, with the variables."""
+        """A machine of its own on which the step has been entered and revealed, with the
+        variables."""
         session = self.before(self.lesson.steps.index(step))
         values = self.enter(session, step)[1]
         self.perform(session, step.reveal, values, step.at("reveal"), "reveal")
         return session, values
 
-    def perform(self, session: Session, commands: Sequence[str], values: Values, line: int, what: str) -> list[Shown]:
-        """Run commands of the lesson; each with its result.  Raises WorldError at the first that cannot be run."""
+    def perform(
+        self, session: Session, commands: Sequence[str], values: Values, line: int, what: str
+    ) -> list[Shown]:
+        """Run commands of the lesson; each with its result.  Raises WorldError at the first that
+        cannot be run."""
         shown: list[Shown] = []
         for text in commands:
             made = self.rendered(session, text, values, line, what)
@@ -168,7 +189,9 @@ class World:
         try:
             return rendered(text, lambda expression: evaluate(session, expression, values))
         except UsageError as error:
-            raise WorldError("P07", line, f"{what}: {error.what} in {error.text or text}", error.hint) from error
+            raise WorldError(
+                "P07", line, f"{what}: {error.what} in {error.text or text}", error.hint
+            ) from error
 
     def evaluated(self, session: Session, text: str, values: Values, line: int, what: str) -> Value:
         """The value of an expression of the lesson.  Raises WorldError."""
@@ -180,11 +203,14 @@ class World:
 
 def boot(machine: Machine) -> Session:
     """A machine that has just booted."""
-    return Session(mem=machine.mem, geometry=machine.geometry, cpus=machine.cpus, lru_batch=machine.lru_batch)
+    return Session(
+        mem=machine.mem, geometry=machine.geometry, cpus=machine.cpus, lru_batch=machine.lru_batch
+    )
 
 
 def run_alone(session: Session, text: str, guard: HostGuard) -> list[Result]:
-    """Run a line of the lesson itself: no student's guide looks on, nothing stops it, and it starts at the newest event."""
+    """Run a line of the lesson itself: no student's guide looks on, nothing stops it, and it starts
+    at the newest event."""
     with unguided(session, guard):
         if session.past:
             session.goto(session.end)

@@ -1,1 +1,2 @@
-"""Ring 1: the hardware.  RAM, page-table formats, the walk, TLBs, atomic operations, CPUs.  It knows no kernel."""
+"""Ring 1: the hardware.  RAM, page-table formats, the walk, TLBs, atomic operations, CPUs.  It
+knows no kernel."""

@@ -1,8 +1,9 @@
 """Atomic operations: ``atomic_t`` and ``refcount_t``.
 
-Linux writes ``atomic_inc(&mm->mm_users)``; Python has no address of a field, so it is ``atomic_inc(mm, "mm_users")``.
-Each operation is one micro-step: ``step()`` stands before it, and nothing can come in between.  Values are C ``int``:
-``atomic_t`` wraps at 2**31, ``refcount_t`` saturates (include/linux/refcount.h, lib/refcount.c).
+Linux writes ``atomic_inc(&mm->mm_users)``; Python has no address of a field, so it is
+``atomic_inc(mm, "mm_users")``. Each operation is one micro-step: ``step()`` stands before it, and
+nothing can come in between.  Values are C ``int``: ``atomic_t`` wraps at 2**31, ``refcount_t``
+saturates (include/linux/refcount.h, lib/refcount.c).
 """
 
 from __future__ import annotations
@@ -75,7 +76,8 @@ def atomic_inc_and_test(obj: Any, field: str) -> bool:
 
 
 def atomic_add_negative(obj: Any, field: str, i: int) -> bool:
-    """Add ``i``; True if the result is below 0 (a mapcount falls to -1: the last mapping is gone)."""
+    """Add ``i``; True if the result is below 0 (a mapcount falls to -1: the last mapping is
+    gone)."""
     return atomic_add_return(obj, field, i) < 0
 
 
@@ -102,7 +104,8 @@ def atomic_inc_not_zero(obj: Any, field: str) -> bool:
 
 
 def refcount_warn_saturate(obj: Any, field: str, what: str) -> None:
-    """A misuse: say so as Linux does (once a kind), and saturate, so that the object leaks instead of being freed too early."""
+    """A misuse: say so as Linux does (once a kind), and saturate, so that the object leaks instead
+    of being freed too early."""
     setattr(obj, field, REFCOUNT_SATURATED)
     warn_once(what)
 
@@ -122,7 +125,8 @@ SUB_UAF, DEC_LEAK = "underflow; use-after-free.", "decrement hit 0; leaking memo
 
 
 def refcount_inc(obj: Any, field: str) -> None:
-    """Add 1; on 0 ("addition on 0; use-after-free") or on overflow ("saturated; leaking memory") the count saturates."""
+    """Add 1; on 0 ("addition on 0; use-after-free") or on overflow ("saturated; leaking memory")
+    the count saturates."""
     step()
     old = getattr(obj, field)
     if old <= 0 or old + 1 > INT_MAX:
@@ -145,7 +149,8 @@ def refcount_inc_not_zero(obj: Any, field: str) -> bool:
 
 
 def refcount_dec_and_test(obj: Any, field: str) -> bool:
-    """Subtract 1; True if that was the last reference.  Below 1 ("underflow; use-after-free") the count saturates."""
+    """Subtract 1; True if that was the last reference.  Below 1 ("underflow; use-after-free") the
+    count saturates."""
     step()
     old = getattr(obj, field)
     if old <= 0:
@@ -156,7 +161,8 @@ def refcount_dec_and_test(obj: Any, field: str) -> bool:
 
 
 def refcount_dec(obj: Any, field: str) -> None:
-    """Subtract 1 from a count that is not the last ("decrement hit 0; leaking memory" if it is: nobody would free it)."""
+    """Subtract 1 from a count that is not the last ("decrement hit 0; leaking memory" if it is:
+    nobody would free it)."""
     step()
     old = getattr(obj, field)
     if old <= 1:
@@ -175,7 +181,8 @@ def refcount_dec_if_one(obj: Any, field: str) -> bool:
 
 
 def refcount_dec_not_one(obj: Any, field: str) -> bool:
-    """Subtract 1 unless the count is 1; True unless it was 1.  A saturated count stays; on 0 it warns and changes nothing."""
+    """Subtract 1 unless the count is 1; True unless it was 1.  A saturated count stays; on 0 it
+    warns and changes nothing."""
     step()
     old = getattr(obj, field)
     if old == 0:
@@ -194,7 +201,8 @@ def is_free(obj: Any, field: str) -> bool:
 
 
 def spin_lock(obj: Any, field: str) -> None:
-    """Take the lock, as soon as it is free; alone on the machine a lock that is held will never be released."""
+    """Take the lock, as soon as it is free; alone on the machine a lock that is held will never be
+    released."""
     if attached.explorer is None:
         if getattr(obj, field):
             raise KernelBug(f"deadlock: {field} of {obj} is held")

@@ -1,6 +1,8 @@
-"""A CPU: which page tables it uses, what it remembers of them, and where it goes when an access fails.
+"""A CPU: which page tables it uses, what it remembers of them, and where it goes when an access
+fails.
 
-Everything here is state that the hardware keeps; what the CPU *does* with it is the walk in ``mmu.py``.
+Everything here is state that the hardware keeps; what the CPU *does* with it is the walk in
+``mmu.py``.
 """
 
 from __future__ import annotations
@@ -13,8 +15,8 @@ from kemu.trace.barrier import struct
 
 @struct
 class Cpu:
-    """``root`` physical address of the root table and ``pcid`` its tag (CR3); ``ac`` EFLAGS.AC: while it is set the
-    kernel may touch user pages although SMAP is on."""
+    """``root`` physical address of the root table and ``pcid`` its tag (CR3); ``ac`` EFLAGS.AC:
+    while it is set the kernel may touch user pages although SMAP is on."""
 
     id: int
     phys: PhysMem
@@ -25,7 +27,8 @@ class Cpu:
     ac: bool = False
 
     def load_cr3(self, root: int, pcid: int, *, flush: bool) -> None:
-        """Use the tables at ``root`` under the tag ``pcid``; ``flush`` drops what the TLB knows under that tag."""
+        """Use the tables at ``root`` under the tag ``pcid``; ``flush`` drops what the TLB knows
+        under that tag."""
         self.root = root
         self.pcid = pcid
         if flush:

@@ -5,9 +5,10 @@
     Sv39          sign (38) |        pgd    |  pmd   |  pte   | offset  |       3 levels of 512 entries of 8 bytes
     toy           one or more levels, any power-of-two page, entries of 1 to 8 bytes
 
-A ``Geometry`` says where the index of each level lies in the address, which bits of an entry mean what, and how the
-rights of the levels combine: x86 ANDs RW and US over the levels and ORs NX ("and"); RISC-V takes the leaf's alone
-("leaf").  The MMU and the kernel's ``pgtable.py`` read these tables; neither knows a format by itself.
+A ``Geometry`` says where the index of each level lies in the address, which bits of an entry mean
+what, and how the rights of the levels combine: x86 ANDs RW and US over the levels and ORs NX
+("and"); RISC-V takes the leaf's alone ("leaf").  The MMU and the kernel's ``pgtable.py`` read these
+tables; neither knows a format by itself.
 
 An entry bit that a format does not have is 0.  Sources: arch/x86/include/asm/pgtable_types.h,
 arch/riscv/include/asm/pgtable-bits.h.
@@ -20,8 +21,8 @@ import attrs
 
 @attrs.frozen
 class Level:
-    """One level: its Linux name, the lowest address bit of its index, the index's width, whether an entry may be a leaf.
-    ``mask`` covers the index once it is shifted down."""
+    """One level: its Linux name, the lowest address bit of its index, the index's width, whether an
+    entry may be a leaf. ``mask`` covers the index once it is shifted down."""
 
     name: str
     shift: int
@@ -43,11 +44,13 @@ class Level:
 class EntryBits:
     """Masks of the bits in an entry (u64); 0 where the format has no such bit.
 
-    ``nx`` forbids execution, ``exec_`` and ``read`` allow it: a format has either.  ``huge`` marks a leaf above the
-    last level; with ``leaf_is_rwx`` a leaf is any entry with one of read, write, exec_ (RISC-V).  ``pat_large`` is the
-    one bit below a large leaf's frame number that has a meaning of its own (x86: bit 12 selects a cache type).  ``ends``:
-    a present entry with one of these bits ends the walk, as a leaf or because it is malformed.  ``base_shift``: what is under
-    ``pfn_mask``, shifted by it, is the address of a frame of 4 KiB.  ``dirtied``: what a write sets."""
+    ``nx`` forbids execution, ``exec_`` and ``read`` allow it: a format has either.  ``huge`` marks
+    a leaf above the last level; with ``leaf_is_rwx`` a leaf is any entry with one of read, write,
+    exec_ (RISC-V).  ``pat_large`` is the one bit below a large leaf's frame number that has a
+    meaning of its own (x86: bit 12 selects a cache type).  ``ends``: a present entry with one of
+    these bits ends the walk, as a leaf or because it is malformed.  ``base_shift``: what is under
+    ``pfn_mask``, shifted by it, is the address of a frame of 4 KiB.  ``dirtied``: what a write
+    sets."""
 
     present: int
     pfn_mask: int
@@ -80,12 +83,14 @@ class EntryBits:
 
     @ends.default
     def _ends(self) -> int:
-        return self.reserved | (self.read | self.write | self.exec_ if self.leaf_is_rwx else self.huge)
+        return self.reserved | (
+            self.read | self.write | self.exec_ if self.leaf_is_rwx else self.huge
+        )
 
 
 class Decode(dict[int, tuple[bool, bool, bool, bool]]):
-    """What the bits of an entry under ``mask`` allow: (write, user, execute, read), worked out when first asked for.  The bit
-    NX is turned round: set, it allows execution."""
+    """What the bits of an entry under ``mask`` allow: (write, user, execute, read), worked out when
+    first asked for.  The bit NX is turned round: set, it allows execution."""
 
     def __init__(self, bits: EntryBits) -> None:
         self.bits = bits
@@ -93,7 +98,9 @@ class Decode(dict[int, tuple[bool, bool, bool, bool]]):
 
     def __missing__(self, have: int) -> tuple[bool, bool, bool, bool]:
         bits = self.bits
-        write, user, exec_, read = (have & need == need for need in (bits.write, bits.user, bits.exec_ | bits.nx, bits.read))
+        write, user, exec_, read = (
+            have & need == need for need in (bits.write, bits.user, bits.exec_ | bits.nx, bits.read)
+        )
         found = self[have] = (write, user, exec_, read)
         return found
 
@@ -104,19 +111,23 @@ Pointers = tuple[tuple[tuple[int, int], ...], int, int, int]
 
 @attrs.frozen
 class Geometry:
-    """A page-table format.  ``levels`` from the root to the last; ``entry_bytes`` 1..8; addresses have ``va_bits``.
+    """A page-table format.  ``levels`` from the root to the last; ``entry_bytes`` 1..8; addresses
+    have ``va_bits``.
 
-    ``sign_extended``: the address bits above ``va_bits`` must equal the highest one (else the address is not
-    canonical); otherwise they must be zero.  ``combine`` is "and" or "leaf".  ``noncanonical_page_fault``: an address
-    that is not canonical raises a page fault (RISC-V), not a general-protection fault (x86).  ``valid_when_clear`` is not
-    offered: a format whose entries are valid by a set bit is all that the walk knows.
+    ``sign_extended``: the address bits above ``va_bits`` must equal the highest one (else the
+    address is not canonical); otherwise they must be zero.  ``combine`` is "and" or "leaf".
+    ``noncanonical_page_fault``: an address that is not canonical raises a page fault (RISC-V), not
+    a general-protection fault (x86).  ``valid_when_clear`` is not offered: a format whose entries
+    are valid by a set bit is all that the walk knows.
 
-    What follows from these and is asked for at every walk stands ready: ``offset_mask`` covers the offset in a page,
-    ``low_half`` is the highest address of the lower half, ``large_shifts`` are the shifts of the levels with large leaves.
-    ``careful``: tables are no frames of 512 words, or a last entry can be present and yet no leaf.  ``pointers``, for all levels
-    but the last: shift and mask of each one's index; two masks; the shift of the frame number.  An entry with just the bits of
-    the second mask among those of the first points to a table, takes no right away and has nothing above its frame number; the
-    kernel makes no others there.  ``last`` is for the last level: shift and mask of its index, the bits present and NX."""
+    What follows from these and is asked for at every walk stands ready: ``offset_mask`` covers the
+    offset in a page, ``low_half`` is the highest address of the lower half, ``large_shifts`` are
+    the shifts of the levels with large leaves. ``careful``: tables are no frames of 512 words, or a
+    last entry can be present and yet no leaf.  ``pointers``, for all levels but the last: shift and
+    mask of each one's index; two masks; the shift of the frame number.  An entry with just the bits
+    of the second mask among those of the first points to a table, takes no right away and has
+    nothing above its frame number; the kernel makes no others there.  ``last`` is for the last
+    level: shift and mask of its index, the bits present and NX."""
 
     name: str
     title: str
@@ -147,9 +158,18 @@ class Geometry:
     @pointers.default
     def _pointers(self) -> Pointers:
         bits, fields = self.bits, tuple((level.shift, level.mask) for level in self.levels[:-1])
-        rights = 0 if self.combine == "leaf" else bits.write | bits.user | bits.read | bits.exec_ | bits.accessed
+        rights = (
+            0
+            if self.combine == "leaf"
+            else bits.write | bits.user | bits.read | bits.exec_ | bits.accessed
+        )
         above = ~(bits.pfn_mask | (1 << bits.pfn_shift) - 1) & (1 << 64) - 1
-        return fields, bits.present | rights | bits.ends | above, bits.present | rights, bits.pfn_shift
+        return (
+            fields,
+            bits.present | rights | bits.ends | above,
+            bits.present | rights,
+            bits.pfn_shift,
+        )
 
     @last.default
     def _last(self) -> tuple[int, int, int, int]:
@@ -162,7 +182,12 @@ class Geometry:
     @careful.default
     def _careful(self) -> bool:
         frames = self.page_shift == 12 and self.entry_bytes == 8 and self.levels[-1].shift == 12
-        return bool(not frames or self.bits.reserved or self.bits.leaf_is_rwx or self.bits.present >> self.bits.pfn_shift)
+        return bool(
+            not frames
+            or self.bits.reserved
+            or self.bits.leaf_is_rwx
+            or self.bits.present >> self.bits.pfn_shift
+        )
 
     @decode.default
     def _decode(self) -> Decode:
@@ -229,7 +254,12 @@ X86_64_4LEVEL = Geometry(
     va_bits=48,
     page_shift=12,
     entry_bytes=8,
-    levels=(Level("pgd", 39, 9), Level("pud", 30, 9, True), Level("pmd", 21, 9, True), Level("pte", 12, 9, True)),
+    levels=(
+        Level("pgd", 39, 9),
+        Level("pud", 30, 9, True),
+        Level("pmd", 21, 9, True),
+        Level("pte", 12, 9, True),
+    ),
     bits=X86_BITS,
 )
 
@@ -265,14 +295,24 @@ GEOMETRIES = {g.name: g for g in (X86_64_4LEVEL, X86_64_5LEVEL, RISCV_SV39)}
 """The formats that run a kernel, by name."""
 
 
-def toy(name: str, page_size: int, index_bits: tuple[int, ...], entry_bytes: int, *, valid_bit: int, pfn_bits: int) -> Geometry:
-    """A format for the MMU alone: ``index_bits`` of each level from the root, entries of ``entry_bytes`` bytes with one
-    valid bit and the frame number in the low ``pfn_bits`` bits.
+def toy(
+    name: str,
+    page_size: int,
+    index_bits: tuple[int, ...],
+    entry_bytes: int,
+    *,
+    valid_bit: int,
+    pfn_bits: int,
+) -> Geometry:
+    """A format for the MMU alone: ``index_bits`` of each level from the root, entries of
+    ``entry_bytes`` bytes with one valid bit and the frame number in the low ``pfn_bits`` bits.
 
     ``ValueError`` if a size is no power of two or a field does not fit."""
     _check_toy(page_size, index_bits, entry_bytes, valid_bit, pfn_bits)
     page_shift = page_size.bit_length() - 1
-    names = ("pte",) if len(index_bits) == 1 else tuple(f"l{n}" for n in range(len(index_bits), 0, -1))
+    names = (
+        ("pte",) if len(index_bits) == 1 else tuple(f"l{n}" for n in range(len(index_bits), 0, -1))
+    )
     levels = []
     for n, width in enumerate(index_bits):
         levels.append(Level(names[n], page_shift + sum(index_bits[n + 1 :]), width))
@@ -289,8 +329,11 @@ def toy(name: str, page_size: int, index_bits: tuple[int, ...], entry_bytes: int
     )
 
 
-def _check_toy(page_size: int, index_bits: tuple[int, ...], entry_bytes: int, valid_bit: int, pfn_bits: int) -> None:
-    """Raise ``ValueError``, in words for the one who asked for the format, unless its numbers fit together."""
+def _check_toy(
+    page_size: int, index_bits: tuple[int, ...], entry_bytes: int, valid_bit: int, pfn_bits: int
+) -> None:
+    """Raise ``ValueError``, in words for the one who asked for the format, unless its numbers fit
+    together."""
     if page_size < 1 or page_size & (page_size - 1):
         raise ValueError(f"page size {page_size}: expected a power of two")
     if not 1 <= entry_bytes <= 8:
@@ -298,6 +341,12 @@ def _check_toy(page_size: int, index_bits: tuple[int, ...], entry_bytes: int, va
     if not index_bits or min(index_bits) < 0:
         raise ValueError("expected the index width of at least one level")
     if page_size.bit_length() - 1 + sum(index_bits) > 64:
-        raise ValueError(f"page offset and indices take {page_size.bit_length() - 1 + sum(index_bits)} bits: expected at most 64")
+        raise ValueError(
+            f"page offset and indices take {page_size.bit_length() - 1 + sum(index_bits)} bits: "
+            "expected at most 64"
+        )
     if not 0 <= pfn_bits <= valid_bit < 8 * entry_bytes:
-        raise ValueError(f"a valid bit {valid_bit} above {pfn_bits} frame bits does not fit in {entry_bytes} bytes")
+        raise ValueError(
+            f"a valid bit {valid_bit} above {pfn_bits} frame bits does not fit in {entry_bytes} "
+            "bytes"
+        )

@@ -2,9 +2,10 @@
 
     CR3 -> pgd[i] -> pud[i] -> pmd[i] -> pte[i] -> frame         one step a level; a huge entry ends it early
 
-At each step the entry is read from RAM as a word.  If it is present the walk goes on; at the leaf the rights of the
-levels are combined (``Geometry.combine``) and compared with the access.  Only an access that is allowed sets Accessed
-and Dirty and fills the TLB; a refused one changes nothing and returns a ``PageFault``.
+At each step the entry is read from RAM as a word.  If it is present the walk goes on; at the leaf
+the rights of the levels are combined (``Geometry.combine``) and compared with the access.  Only an
+access that is allowed sets Accessed and Dirty and fills the TLB; a refused one changes nothing and
+returns a ``PageFault``.
 
 Rules: Intel SDM volume 3, 4.6 and 4.7; RISC-V privileged specification, 4.3.2.
 """
@@ -59,7 +60,8 @@ class GeneralProtection:
 
 
 class Step(NamedTuple):
-    """One level of a walk: index of the level in the geometry, physical address of the entry, the entry (u64)."""
+    """One level of a walk: index of the level in the geometry, physical address of the entry, the
+    entry (u64)."""
 
     level: int
     entry_pa: int
@@ -77,7 +79,8 @@ class Rights(NamedTuple):
 
 
 class Walk(NamedTuple):
-    """The steps of a walk and why it stopped: "" at a leaf, else "not present" or "reserved bit"."""
+    """The steps of a walk and why it stopped: "" at a leaf, else "not present" or "reserved
+    bit"."""
 
     steps: list[Step]
     stopped: str
@@ -97,7 +100,9 @@ def _descend(phys: PhysMem, geometry: Geometry, root: int, va: int) -> tuple[Fou
     """The walk itself: the entries that it used, and why it stopped (as in ``Walk``)."""
     bits, size, page_shift = geometry.bits, geometry.entry_bytes, geometry.page_shift
     present, ends, pfn_mask, pfn_shift = bits.present, bits.ends, bits.pfn_mask, bits.pfn_shift
-    words = size == 8 and page_shift >= 3  # smaller pages: a table may begin in the middle of a word
+    words = (
+        size == 8 and page_shift >= 3
+    )  # smaller pages: a table may begin in the middle of a word
     load = phys.load if words else partial(_load_bytes, phys, size)
     found: Found = []
     table = root
@@ -126,9 +131,9 @@ def is_leaf(bits: EntryBits, entry: int) -> bool:
 
 
 def _leaf_fault(geometry: Geometry, shift: int, entry: int) -> str:
-    """Why the present ``entry``, at which the walk ended, is no leaf of the level with index ``shift``; "" if it is one.  A large
-    leaf must be aligned and of a level that has large leaves; in RISC-V, write without read is reserved and the last level must
-    be a leaf."""
+    """Why the present ``entry``, at which the walk ended, is no leaf of the level with index
+    ``shift``; "" if it is one.  A large leaf must be aligned and of a level that has large leaves;
+    in RISC-V, write without read is reserved and the last level must be a leaf."""
     bits = geometry.bits
     if entry & bits.reserved:
         return "reserved bit"
@@ -155,7 +160,8 @@ def rights(geometry: Geometry, steps: list[Step]) -> Rights:
 
 
 def allowed(cpu: Cpu, r: Rights | TlbEntry, access: int, user: bool) -> bool:
-    """True if rights ``r`` permit ``access`` from user mode or, with WP, SMEP and SMAP on, from kernel mode."""
+    """True if rights ``r`` permit ``access`` from user mode or, with WP, SMEP and SMAP on, from
+    kernel mode."""
     if user and not r.user:
         return False
     if not user and r.user and (access == FETCH or not cpu.ac):
@@ -182,7 +188,8 @@ _KIND_BITS = (0, PF_WRITE, PF_INSTR)
 
 
 def error_code(stopped: str, access: int, user: bool) -> int:
-    """The error code of a refused access: ``stopped`` as in ``Walk``, "" if the rights refused it."""
+    """The error code of a refused access: ``stopped`` as in ``Walk``, "" if the rights refused
+    it."""
     code = _KIND_BITS[access] | (PF_USER if user else 0)
     if stopped == "not present":
         return code
@@ -225,7 +232,9 @@ def page_walk(cpu: Cpu, va: int, access: int, user: bool) -> int | PageFault:
             pfn = pfn & -span | vpn & span - 1
         want = bits.dirtied if access == WRITE else bits.accessed
         dirty, glob = (leaf | want) & bits.dirty != 0, leaf & bits.glob != 0
-        entry = make_entry((cpu.pcid, vpn, pfn, may_write, may_user, may_exec, may_read, dirty, glob, span))
+        entry = make_entry(
+            (cpu.pcid, vpn, pfn, may_write, may_user, may_exec, may_read, dirty, glob, span)
+        )
         if allowed(cpu, entry, access, user):
             if leaf & want != want or not together & bits.accessed:
                 _set_accessed_dirty(cpu, va, want)
@@ -238,7 +247,8 @@ def page_walk(cpu: Cpu, va: int, access: int, user: bool) -> int | PageFault:
 def _last_table(phys: PhysMem, geometry: Geometry, root: int, va: int) -> dict[int, int] | None:
     """The walk without its last step: the words of the table with the last entry for ``va``.
 
-    Tables as the kernel makes them need nothing but their leaf.  None: others are on the way, to be walked with care."""
+    Tables as the kernel makes them need nothing but their leaf.  None: others are on the way, to be
+    walked with care."""
     if geometry.careful:
         return None
     table = None
@@ -254,13 +264,21 @@ def _last_table(phys: PhysMem, geometry: Geometry, root: int, va: int) -> dict[i
     return table
 
 
-def _leaf_with_care(phys: PhysMem, geometry: Geometry, root: int, va: int) -> tuple[int, int, int, str]:
-    """The walk through tables of any kind: the leaf; what all entries that count for the rights have set, NX turned round so that
-    it is a right like the others; how many base pages the leaf maps; and why the walk stopped (as in ``Walk``)."""
+def _leaf_with_care(
+    phys: PhysMem, geometry: Geometry, root: int, va: int
+) -> tuple[int, int, int, str]:
+    """The walk through tables of any kind: the leaf; what all entries that count for the rights
+    have set, NX turned round so that it is a right like the others; how many base pages the leaf
+    maps; and why the walk stopped (as in ``Walk``)."""
     found, stopped = _descend(phys, geometry, root, va)
     entries = [entry ^ geometry.bits.nx for _, entry in found]
     together = entries[-1] if geometry.combine == "leaf" else reduce(and_, entries)
-    return found[-1][1], together, 1 << (geometry.levels[len(found) - 1].shift - geometry.page_shift), stopped
+    return (
+        found[-1][1],
+        together,
+        1 << (geometry.levels[len(found) - 1].shift - geometry.page_shift),
+        stopped,
+    )
 
 
 def _set_accessed_dirty(cpu: Cpu, va: int, want: int) -> None:
@@ -279,13 +297,16 @@ def _set_accessed_dirty(cpu: Cpu, va: int, want: int) -> None:
 MAX_RETRIES = 10_000
 
 Trap = Callable[[Cpu, "PageFault | GeneralProtection", bool], bool]
-"""The trap vector that the kernel fills at boot.  It gets the CPU, the exception value and whether the CPU was in user
-mode; it returns True if the instruction is to be executed again, False if it is given up (a signal took the task
-elsewhere, or a kernel access was fixed up)."""
+"""The trap vector that the kernel fills at boot.  It gets the CPU, the exception value and whether
+the CPU was in user mode; it returns True if the instruction is to be executed again, False if it is
+given up (a signal took the task elsewhere, or a kernel access was fixed up)."""
 
 
-def access(cpu: Cpu, va: int, kind: int, user: bool, trap: Trap) -> int | PageFault | GeneralProtection:
-    """Perform one access within a page: the physical address, or the exception value with which it was given up."""
+def access(
+    cpu: Cpu, va: int, kind: int, user: bool, trap: Trap
+) -> int | PageFault | GeneralProtection:
+    """Perform one access within a page: the physical address, or the exception value with which it
+    was given up."""
     for _ in range(MAX_RETRIES):
         step()
         got = translate(cpu, va, kind, user)

@@ -3,9 +3,9 @@
     frames   pfn -> Frame, absent while the frame is all zero
     Frame    index 0..511 -> word, absent while the word is zero
 
-A word that is absent reads as 0, so a page that was demanded and never written stays empty, a copy of a sparse page is a
-copy of the few words in it, and a page table holds only its entries.  Every store is an event, a copied or cleared page
-is one event.
+A word that is absent reads as 0, so a page that was demanded and never written stays empty, a copy
+of a sparse page is a copy of the few words in it, and a page table holds only its entries.  Every
+store is an event, a copied or cleared page is one event.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ class Frame(Table[int, int]):
 
 
 INDEX = tuple(range(WORDS))
-"""The keys of all frames: one object a number, however many frames have it (a table of 512 entries is read faster so)."""
+"""The keys of all frames: one object a number, however many frames have it (a table of 512 entries
+is read faster so)."""
 
 EMPTY: dict[int, int] = {}
 """What an absent frame reads as."""
@@ -85,7 +86,8 @@ class PhysMem:
         return data[pa - first : pa - first + size]
 
     def write(self, pa: int, data: bytes) -> None:
-        """Store ``data`` at ``pa``, word by word; a word that is hit in part keeps its other bytes."""
+        """Store ``data`` at ``pa``, word by word; a word that is hit in part keeps its other
+        bytes."""
         if not data:
             return
         first = pa & ~7

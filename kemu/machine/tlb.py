@@ -1,11 +1,14 @@
-"""The TLB of one CPU: translations that the hardware remembers, and may use until they are invalidated.
+"""The TLB of one CPU: translations that the hardware remembers, and may use until they are
+invalidated.
 
-Entries carry the PCID (address-space tag) under which they were filled; an entry of a global page matches any.  A
-not-present entry is never remembered, so making something present needs no flush; taking a right away does.
+Entries carry the PCID (address-space tag) under which they were filled; an entry of a global page
+matches any.  A not-present entry is never remembered, so making something present needs no flush;
+taking a right away does.
 
-The model is direct-mapped, ``size`` slots indexed by the low bits of the virtual page number: which entry a new one
-evicts then depends on the addresses alone.  One page of a large leaf takes one slot, but ``invlpg`` of any page of the
-leaf drops them all, as the hardware does.  A flush is one event.
+The model is direct-mapped, ``size`` slots indexed by the low bits of the virtual page number: which
+entry a new one evicts then depends on the addresses alone.  One page of a large leaf takes one
+slot, but ``invlpg`` of any page of the leaf drops them all, as the hardware does.  A flush is one
+event.
 """
 
 from __future__ import annotations
@@ -20,7 +23,8 @@ TLB_SIZE = 64
 
 
 class TlbEntry(NamedTuple):
-    """A remembered translation of one base page: virtual page number -> frame, with the rights of the whole walk.
+    """A remembered translation of one base page: virtual page number -> frame, with the rights of
+    the whole walk.
 
     ``pages`` is the number of base pages that the leaf maps, 1 unless it is a large one."""
 
@@ -36,13 +40,17 @@ class TlbEntry(NamedTuple):
     pages: int = 1
 
 
-make_entry: Callable[[tuple[int, int, int, bool, bool, bool, bool, bool, bool, int]], TlbEntry] = partial(tuple.__new__, TlbEntry)
-"""A ``TlbEntry`` from all its fields in order: what a namedtuple's own constructor does, without a call in Python."""
+make_entry: Callable[[tuple[int, int, int, bool, bool, bool, bool, bool, bool, int]], TlbEntry] = (
+    partial(tuple.__new__, TlbEntry)
+)
+"""A ``TlbEntry`` from all its fields in order: what a namedtuple's own constructor does, without a
+call in Python."""
 
 
 @struct
 class Tlb:
-    """The entries of one CPU by slot; ``large`` is set while some of them may come from large leaves."""
+    """The entries of one CPU by slot; ``large`` is set while some of them may come from large
+    leaves."""
 
     cpu: int
     size: int
@@ -63,7 +71,8 @@ class Tlb:
             self.large = True
 
     def invlpg(self, vpn: int, pcid: int) -> None:
-        """Forget page ``vpn`` of ``pcid``, and a global entry for it; of a large leaf, all its pages."""
+        """Forget page ``vpn`` of ``pcid``, and a global entry for it; of a large leaf, all its
+        pages."""
         if self.large:
             self._forget_leaf(vpn, pcid)
             return
@@ -75,7 +84,8 @@ class Tlb:
         self._keep({i: e for i, e in self.slots.items() if not _of_leaf(e, vpn, pcid)})
 
     def flush_pcid(self, pcid: int) -> None:
-        """Forget all entries of ``pcid`` but the global ones (a CR3 load without the no-flush bit)."""
+        """Forget all entries of ``pcid`` but the global ones (a CR3 load without the no-flush
+        bit)."""
         self._keep({i: e for i, e in self.slots.items() if e.pcid != pcid or e.glob})
 
     def flush_all(self) -> None:

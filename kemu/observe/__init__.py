@@ -3,9 +3,9 @@
     from kemu.observe.tasks import process_list          reading = process_list(kernel, names)
 
 ``kernel`` is a ``kemu.kernel.init.boot.Kernel`` that is active (``kernel.activate()``); a task is a
-``task_struct``; addresses are ints; ``names`` (pid -> what the user calls the task) defaults to each
-task's ``comm``.  Addresses and frame numbers may be any int: the reading says what does not exist, or
-``UsageError`` is raised where there is nothing to say.
+``task_struct``; addresses are ints; ``names`` (pid -> what the user calls the task) defaults to
+each task's ``comm``.  Addresses and frame numbers may be any int: the reading says what does not
+exist, or ``UsageError`` is raised where there is nothing to say.
 
     tasks         process_list(kernel, names)          task_tree(kernel, names)        task(kernel, task, names)
                   registers(kernel, task, names)
@@ -26,8 +26,9 @@ task's ``comm``.  Addresses and frame numbers may be any int: the reading says w
     calls         calls(kernel, first, last, names, marks=None, with_events=False, low=False)
     difference    diff(kernel, first, last, names, low=False)
 
-The last three look at other moments: they move the journal's cursor and bring it back.  ``low`` asks for the events of the
-lowest level too (links of lists).
+The last three look at other moments: they move the journal's cursor and bring it back.  ``low``
+asks for the events of the lowest level too (links of lists).
 
-The rule that keeps this package honest: no assignment to a field of the kernel, no call of a function that has a frame.
+The rule that keeps this package honest: no assignment to a field of the kernel, no call of a
+function that has a frame.
 """

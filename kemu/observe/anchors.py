@@ -1,4 +1,5 @@
-"""Where a named thing happened first in a stretch of the journal, so that two such things can be put in order.
+"""Where a named thing happened first in a stretch of the journal, so that two such things can be
+put in order.
 
     marks    enter f      enter g   leave g        leave f
     events          13 14        15         16 17
@@ -18,8 +19,11 @@ from kemu.trace.journal import SLOTS, Journal
 Key = tuple[int, int]
 
 
-def of_call(journal: Journal, name: str, first: int, last: int, *, leaving: bool = False) -> Key | None:
-    """Where a function of that name is first entered (or left) in (first, last]; None if it is not."""
+def of_call(
+    journal: Journal, name: str, first: int, last: int, *, leaving: bool = False
+) -> Key | None:
+    """Where a function of that name is first entered (or left) in (first, last]; None if it is
+    not."""
     fids = {~known.fid if leaving else known.fid for known in FUNCTIONS if known.name == name}
     marks = journal.marks
     for index in range(first_mark(journal, first), len(marks), 2):
@@ -51,7 +55,15 @@ def event_of(key: Key) -> int:
 
 
 def of_text(kernel: Kernel, word: str, first: int, last: int, names: Names) -> Key | None:
-    """The first event of (first, last] in whose text or function the word occurs, whatever its case."""
+    """The first event of (first, last] in whose text or function the word occurs, whatever its
+    case."""
     wanted = word.lower()
     found = events(kernel, first, last, names, low=True).events
-    return next((of_event(event.number) for event in found if wanted in f"{event.text} {event.function}".lower()), None)
+    return next(
+        (
+            of_event(event.number)
+            for event in found
+            if wanted in f"{event.text} {event.function}".lower()
+        ),
+        None,
+    )

@@ -26,10 +26,11 @@ def calls(
     with_events: bool = False,
     low: bool = False,
 ) -> CallTree:
-    """The calls of the events ``first`` + 1 to ``last`` as trees; with the events in their places if asked for.
+    """The calls of the events ``first`` + 1 to ``last`` as trees; with the events in their places
+    if asked for.
 
-    ``marks`` is the part of ``journal.marks`` that belongs to the range, where the caller knows it; calls without any event at
-    the very border of two commands can be told apart only so."""
+    ``marks`` is the part of ``journal.marks`` that belongs to the range, where the caller knows it;
+    calls without any event at the very border of two commands can be told apart only so."""
     named = events(kernel, first, last, names, low=low).events if with_events else ()
     with travelling(kernel) as journal:
         check_range(journal, first, last)
@@ -40,7 +41,8 @@ def calls(
 
 
 def _begin(journal: Journal, first: int) -> int:
-    """The first mark that belongs to the events behind ``first``: calls that end before it belong to what came earlier."""
+    """The first mark that belongs to the events behind ``first``: calls that end before it belong
+    to what came earlier."""
     marks = journal.marks
     index = start = first_mark(journal, first)
     depth = 0
@@ -53,7 +55,8 @@ def _begin(journal: Journal, first: int) -> int:
 
 
 def _end(journal: Journal, last: int) -> int:
-    """Behind the last mark that belongs to the events up to ``last``: what closes the calls, nothing that opens a new one."""
+    """Behind the last mark that belongs to the events up to ``last``: what closes the calls,
+    nothing that opens a new one."""
     marks = journal.marks
     index = first_mark(journal, last)
     depth = len(journal.open_before(index))
@@ -63,19 +66,25 @@ def _end(journal: Journal, last: int) -> int:
     return index
 
 
-def _merge(found: list[Call], named: tuple[EventReading, ...], first: int, last: int) -> list[CallReading | EventReading]:
+def _merge(
+    found: list[Call], named: tuple[EventReading, ...], first: int, last: int
+) -> list[CallReading | EventReading]:
     """Calls and the events of (first, last] that happened in none of them, in order."""
     merged: list[CallReading | EventReading] = []
     at = first
     for call in found:
         merged += _between(named, at, call.first)
         children = tuple(_merge(call.children, named, call.first, call.last))
-        merged.append(CallReading(call.function.name, call.function.path, call.first, call.last, children))
+        merged.append(
+            CallReading(call.function.name, call.function.path, call.first, call.last, children)
+        )
         at = max(at, call.last)
     return [*merged, *_between(named, at, last)]
 
 
 def _between(named: tuple[EventReading, ...], first: int, last: int) -> tuple[EventReading, ...]:
     """The events of (first, last]; ``named`` is in order."""
-    begin, end = (bisect_right(named, number, key=lambda event: event.number) for number in (first, last))
+    begin, end = (
+        bisect_right(named, number, key=lambda event: event.number) for number in (first, last)
+    )
     return named[begin:end]

@@ -23,7 +23,14 @@ from kemu.machine.physmem import Frame
 from kemu.machine.tlb import Tlb, TlbEntry
 from kemu.observe.entries import is_table, sign_extend
 from kemu.observe.frames import candidates, rights_letters
-from kemu.observe.names import changed_bits, entry_letters, mm_flags, page_flags, task_flags, vm_flag_names
+from kemu.observe.names import (
+    changed_bits,
+    entry_letters,
+    mm_flags,
+    page_flags,
+    task_flags,
+    vm_flag_names,
+)
 from kemu.observe.tasks import RLIMIT_NAMES
 from kemu.observe.who import Directory, Part
 from kemu.trace.barrier import Table
@@ -46,13 +53,31 @@ LOW = frozenset({"list", "lock", "alloc", "count"})
 LOCK_FIELDS = frozenset({"ptl", "mmap_lock", "vm_refcnt"})
 LINK_FIELDS = frozenset({"next", "prev", "owner"})
 HEX_FIELDS = frozenset(
-    {"index", "pgd", "task_size", "brk", "vdso", "root", "ip", "sp", "ax", "cr2", "flags", "def_flags", "blocked"}
+    {
+        "index",
+        "pgd",
+        "task_size",
+        "brk",
+        "vdso",
+        "root",
+        "ip",
+        "sp",
+        "ax",
+        "cr2",
+        "flags",
+        "def_flags",
+        "blocked",
+    }
 )
 HEX_PREFIXES = ("vm_", "start_", "end_", "arg_", "env_", "mmap_", "set_child_", "clear_child_")
 """Fields whose numbers are addresses or bits."""
 VALUE_NAMES: dict[Any, dict[int, str]] = {
     "page_type": {0: "none", mt.PGTY_buddy: "buddy", mt.PGTY_table: "table"},
-    "exit_state": {0: "none", sched_types.EXIT_ZOMBIE: "EXIT_ZOMBIE", sched_types.EXIT_DEAD: "EXIT_DEAD"},
+    "exit_state": {
+        0: "none",
+        sched_types.EXIT_ZOMBIE: "EXIT_ZOMBIE",
+        sched_types.EXIT_DEAD: "EXIT_DEAD",
+    },
     "state": {value: name for name, value in vars(sched_types).items() if name.startswith("TASK_")},
 }
 """Fields whose values have names."""
@@ -134,7 +159,8 @@ def vma_name(who: Directory, vma: mt.vm_area_struct) -> str:
 
 
 def _collection(who: Directory, items: tuple[Any, ...] | frozenset[Any]) -> str:
-    """Numbers one by one; of other things how many there are, which ones come and go is said in the note."""
+    """Numbers one by one; of other things how many there are, which ones come and go is said in the
+    note."""
     if isinstance(items, frozenset):
         return "{" + ", ".join(map(str, sorted(items))) + "}"
     if items and not isinstance(items[0], (int, str)):
@@ -171,14 +197,25 @@ def flag_note(e: Raw) -> str:
     names = FLAG_NAMES.get((type(e.obj), e.field))
     if names is None or e.old is None or e.new is None:
         return ""
-    return " ".join([f"+{name}" for name in names(e.new & ~e.old)] + [f"-{name}" for name in names(e.old & ~e.new)])
+    return " ".join(
+        [f"+{name}" for name in names(e.new & ~e.old)]
+        + [f"-{name}" for name in names(e.old & ~e.new)]
+    )
 
 
 def item_note(who: Directory, e: Raw) -> str:
     """What came to a list of things (``+``) and what went (``-``)."""
-    old, new = ({id(item): item for item in v} if isinstance(v, tuple) else {} for v in (e.old, e.new))
-    changed = [("+", new[k]) for k in new if k not in old] + [("-", old[k]) for k in old if k not in new]
-    return ", ".join(f"{sign}{_object(who, item)}" for sign, item in changed if not isinstance(item, (int, str, tuple)))
+    old, new = (
+        {id(item): item for item in v} if isinstance(v, tuple) else {} for v in (e.old, e.new)
+    )
+    changed = [("+", new[k]) for k in new if k not in old] + [
+        ("-", old[k]) for k in old if k not in new
+    ]
+    return ", ".join(
+        f"{sign}{_object(who, item)}"
+        for sign, item in changed
+        if not isinstance(item, (int, str, tuple))
+    )
 
 
 # ---------------------------------------------------------------- kinds of objects
@@ -188,7 +225,9 @@ def _named(kind: str, what: str, who: Directory, e: Raw) -> Words:
     """A field of a structure with a name."""
     kind = "lock" if e.field in LOCK_FIELDS else "list" if e.field in LINK_FIELDS else kind
     note = flag_note(e) or item_note(who, e)
-    return Words(kind, what, str(e.field), value(who, e.field, e.old), value(who, e.field, e.new), note)
+    return Words(
+        kind, what, str(e.field), value(who, e.field, e.old), value(who, e.field, e.new), note
+    )
 
 
 def _page(who: Directory, e: Raw) -> Words:
@@ -226,7 +265,9 @@ def _tlb(who: Directory, e: Raw) -> Words:
         return _named("tlb", f"CPU {e.obj.cpu} TLB", who, e)
     counts = [len(slots) if slots is not None else 0 for slots in (e.old, e.new)]
     old, new = counts
-    return Words("tlb", f"CPU {e.obj.cpu} TLB", "entries", str(old), str(new), f"{old - new} flushed")
+    return Words(
+        "tlb", f"CPU {e.obj.cpu} TLB", "entries", str(old), str(new), f"{old - new} flushed"
+    )
 
 
 def _allocator(who: Directory, e: Raw) -> Words:
@@ -241,7 +282,9 @@ def _list(who: Directory, e: Raw) -> Words:
 
 def _tree(who: Directory, e: Raw) -> Words:
     part = who.parts.get(id(e.obj)) or Part("vma", "maps")
-    old, new = (f"{v.vm_start:#x}-{v.vm_end:#x}" if v is not None else "none" for v in (e.old, e.new))
+    old, new = (
+        f"{v.vm_start:#x}-{v.vm_end:#x}" if v is not None else "none" for v in (e.old, e.new)
+    )
     return Words("vma", part.name, "", old, new, "removed" if e.new is None else "inserted")
 
 
@@ -255,7 +298,11 @@ def _table(who: Directory, e: Raw) -> Words:
     return Words(part.kind, part.name, key, value(who, "", e.old), value(who, "", e.new))
 
 
-KEY_NAMES = {"rss_stat": mt.MM_COUNTER_NAMES, "lru_size": sched_types.LRU_NAMES, "rlim": RLIMIT_NAMES}
+KEY_NAMES = {
+    "rss_stat": mt.MM_COUNTER_NAMES,
+    "lru_size": sched_types.LRU_NAMES,
+    "rlim": RLIMIT_NAMES,
+}
 """Names of the keys of a table."""
 
 
@@ -276,15 +323,25 @@ def word_words(who: Directory, pfn: int, index: int, old: int, new: int) -> Word
     """A change of the word ``index`` of a frame."""
     place = who.tables.get(pfn)
     if place is None:
-        note = ", ".join(part for part in (ascii_note(old, new), mapped_note(who, pfn, index * 8)) if part)
+        note = ", ".join(
+            part for part in (ascii_note(old, new), mapped_note(who, pfn, index * 8)) if part
+        )
         return Words("ram", f"ram {(pfn << 12) + index * 8:#x}", "", hex(old), hex(new), note)
     level = system.geometry.levels[place.level]
     at = sign_extend(place.va | index << level.shift)
-    return Words("pte", f"{level.name} {place.owner} {at:#x}", "", hex(old), hex(new), entry_note(place.level, old, new))
+    return Words(
+        "pte",
+        f"{level.name} {place.owner} {at:#x}",
+        "",
+        hex(old),
+        hex(new),
+        entry_note(place.level, old, new),
+    )
 
 
 def entry_note(level: int, old: int, new: int) -> str:
-    """What a change of an entry means: ``W cleared``, ``pfn 0x2 -> 0x4, W set``, ``pfn 0x2 unmapped``."""
+    """What a change of an entry means: ``W cleared``, ``pfn 0x2 -> 0x4, W set``, ``pfn 0x2
+    unmapped``."""
     if is_guard_pte_marker(old) or is_guard_pte_marker(new):
         return "a guard page" if is_guard_pte_marker(new) else "no guard page any more"
     was, now = (system.geometry.entry_pfn(entry) for entry in (old, new))
@@ -293,20 +350,28 @@ def entry_note(level: int, old: int, new: int) -> str:
     if not new:
         return f"table {was:#x} unlinked" if is_table(level, old) else f"pfn {was:#x} unmapped"
     bits = changed_bits(system.bits, old, new)
-    return ", ".join(part for part in (f"pfn {was:#x} -> {now:#x}" if was != now else "", bits) if part)
+    return ", ".join(
+        part for part in (f"pfn {was:#x} -> {now:#x}" if was != now else "", bits) if part
+    )
 
 
 def ascii_note(old: int, new: int) -> str:
     """The bytes that changed, as text, if they can be printed."""
     pairs = zip(old.to_bytes(8, "little"), new.to_bytes(8, "little"), strict=True)
     changed = [b for a, b in pairs if a != b]
-    return '"' + bytes(changed).decode() + '"' if changed and all(32 <= b < 127 for b in changed) else ""
+    return (
+        '"' + bytes(changed).decode() + '"'
+        if changed and all(32 <= b < 127 for b in changed)
+        else ""
+    )
 
 
 def mapped_note(who: Directory, pfn: int, offset: int) -> str:
     """Where processes see a word of RAM: ``parent 0x10008``; at most three of them."""
     found = system.mem_map.get(pfn)
-    seen = [(vma, at) for vma, at, mapped in candidates(found) if mapped] if found is not None else []
+    seen = (
+        [(vma, at) for vma, at, mapped in candidates(found) if mapped] if found is not None else []
+    )
     return ", ".join(f"{who.mm_name(vma.vm_mm)} {at + offset:#x}" for vma, at in seen[:3])
 
 
@@ -314,9 +379,18 @@ def _row(who: Directory, e: Raw) -> Words:
     row = e.obj
     src, dst = (who.tables.get(frame.pfn) for frame in (row.src, row.dst))
     span = f" from {dst.va:#x}" if dst is not None else ""
-    cleared = f"W cleared in {len(row.src_before)} of {src.owner if src is not None else 'the other'}"
+    cleared = (
+        f"W cleared in {len(row.src_before)} of {src.owner if src is not None else 'the other'}"
+    )
     what = f"pte table of {dst.owner if dst is not None else 'a child'}{span}"
-    return Words("row", what, "", "0 entries", f"{len(row.copied)} entries", f"{cleared}, {len(row.pages)} pages shared")
+    return Words(
+        "row",
+        what,
+        "",
+        "0 entries",
+        f"{len(row.copied)} entries",
+        f"{cleared}, {len(row.pages)} pages shared",
+    )
 
 
 DESCRIBERS: dict[type, Callable[[Directory, Raw], Words]] = {

@@ -1,7 +1,8 @@
 """What differs between two moments: net changes, whatever happened in between.
 
-The journal says which fields were touched; their values are read at both moments.  A field that is back at its old value is
-no difference.  What did not exist at one of the moments has the value "none" there; what existed at neither is none.
+The journal says which fields were touched; their values are read at both moments.  A field that is
+back at its old value is no difference.  What did not exist at one of the moments has the value
+"none" there; what existed at neither is none.
 """
 
 from __future__ import annotations
@@ -41,13 +42,13 @@ BIRTH = {
 """What is shown of a structure that did not exist at one of the moments; the rest is counted."""
 
 MORTAL = (sched_types.task_struct, mt.mm_struct, mt.vm_area_struct)
-"""Structures that come and go: a field has a value only while the structure is in use.  Of others it has one while they can be
-reached."""
+"""Structures that come and go: a field has a value only while the structure is in use.  Of others
+it has one while they can be reached."""
 
 
 class Touched(NamedTuple):
-    """What a range of events touched: fields of structures, keys of tables, frames of RAM, trees of VMAs.  TLBs are small and
-    get a new table with every flush, so they are compared as wholes."""
+    """What a range of events touched: fields of structures, keys of tables, frames of RAM, trees of
+    VMAs.  TLBs are small and get a new table with every flush, so they are compared as wholes."""
 
     fields: dict[tuple[int, Any], tuple[Any, Any]]
     frames: set[int]
@@ -67,8 +68,11 @@ class Moment(NamedTuple):
     who: Directory
 
 
-def diff(kernel: Kernel, first: int, last: int, names: Names = None, *, low: bool = False) -> Difference:
-    """The differences between the moments after ``first`` and after ``last``.  ``UsageError`` outside the journal."""
+def diff(
+    kernel: Kernel, first: int, last: int, names: Names = None, *, low: bool = False
+) -> Difference:
+    """The differences between the moments after ``first`` and after ``last``.  ``UsageError``
+    outside the journal."""
     with travelling(kernel) as journal:
         check_range(journal, first, last)
         touched = _touched(journal.log, first, last)
@@ -80,16 +84,25 @@ def diff(kernel: Kernel, first: int, last: int, names: Names = None, *, low: boo
         later.learn_present()
         later.learn_events(journal.log, first, last)
         after = _moment(touched, later)
-        words = [*_fields(touched, before, after), *_words(before, after), *_vmas(touched, before, after), *_tlbs(before, after)]
+        words = [
+            *_fields(touched, before, after),
+            *_words(before, after),
+            *_vmas(touched, before, after),
+            *_tlbs(before, after),
+        ]
     shown = [w for w in words if low or w.kind not in LOW]
     changes = tuple(FieldChange(*w) for w in sorted(shown, key=_rank))
     return Difference(first, last, changes, len(words) - len(shown))
 
 
 def _rank(words: Words) -> tuple[Any, ...]:
-    """By kind, then by name; numbers in names count as numbers, page tables stand together from the root down."""
+    """By kind, then by name; numbers in names count as numbers, page tables stand together from the
+    root down."""
     kind = ORDER.index(words.kind) if words.kind in ORDER else len(ORDER)
-    parts = [int(part, 16) if part.startswith("0x") else part for part in re.split(r"(0x[0-9a-f]+)", words.what)]
+    parts = [
+        int(part, 16) if part.startswith("0x") else part
+        for part in re.split(r"(0x[0-9a-f]+)", words.what)
+    ]
     if words.kind == "pte":
         level, _, owner = words.what.partition(" ")
         parts = [owner.rpartition(" ")[0], LEVELS.index(level), *parts]
@@ -158,11 +171,15 @@ def _fields(touched: Touched, before: Moment, after: Moment) -> list[Words]:
     for key, (obj, field) in touched.fields.items():
         old, new = before.values[key], after.values[key]
         old, new = (v if _exists(obj, m) else None for v, m in ((old, before), (new, after)))
-        if isinstance(obj, mt.vm_area_struct) and (id(obj) in before.living) is not (id(obj) in after.living):
+        if isinstance(obj, mt.vm_area_struct) and (id(obj) in before.living) is not (
+            id(obj) in after.living
+        ):
             continue  # the tree says so already
         if old is not new and old != new:
             words = _field_words(before, after, Raw(obj, field, old, new))
-            found.append(words if _telling(obj, field, before, after) else words._replace(kind="count"))
+            found.append(
+                words if _telling(obj, field, before, after) else words._replace(kind="count")
+            )
     return found
 
 
@@ -206,7 +223,14 @@ def _vmas(touched: Touched, before: Moment, after: Moment) -> list[Words]:
         for vma in [*was, *now]:
             if (vma in was) is not (vma in now):
                 span = (before.spans if vma in was else after.spans).get(vma, "a vma").split(" ")[1]
-                found.append(Words("vma", name, "", *((span, "none", "removed") if vma in was else ("none", span, "inserted"))))
+                found.append(
+                    Words(
+                        "vma",
+                        name,
+                        "",
+                        *((span, "none", "removed") if vma in was else ("none", span, "inserted")),
+                    )
+                )
     return found
 
 
@@ -214,6 +238,11 @@ def _tlbs(before: Moment, after: Moment) -> list[Words]:
     """Entries that a TLB has learnt or forgotten; the machine stands at the later moment."""
     found = []
     for cpu, was, now in zip(system.cpus, before.tlbs, after.tlbs, strict=True):
-        changed = [slot for slot in sorted(was.keys() | now.keys()) if was.get(slot) != now.get(slot)]
-        found += [describe(after.who, Raw(cpu.hw.tlb.slots, slot, was.get(slot), now.get(slot))) for slot in changed]
+        changed = [
+            slot for slot in sorted(was.keys() | now.keys()) if was.get(slot) != now.get(slot)
+        ]
+        found += [
+            describe(after.who, Raw(cpu.hw.tlb.slots, slot, was.get(slot), now.get(slot)))
+            for slot in changed
+        ]
     return found

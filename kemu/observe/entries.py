@@ -20,7 +20,8 @@ from kemu.readings import EntryReading
 
 
 class Leaf(NamedTuple):
-    """An entry that ends a walk, or would if it were present: its virtual address, value, level and place in RAM."""
+    """An entry that ends a walk, or would if it were present: its virtual address, value, level and
+    place in RAM."""
 
     va: int
     entry: int
@@ -58,8 +59,8 @@ def sign_extend(va: int) -> int:
 
 
 def leaves(root: int, start: int = 0, end: int = 1 << 64) -> Iterator[Leaf]:
-    """The leaves (and other entries that are neither empty nor a table) of the tables at physical address ``root`` that cover
-    an address of [start, end), lowest first."""
+    """The leaves (and other entries that are neither empty nor a table) of the tables at physical
+    address ``root`` that cover an address of [start, end), lowest first."""
     yield from _leaves(root >> 12, 0, 0, start, end)
 
 
@@ -76,7 +77,8 @@ def _leaves(pfn: int, level: int, base: int, start: int, end: int) -> Iterator[L
 
 
 def tables(root: int, end: int = 1 << 64) -> Iterator[TableAt]:
-    """The tables from the root at physical address ``root`` on, parents first, those that begin below ``end``."""
+    """The tables from the root at physical address ``root`` on, parents first, those that begin
+    below ``end``."""
     yield TableAt(0, root >> 12, 0)
     yield from _tables(root >> 12, 0, 0, end)
 
@@ -103,7 +105,8 @@ def user_end() -> int:
 
 
 def entry_kind(level: int, entry: int) -> str:
-    """none, table, page, huge, protnone, marker (a guard page); swap for any other entry that is not present."""
+    """none, table, page, huge, protnone, marker (a guard page); swap for any other entry that is
+    not present."""
     bits = system.bits
     if pte_none(entry):
         return "none"

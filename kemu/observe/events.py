@@ -1,7 +1,7 @@
 """Events in words: the journal read aloud.
 
-To say whose page table a word lies in, the machine is taken back to the moment before the range and led through it event by
-event; at the end it stands where it stood.
+To say whose page table a word lies in, the machine is taken back to the moment before the range and
+led through it event by event; at the end it stands where it stood.
 """
 
 from __future__ import annotations
@@ -28,50 +28,69 @@ Only = Callable[[Any, Any], bool]
 
 
 def events(
-    kernel: Kernel, first: int, last: int, names: Names = None, *, low: bool = False, only: Only | None = None
+    kernel: Kernel,
+    first: int,
+    last: int,
+    names: Names = None,
+    *,
+    low: bool = False,
+    only: Only | None = None,
 ) -> EventList:
-    """The events ``first`` + 1 to ``last``; ``low``: with those of the lowest level and those that store what was there;
-    ``only``: no others than those.  ``UsageError`` outside the journal."""
+    """The events ``first`` + 1 to ``last``; ``low``: with those of the lowest level and those that
+    store what was there; ``only``: no others than those.  ``UsageError`` outside the journal."""
     with travelling(kernel) as journal:
         check_range(journal, first, last)
         named = _named_events(journal, first, last, names, only=only)
-        shown = tuple(event for event in named if low or (event.kind not in LOW and event.old != event.new))
+        shown = tuple(
+            event for event in named if low or (event.kind not in LOW and event.old != event.new)
+        )
         return EventList(first, last, shown, len(named) - len(shown))
 
 
 def one_event(kernel: Kernel, number: int, names: Names = None, until: int = 0) -> EventReading:
-    """Event ``number``.  ``UsageError`` if there is none.  What the events up to ``until`` (the end of its command) link
-    together is known by name: the tables of a child that is not born yet."""
+    """Event ``number``.  ``UsageError`` if there is none.  What the events up to ``until`` (the end
+    of its command) link together is known by name: the tables of a child that is not born yet."""
     with travelling(kernel) as journal:
         check_range(journal, number - 1, number)
-        return _named_events(journal, number - 1, number, names, until=min(until, number + AHEAD))[0]
+        return _named_events(journal, number - 1, number, names, until=min(until, number + AHEAD))[
+            0
+        ]
 
 
 def event_from_here(kernel: Kernel, number: int, names: Names = None) -> EventReading:
-    """Event ``number`` in the words of the present moment: quick, and right for what has the same name for ever (tasks,
-    address spaces)."""
+    """Event ``number`` in the words of the present moment: quick, and right for what has the same
+    name for ever (tasks, address spaces)."""
     with looking(kernel):
         journal = kernel.journal
         check_range(journal, number - 1, number)
         who = Directory(names)
         who.learn_present()
         who.learn_events(journal.log, number - 1, number)
-        return _reading(number, describe(who, Raw(*journal.event(number))), OpenFrames(journal, number - 1).at(number))
+        return _reading(
+            number,
+            describe(who, Raw(*journal.event(number))),
+            OpenFrames(journal, number - 1).at(number),
+        )
 
 
 def check_range(journal: Journal, first: int, last: int) -> None:
     """Raise ``UsageError`` unless 0 <= first <= last <= len(journal)."""
     if not 0 <= first <= last <= len(journal):
-        raise UsageError(f"there are no events #{first + 1} to #{last}", hint=f"the experiment has #1 to #{len(journal)}")
+        raise UsageError(
+            f"there are no events #{first + 1} to #{last}",
+            hint=f"the experiment has #1 to #{len(journal)}",
+        )
 
 
 AHEAD = 50_000
 """How many events behind an event are asked for what is born in them."""
 
 
-def directory_at(journal: Journal, first: int, last: int, names: Names, until: int = 0) -> Directory:
-    """Go to ``first``; the names of all that exists there or comes up to ``last``, and of tasks that are born up to
-    ``until``."""
+def directory_at(
+    journal: Journal, first: int, last: int, names: Names, until: int = 0
+) -> Directory:
+    """Go to ``first``; the names of all that exists there or comes up to ``last``, and of tasks
+    that are born up to ``until``."""
     journal.seek(first)
     who = Directory(names)
     who.learn_present()
@@ -82,7 +101,13 @@ def directory_at(journal: Journal, first: int, last: int, names: Names, until: i
 
 
 def _named_events(
-    journal: Journal, first: int, last: int, names: Names, *, until: int = 0, only: Only | None = None
+    journal: Journal,
+    first: int,
+    last: int,
+    names: Names,
+    *,
+    until: int = 0,
+    only: Only | None = None,
 ) -> list[EventReading]:
     who = directory_at(journal, first, last, names, until)
     stack = OpenFrames(journal, first)
@@ -98,7 +123,9 @@ def _named_events(
 
 def _reading(number: int, words: Words, fid: int | None) -> EventReading:
     function = FUNCTIONS[fid] if fid is not None else None
-    return EventReading(number, *words, function.name if function else "", function.path if function else "")
+    return EventReading(
+        number, *words, function.name if function else "", function.path if function else ""
+    )
 
 
 # ---------------------------------------------------------------- the function that is open
@@ -119,7 +146,8 @@ class OpenFrames:
         self.stack = journal.open_before(self.next)
 
     def at(self, number: int) -> int | None:
-        """The fid of the function in which event ``number`` happens; call it with growing numbers."""
+        """The fid of the function in which event ``number`` happens; call it with growing
+        numbers."""
         limit = (number - 1) * SLOTS
         while self.next < len(self.marks) and self.marks[self.next] <= limit:
             fid = self.marks[self.next + 1]

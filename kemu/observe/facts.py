@@ -41,13 +41,19 @@ def facts(kernel: Kernel, names: Names = None) -> dict[Key, str]:
 def _space(mm: mm_struct, name: str) -> Iterator[tuple[Key, str]]:
     """The mappings, counters, entries and frames of one address space."""
     for vma in mm.mm_mt:
-        yield ("vma", f"vma {vma.vm_start:#x} of {name}", ""), f"to {vma.vm_end:#x} {' '.join(vm_mnemonics(vma.vm_flags))}"
+        yield (
+            ("vma", f"vma {vma.vm_start:#x} of {name}", ""),
+            f"to {vma.vm_end:#x} {' '.join(vm_mnemonics(vma.vm_flags))}",
+        )
     for counter, pages in mm.rss_stat.items():
         yield ("mm", f"mm of {name}", MM_COUNTER_NAMES[counter]), str(pages)
     yield ("mm", f"mm of {name}", "pgtables_bytes"), str(mm.pgtables_bytes)
     for leaf in leaves(mm.pgd, 0, mm.task_size):
         pfn = system.geometry.entry_pfn(leaf.entry)
-        yield ("pte", f"pte {name} {leaf.va:#x}", ""), f"pfn {pfn:#x} {entry_letters(system.bits, leaf.entry)}"
+        yield (
+            ("pte", f"pte {name} {leaf.va:#x}", ""),
+            f"pfn {pfn:#x} {entry_letters(system.bits, leaf.entry)}",
+        )
         page = system.mem_map.get(pfn)
         if page is not None and leaf.entry & system.bits.present:
             yield ("frame", f"pfn {pfn:#x}", "_refcount"), str(page._refcount)

@@ -1,7 +1,9 @@
-"""RAM: one frame with all who hold it, its reverse map, all frames at once, the allocator, the TLBs.
+"""RAM: one frame with all who hold it, its reverse map, all frames at once, the allocator, the
+TLBs.
 
-The references of a frame are explained one by one: its page-table entries (found by the reverse map), the page cache, the
-per-CPU batches of the LRU, the kernel for what it uses itself.  What is left over is said, never hidden.
+The references of a frame are explained one by one: its page-table entries (found by the reverse
+map), the page cache, the per-CPU batches of the LRU, the kernel for what it uses itself.  What is
+left over is said, never hidden.
 """
 
 from __future__ import annotations
@@ -62,7 +64,9 @@ def frame(kernel: Kernel, pfn: int, names: Names = None) -> FrameReading:
 def _existing(pfn: int) -> int:
     last = system.phys.nr_frames - 1
     if not 0 <= pfn <= last:
-        raise UsageError(f"frame {pfn:#x} does not exist", hint=f"the machine has the frames 0 to {last:#x}")
+        raise UsageError(
+            f"frame {pfn:#x} does not exist", hint=f"the machine has the frames 0 to {last:#x}"
+        )
     return pfn
 
 
@@ -92,7 +96,8 @@ def read_frame(pfn: int, names: Names) -> FrameReading:
 
 
 def frame_state(found: page) -> str:
-    """What the frame is used for, in one word; "released": its owner let go, only a per-CPU batch still holds it."""
+    """What the frame is used for, in one word; "released": its owner let go, only a per-CPU batch
+    still holds it."""
     if found.pfn == system.zero_pfn:
         return "zero"
     if found.page_type == mt.PGTY_table:
@@ -103,7 +108,11 @@ def frame_state(found: page) -> str:
         return "shmem" if found.flags & flags.PG_swapbacked else "file"
     if not found._refcount and not found.flags & flags.PG_reserved:
         return "free"
-    return "released" if any(found in batch for cpu in system.cpus for _, batch in _batches(cpu)) else "kernel"
+    return (
+        "released"
+        if any(found in batch for cpu in system.cpus for _, batch in _batches(cpu))
+        else "kernel"
+    )
 
 
 def _mapping_name(found: page) -> str:
@@ -139,7 +148,9 @@ def address_spaces() -> list[mm_struct]:
 
 def holders(found: page, state: str, names: Names) -> tuple[Holder, ...]:
     """All who hold a reference to the page, as far as they can be found."""
-    mapped_at = [(vma, address) for vma, address, mapped in candidates(found) if mapped] or _vdso_places(found)
+    mapped_at = [
+        (vma, address) for vma, address, mapped in candidates(found) if mapped
+    ] or _vdso_places(found)
     held = [_entry_holder(vma, address, names) for vma, address in mapped_at]
     mapping = found.mapping
     if isinstance(mapping, address_space) and mapping.i_pages.get(found.index) is found:
@@ -172,7 +183,9 @@ def _pipes(found: page) -> list[Holder]:
         for file in task.files.fd.values()
         if file.f_inode.i_pipe is not None
     }
-    counts = ((number, sum(held is found for held, *_ in pipes[number])) for number in sorted(pipes))
+    counts = (
+        (number, sum(held is found for held, *_ in pipes[number])) for number in sorted(pipes)
+    )
     return [Holder("pipe", count, name=f"pipe {number}") for number, count in counts if count]
 
 
@@ -187,18 +200,22 @@ def _batches(cpu: percpu) -> tuple[tuple[str, tuple[page, ...]], ...]:
 
 
 def _vdso_places(found: page) -> list[tuple[vm_area_struct, int]]:
-    """(VMA, address) where a page of the vdso is mapped.  It is no page of a file: no reverse walk finds it."""
+    """(VMA, address) where a page of the vdso is mapped.  It is no page of a file: no reverse walk
+    finds it."""
     offset = (found.pfn - system.vdso_pfn - IMAGE_FRAME) * 4096
     if not found.flags & flags.PG_reserved or found._mapcount < 0:
         return []
     spaces = {id(task.mm): task.mm for task in system.tasks.values() if task.mm is not None}
     vmas = [vma for mm in spaces.values() for vma in mm.mm_mt if vma.vm_name == "[vdso]"]
-    places = [(vma, vma.vm_start + offset) for vma in vmas if 0 <= offset < vma.vm_end - vma.vm_start]
+    places = [
+        (vma, vma.vm_start + offset) for vma in vmas if 0 <= offset < vma.vm_end - vma.vm_start
+    ]
     return [(vma, address) for vma, address in places if page_vma_mapped(vma.vm_mm, address, found)]
 
 
 def candidates(found: page) -> list[tuple[vm_area_struct, int, bool]]:
-    """(VMA, address, is it mapped there) of every VMA in which the reverse walk looks for the page."""
+    """(VMA, address, is it mapped there) of every VMA in which the reverse walk looks for the
+    page."""
     if folio_test_anon(found):
         vmas = [chain.vma for chain in found.mapping.rb_root]
     elif isinstance(found.mapping, address_space):
@@ -228,8 +245,17 @@ def rmap(kernel: Kernel, pfn: int, names: Names = None) -> RmapReading:
     """The reverse walk of the frame.  ``UsageError`` if the machine has no such frame."""
     with looking(kernel):
         found = system.mem_map.get(_existing(pfn)) or page(pfn=pfn)
-        visits = tuple(_visit(vma, address, mapped, names) for vma, address, mapped in candidates(found))
-        return RmapReading(pfn, frame_state(found), _mapping_name(found), found.index, folio_mapcount(found), visits)
+        visits = tuple(
+            _visit(vma, address, mapped, names) for vma, address, mapped in candidates(found)
+        )
+        return RmapReading(
+            pfn,
+            frame_state(found),
+            _mapping_name(found),
+            found.index,
+            folio_mapcount(found),
+            visits,
+        )
 
 
 def _visit(vma: vm_area_struct, address: int, mapped: bool, names: Names) -> RmapVisit:
@@ -242,7 +268,8 @@ def _visit(vma: vm_area_struct, address: int, mapped: bool, names: Names) -> Rma
 
 
 def memory_map(kernel: Kernel, names: Names = None) -> MemoryMap:
-    """One letter a frame: ``.`` free, K kernel, T table, Z zero page, F page cache, R released, S shared, else the owner's."""
+    """One letter a frame: ``.`` free, K kernel, T table, Z zero page, F page cache, R released, S
+    shared, else the owner's."""
     with looking(kernel):
         owner_of, owners = _owners(names)
         letters = {pfn: _letter(found, owner_of.get(pfn)) for pfn, found in system.mem_map.items()}
@@ -307,7 +334,10 @@ VMSTAT = ("PGFAULT", "PGMAJFAULT", "PGREUSE", "PGALLOC", "PGFREE", "OOM_KILL")
 def free(kernel: Kernel) -> FreeReading:
     """The allocator's numbers."""
     with looking(kernel):
-        zone, states = system.zone, {"anon": 0, "file": 0, "shmem": 0, "table": 0, "kernel": 0, "released": 0}
+        zone, states = (
+            system.zone,
+            {"anon": 0, "file": 0, "shmem": 0, "table": 0, "kernel": 0, "released": 0},
+        )
         for found in system.mem_map.values():
             state = frame_state(found)
             if state in states:
@@ -317,7 +347,11 @@ def free(kernel: Kernel) -> FreeReading:
             managed=zone.managed_pages,
             free=zone.nr_free_pages,
             orders=tuple(area.nr_free for area in zone.free_area),
-            watermarks=(("min", zone.watermark_min), ("low", zone.watermark_low), ("high", zone.watermark_high)),
+            watermarks=(
+                ("min", zone.watermark_min),
+                ("low", zone.watermark_low),
+                ("high", zone.watermark_high),
+            ),
             lru=tuple((name, system.lruvec.nr[i]) for i, name in enumerate(sched_types.LRU_NAMES)),
             vmstat=tuple((name, getattr(system.vmstat, name)) for name in VMSTAT),
             committed=system.counters.vm_committed_as,
@@ -330,7 +364,9 @@ def free(kernel: Kernel) -> FreeReading:
 
 def rights_letters(r: Rights | TlbEntry) -> str:
     """``rwxu`` with ``-`` for what is not allowed."""
-    return "".join(c if on else "-" for c, on in (("r", r.read), ("w", r.write), ("x", r.exec_), ("u", r.user)))
+    return "".join(
+        c if on else "-" for c, on in (("r", r.read), ("w", r.write), ("x", r.exec_), ("u", r.user))
+    )
 
 
 def tlb(kernel: Kernel, names: Names = None) -> TlbReading:
@@ -359,7 +395,8 @@ def _tlb_cpu(cpu: percpu, names: Names) -> TlbCpu:
 
 
 def space_of_pcid(cpu: percpu, pcid: int) -> mm_struct | None:
-    """The address space whose entries a PCID of the CPU holds (pcid = slot + 1), if it still exists."""
+    """The address space whose entries a PCID of the CPU holds (pcid = slot + 1), if it still
+    exists."""
     context, _ = cpu.ctxs.get(pcid - 1, (0, 0))
     return next((space for space in address_spaces() if space.context_id == context), None)
 
@@ -370,18 +407,35 @@ def _tlb_row(cpu: percpu, entry: TlbEntry, names: Names) -> TlbRow:
     page_shift = system.geometry.page_shift
     stale = space is not None and is_stale(space, entry)
     rights = rights_letters(entry)
-    return TlbRow(cpu.id, entry.pcid, entry.vpn << page_shift, entry.pfn, rights, entry.dirty, entry.glob, pid, name, stale)
+    return TlbRow(
+        cpu.id,
+        entry.pcid,
+        entry.vpn << page_shift,
+        entry.pfn,
+        rights,
+        entry.dirty,
+        entry.glob,
+        pid,
+        name,
+        stale,
+    )
 
 
 def is_stale(space: mm_struct, entry: TlbEntry) -> bool:
-    """True if the entry allows what the tables do not, or leads to another frame.  Fewer rights are no harm."""
+    """True if the entry allows what the tables do not, or leads to another frame.  Fewer rights are
+    no harm."""
     geometry = system.geometry
     va = entry.vpn << geometry.page_shift
     steps, stopped = mmu.walk(system.phys, geometry, space.pgd, va)
     if stopped or mmu.physical(geometry, steps[-1], va) >> geometry.page_shift != entry.pfn:
         return True
     now = mmu.rights(geometry, steps)
-    pairs = ((entry.read, now.read), (entry.write, now.write), (entry.exec_, now.exec_), (entry.user, now.user))
+    pairs = (
+        (entry.read, now.read),
+        (entry.write, now.write),
+        (entry.exec_, now.exec_),
+        (entry.user, now.user),
+    )
     return any(then and not today for then, today in pairs)
 
 

@@ -1,6 +1,7 @@
 """The one way to look at a kernel: make it the active one and seal it, so that any write raises.
 
-A look at another moment moves the journal's cursor and brings it back; that is no write, it is the same state at the end.
+A look at another moment moves the journal's cursor and brings it back; that is no write, it is the
+same state at the end.
 """
 
 from __future__ import annotations
@@ -24,9 +25,13 @@ def looking(kernel: Kernel) -> Iterator[None]:
 
 @contextmanager
 def travelling(kernel: Kernel) -> Iterator[Journal]:
-    """The same, with a journal whose cursor may be moved; at the end it stands where it stood.  ``UsageError`` without one."""
+    """The same, with a journal whose cursor may be moved; at the end it stands where it stood.
+    ``UsageError`` without one."""
     if not kernel.recording:
-        raise UsageError("this machine keeps no journal", hint="its past cannot be looked at: it was made without recording")
+        raise UsageError(
+            "this machine keeps no journal",
+            hint="its past cannot be looked at: it was made without recording",
+        )
     with looking(kernel):
         journal = kernel.journal
         before = journal.cursor

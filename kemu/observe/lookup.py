@@ -1,7 +1,8 @@
-"""Single facts about an address or a frame: what expressions ask at many moments, so it reads no more than it must.
+"""Single facts about an address or a frame: what expressions ask at many moments, so it reads no
+more than it must.
 
-A `watch` looks again only where something that was read is written (`reads.py`): a question that reads the whole of a
-walk, the TLB with it, would be asked at every access."""
+A `watch` looks again only where something that was read is written (`reads.py`): a question that
+reads the whole of a walk, the TLB with it, would be asked at every access."""
 
 from __future__ import annotations
 
@@ -14,7 +15,15 @@ from kemu.kernel.include.sched_types import task_struct
 from kemu.kernel.include.system import system
 from kemu.kernel.mm.rmap import folio_mapcount
 from kemu.machine import mmu
-from kemu.observe.entries import TableAt, entry_kind, is_table, leaves, sign_extend, tables, user_end
+from kemu.observe.entries import (
+    TableAt,
+    entry_kind,
+    is_table,
+    leaves,
+    sign_extend,
+    tables,
+    user_end,
+)
 from kemu.observe.frames import frame_state
 from kemu.observe.look import looking
 from kemu.observe.names import Names
@@ -35,7 +44,11 @@ def byte(kernel: Kernel, task: task_struct, address: int, names: Names = None) -
     """The byte there; None where nothing is mapped, or no RAM."""
     found = physical(kernel, task, address, names)
     with looking(kernel):
-        return system.phys.read(found, 1)[0] if found is not None and found < system.phys.size else None
+        return (
+            system.phys.read(found, 1)[0]
+            if found is not None and found < system.phys.size
+            else None
+        )
 
 
 def entry(kernel: Kernel, task: task_struct, address: int, names: Names = None) -> int | None:
@@ -45,7 +58,11 @@ def entry(kernel: Kernel, task: task_struct, address: int, names: Names = None) 
         if not geometry.canonical(_checked(address)):
             return None
         step = mmu.walk(system.phys, geometry, mm.pgd, address)[0][-1]
-        return step.entry if step.level == len(geometry.levels) - 1 and not is_table(step.level, step.entry) else None
+        return (
+            step.entry
+            if step.level == len(geometry.levels) - 1 and not is_table(step.level, step.entry)
+            else None
+        )
 
 
 def mapped_frames(kernel: Kernel, task: task_struct, names: Names = None) -> set[int]:
@@ -59,8 +76,8 @@ def mapped_frames(kernel: Kernel, task: task_struct, names: Names = None) -> set
 
 
 def _add_mapped(table: TableAt, found: set[int]) -> None:
-    """Add the frames to which the entries of one table lead, but for further tables.  Thousands of entries, at many moments: no
-    more is done for each than must be."""
+    """Add the frames to which the entries of one table lead, but for further tables.  Thousands of
+    entries, at many moments: no more is done for each than must be."""
     bits = system.bits
     mask, shift, present = bits.pfn_mask, bits.pfn_shift, bits.present
     entries: Mapping[int, int] = system.phys.frames.get(table.pfn, {})
@@ -76,12 +93,19 @@ def _add_mapped(table: TableAt, found: set[int]) -> None:
             found.add(system.geometry.entry_pfn(word))
 
 
-def frames_from(kernel: Kernel, task: task_struct, first: int, end: int, names: Names = None) -> list[int]:
-    """The frame of each entry of [first, end) in the user half that leads to one, in order of address."""
+def frames_from(
+    kernel: Kernel, task: task_struct, first: int, end: int, names: Names = None
+) -> list[int]:
+    """The frame of each entry of [first, end) in the user half that leads to one, in order of
+    address."""
     with looking(kernel):
         root = space_of(task, names).pgd
         entries = (leaf for leaf in leaves(root, first, min(end, user_end())) if leaf.va >= first)
-        return [system.geometry.entry_pfn(leaf.entry) for leaf in entries if entry_kind(leaf.level, leaf.entry) in LEADING]
+        return [
+            system.geometry.entry_pfn(leaf.entry)
+            for leaf in entries
+            if entry_kind(leaf.level, leaf.entry) in LEADING
+        ]
 
 
 LEADING = frozenset({"page", "huge", "protnone"})
@@ -114,7 +138,8 @@ def refcount(kernel: Kernel, pfn: int) -> int:
 
 
 def in_page_cache(kernel: Kernel, pfn: int) -> bool:
-    """Does the frame hold a page of a file or of shared memory?  ``UsageError`` if the machine has no such frame."""
+    """Does the frame hold a page of a file or of shared memory?  ``UsageError`` if the machine has
+    no such frame."""
     with looking(kernel):
         return frame_state(_page(pfn)) in ("file", "shmem")
 
@@ -143,5 +168,7 @@ def _checked(address: int) -> int:
 def _page(pfn: int) -> page:
     last = system.phys.nr_frames - 1
     if not 0 <= pfn <= last:
-        raise UsageError(f"frame {pfn:#x} does not exist", hint=f"the machine has the frames 0 to {last:#x}")
+        raise UsageError(
+            f"frame {pfn:#x} does not exist", hint=f"the machine has the frames 0 to {last:#x}"
+        )
     return system.mem_map.get(pfn) or page(pfn=pfn)

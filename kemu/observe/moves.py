@@ -4,9 +4,10 @@
            2   11 12 --'           `-- 15
                   ^ next: 14             ^ next: 16, or out into the caller of this function
 
-A moment lies between two events, and with it between the marks of calls that end and calls that begin there. The function
-*at* a moment is the innermost one that is open both before and after it; `next` and `reverse-next` stay in it, `finish` and
-`reverse-finish` leave it. So each move and its reverse are mirror images.
+A moment lies between two events, and with it between the marks of calls that end and calls that
+begin there. The function *at* a moment is the innermost one that is open both before and after it;
+`next` and `reverse-next` stay in it, `finish` and `reverse-finish` leave it. So each move and its
+reverse are mirror images.
 
 The rule that keeps this file honest: it reads marks, never the log, and moves nothing.
 """
@@ -37,8 +38,8 @@ from kemu.trace.journal import SLOTS, Journal
 
 
 class Place(NamedTuple):
-    """A moment among the marks: the functions that are open (fids, outermost first), and the index in ``journal.marks`` of
-    the first mark behind the point where just these are open."""
+    """A moment among the marks: the functions that are open (fids, outermost first), and the index
+    in ``journal.marks`` of the first mark behind the point where just these are open."""
 
     stack: tuple[int, ...]
     mark: int
@@ -50,7 +51,8 @@ class Place(NamedTuple):
 
 
 def place(journal: Journal, now: int) -> Place:
-    """The function at the moment `now`: of the marks that stand there, the point where the fewest calls are open."""
+    """The function at the moment `now`: of the marks that stand there, the point where the fewest
+    calls are open."""
     marks = journal.marks
     index = first_mark(journal, now)
     stack = journal.open_before(index)
@@ -67,8 +69,8 @@ def place(journal: Journal, now: int) -> Place:
 
 
 def after_next(journal: Journal, now: int, frame: int | None = None) -> int:
-    """Where `next` ends: the next event of this function, or the end of the call that comes before it. `frame`: the function is
-    not the innermost one here, but that of so many open calls."""
+    """Where `next` ends: the next event of this function, or the end of the call that comes before
+    it. `frame`: the function is not the innermost one here, but that of so many open calls."""
     marks = journal.marks
     here = place(journal, now)
     depth = here.depth
@@ -85,7 +87,8 @@ def after_next(journal: Journal, now: int, frame: int | None = None) -> int:
 
 
 def before_next(journal: Journal, now: int, frame: int | None = None) -> int:
-    """Where `reverse-next` ends: before the last event of this function, or before the call that came behind it."""
+    """Where `reverse-next` ends: before the last event of this function, or before the call that
+    came behind it."""
     marks = journal.marks
     here = place(journal, now)
     depth = here.depth
@@ -101,8 +104,11 @@ def before_next(journal: Journal, now: int, frame: int | None = None) -> int:
     return max(now - 1, 0)
 
 
-def after_finish(journal: Journal, now: int, fid: int | None = None, frame: int | None = None) -> int | None:
-    """The moment at which the function at `now` returns, or the innermost open call of function `fid`; None if none is open."""
+def after_finish(
+    journal: Journal, now: int, fid: int | None = None, frame: int | None = None
+) -> int | None:
+    """The moment at which the function at `now` returns, or the innermost open call of function
+    `fid`; None if none is open."""
     here = place(journal, now)
     target = _call_depth(here, fid, frame)
     if target is None:
@@ -115,7 +121,9 @@ def after_finish(journal: Journal, now: int, fid: int | None = None, frame: int 
     return len(journal)
 
 
-def before_finish(journal: Journal, now: int, fid: int | None = None, frame: int | None = None) -> int | None:
+def before_finish(
+    journal: Journal, now: int, fid: int | None = None, frame: int | None = None
+) -> int | None:
     """The moment at which the function at `now` was called; None if none is open."""
     here = place(journal, now)
     target = _call_depth(here, fid, frame)
@@ -137,12 +145,14 @@ def _call_depth(here: Place, fid: int | None, frame: int | None) -> int | None:
 
 
 def frame_of(journal: Journal, number: int, fids: frozenset[int]) -> int | None:
-    """How many calls are open up to the outermost one of these functions that was entered just before the event; None if
-    none was."""
+    """How many calls are open up to the outermost one of these functions that was entered just
+    before the event; None if none was."""
     index = first_mark(journal, number - 1)
     before = len(journal.open_before(index))
     opened = journal.open_before(_behind(journal, number))
-    return next((depth for depth in range(before + 1, len(opened) + 1) if opened[depth - 1] in fids), None)
+    return next(
+        (depth for depth in range(before + 1, len(opened) + 1) if opened[depth - 1] in fids), None
+    )
 
 
 def next_border(journal: Journal, now: int) -> int:
@@ -170,7 +180,8 @@ def event_fields() -> frozenset[str]:
 
 
 def entries(journal: Journal, fids: frozenset[int], first: int, last: int) -> list[tuple[int, int]]:
-    """(moment, fid) of each call of one of `fids` that begins at a moment from `first` to before `last`, in order."""
+    """(moment, fid) of each call of one of `fids` that begins at a moment from `first` to before
+    `last`, in order."""
     marks = journal.marks
     begin, end = first_mark(journal, first), first_mark(journal, last)
     return [(marks[i] // SLOTS, marks[i + 1]) for i in range(begin, end, 2) if marks[i + 1] in fids]
@@ -186,12 +197,15 @@ def _behind(journal: Journal, number: int) -> int:
 
 
 FAR = 50_000
-"""Marks that are looked through for a call that is open at two moments; further apart nothing is taken for the same."""
+"""Marks that are looked through for a call that is open at two moments; further apart nothing is
+taken for the same."""
 
 
 def open_calls(journal: Journal, number: int) -> list[Function]:
     """The functions that were open when the event happened, outermost first; none for event 0."""
-    return [FUNCTIONS[fid] for fid in journal.open_before(_behind(journal, number))] if number else []
+    return (
+        [FUNCTIONS[fid] for fid in journal.open_before(_behind(journal, number))] if number else []
+    )
 
 
 def open_names(journal: Journal, number: int) -> tuple[str, ...]:
@@ -200,7 +214,8 @@ def open_names(journal: Journal, number: int) -> tuple[str, ...]:
 
 
 def kept_calls(journal: Journal, one: int, other: int) -> int:
-    """How many of the calls that were open when event `one` happened (outermost first) were open at event `other`, too."""
+    """How many of the calls that were open when event `one` happened (outermost first) were open at
+    event `other`, too."""
     if not one or not other:
         return 0
     first, last = sorted((_behind(journal, one), _behind(journal, other)))
@@ -230,7 +245,8 @@ def functions() -> list[Function]:
 
 
 def first_words(name: str) -> str:
-    """What the function says of itself in its first paragraph, as one line; "" for one that leaves no frames."""
+    """What the function says of itself in its first paragraph, as one line; "" for one that leaves
+    no frames."""
     doc = next((function.doc for function in FUNCTIONS if function.name == name), "")
     return " ".join(without_marks(doc).split("\n\n")[0].split())
 
@@ -240,13 +256,20 @@ def without_marks(doc: str) -> str:
     return doc.replace("``", "")
 
 
-def may_have(journal: Journal, field: str, kind: str, first: int, last: int) -> list[tuple[int, int]]:
-    """The parts of (first, last] in which an event about the field, or an event of the kind, may lie."""
+def may_have(
+    journal: Journal, field: str, kind: str, first: int, last: int
+) -> list[tuple[int, int]]:
+    """The parts of (first, last] in which an event about the field, or an event of the kind, may
+    lie."""
     classes = CLASSES_OF.get(kind)
     found = []
     for stretch in range(first // STRETCH, -(-last // STRETCH)):
         held = journal.index.of(journal.log, stretch)
-        if field in held.fields if field else classes is None or not classes.isdisjoint(held.classes):
+        if (
+            field in held.fields
+            if field
+            else classes is None or not classes.isdisjoint(held.classes)
+        ):
             found.append((max(first, stretch * STRETCH), min(last, (stretch + 1) * STRETCH)))
     return found
 
@@ -272,7 +295,8 @@ CLASSES_OF: dict[str, frozenset[type]] = {
 
 
 def system_call(journal: Journal, first: int, last: int) -> tuple[int, int] | None:
-    """(moment, fid) of the first function that the command with the events (first, last] entered by a system call."""
+    """(moment, fid) of the first function that the command with the events (first, last] entered by
+    a system call."""
     marks, depth = journal.marks, 0
     for i in range(place(journal, first).mark, len(marks), 2):
         at, fid = marks[i] // SLOTS, marks[i + 1]
@@ -284,5 +308,8 @@ def system_call(journal: Journal, first: int, last: int) -> tuple[int, int] | No
     return None
 
 
-NO_SYSTEM_CALL = frozenset({"context_switch", "exc_page_fault", "page_walk", "get_signal", "wake_up_process", "do_exit"})
-"""Functions that are entered from outside of the kernel, or by its own loop, without a system call."""
+NO_SYSTEM_CALL = frozenset(
+    {"context_switch", "exc_page_fault", "page_walk", "get_signal", "wake_up_process", "do_exit"}
+)
+"""Functions that are entered from outside of the kernel, or by its own loop, without a system
+call."""

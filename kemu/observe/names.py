@@ -51,7 +51,8 @@ Bits = tuple[tuple[str, int], ...]
 
 
 def bit_names(table: Bits, word: int) -> tuple[str, ...]:
-    """The names of the bits that are set in ``word``; what no name covers as one hex number at the end."""
+    """The names of the bits that are set in ``word``; what no name covers as one hex number at the
+    end."""
     names = tuple(name for name, mask in table if word & mask)
     known = 0
     for _, mask in table:
@@ -65,7 +66,10 @@ def _constants(prefix: str, leave_out: tuple[str, ...] = ("_",)) -> Bits:
     found = [
         (name, value)
         for name, value in {**vars(flags), **vars(sched_types)}.items()
-        if name.startswith(prefix) and not name.startswith(leave_out) and isinstance(value, int) and value.bit_count() == 1
+        if name.startswith(prefix)
+        and not name.startswith(leave_out)
+        and isinstance(value, int)
+        and value.bit_count() == 1
     ]
     return tuple(sorted(found, key=lambda pair: pair[1]))
 
@@ -147,7 +151,8 @@ def error_letters(code: int) -> str:
 
 @cache
 def entry_table(bits: EntryBits) -> tuple[tuple[str, str, int], ...]:
-    """(letter, name, mask) of the bits that the format has, in the order in which they are shown."""
+    """(letter, name, mask) of the bits that the format has, in the order in which they are
+    shown."""
     first = "V" if bits.leaf_is_rwx else "P"
     table = (
         (first, "valid" if bits.leaf_is_rwx else "present", bits.present),
@@ -198,14 +203,18 @@ STATE_LETTERS = "RSDTtXZP"
 
 
 WAITING = frozenset({1, 2})
-"""init (in wait4) and kthreadd (in its loop) sleep in Linux wherever no CPU runs them; kemu keeps them runnable, so that a
-command may name them."""
+"""init (in wait4) and kthreadd (in its loop) sleep in Linux wherever no CPU runs them; kemu keeps
+them runnable, so that a command may name them."""
 
 
 def state_letter(task: task_struct) -> str:
     """The letter of /proc/PID/stat (get_task_state)."""
     if task.state & sched_types.TASK_IDLE == sched_types.TASK_IDLE:
         return "I"
-    if task.pid in WAITING and not task.state | task.exit_state and all(cpu.curr is not task for cpu in system.cpus):
+    if (
+        task.pid in WAITING
+        and not task.state | task.exit_state
+        and all(cpu.curr is not task for cpu in system.cpus)
+    ):
         return "S"
     return STATE_LETTERS[((task.state | task.exit_state) & 0x7F).bit_length()]

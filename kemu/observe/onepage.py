@@ -5,11 +5,12 @@
       PTE    pfn 0x112, read only                  pfn 0x117, writable
       frame  0x112, held by app and kid            0x117, of kid alone
 
-Which page?  The one that the events are about: a command changes entries of the last level, and the first of them says
-the page; in the middle of a command it is the page whose entry is written next.  Where no entry changes, the mapping that
-goes, comes or changes says it.
+Which page?  The one that the events are about: a command changes entries of the last level, and the
+first of them says the page; in the middle of a command it is the page whose entry is written next.
+Where no entry changes, the mapping that goes, comes or changes says it.
 
-The rule that keeps this file honest: it reads entries and VMAs of two moments and knows no kernel function.
+The rule that keeps this file honest: it reads entries and VMAs of two moments and knows no kernel
+function.
 """
 
 from __future__ import annotations
@@ -55,15 +56,19 @@ class Page(NamedTuple):
 
 
 def of_command(kernel: Kernel, first: int, last: int, names: Names = None) -> ThreeLines:
-    """The pages that the events (first, last] changed, before and after; none where they changed no page."""
+    """The pages that the events (first, last] changed, before and after; none where they changed no
+    page."""
     with travelling(kernel) as journal:
         check_range(journal, first, last)
         return picture(journal, _pages(journal, first, last, names), first, last, names)
 
 
-def of_move(kernel: Kernel, begin: int, end: int, command: tuple[int, int], names: Names = None) -> ThreeLines:
-    """The page in question at the moment `end`, as it was at the moment `begin` and as it is now; empty if that is the same.
-    `command`: the events (first, last] of the command to which the moment belongs."""
+def of_move(
+    kernel: Kernel, begin: int, end: int, command: tuple[int, int], names: Names = None
+) -> ThreeLines:
+    """The page in question at the moment `end`, as it was at the moment `begin` and as it is now;
+    empty if that is the same. `command`: the events (first, last] of the command to which the
+    moment belongs."""
     with travelling(kernel) as journal:
         check_range(journal, *command)
         low, high = max(command[0], end - WINDOW), min(command[1], end + WINDOW)
@@ -99,14 +104,20 @@ def _alike(pages: list[Page]) -> list[Page]:
 
 
 def _pages(journal: Journal, first: int, last: int, names: Names) -> list[Page]:
-    """The pages whose entries of the last level the events change, in order; without any, where mappings change."""
+    """The pages whose entries of the last level the events change, in order; without any, where
+    mappings change."""
     who = directory_at(journal, first, first, names)
     who.learn_births(journal, first, last)
     log = journal.log[first * SLOTS : last * SLOTS]
     found: list[Page] = []
     mappings = _Mappings()
     for number, obj, field, old, new in zip(
-        range(first + 1, last + 1), log[::SLOTS], log[1::SLOTS], log[2::SLOTS], log[3::SLOTS], strict=True
+        range(first + 1, last + 1),
+        log[::SLOTS],
+        log[1::SLOTS],
+        log[2::SLOTS],
+        log[3::SLOTS],
+        strict=True,
     ):
         if obj.__class__ in INTERESTING:
             who.follow(obj, field, new)
@@ -118,7 +129,8 @@ def _pages(journal: Journal, first: int, last: int, names: Names) -> list[Page]:
 
 
 def _entries(who: Directory, number: int, obj: Any, field: Any) -> list[Page]:
-    """The page of an entry that is stored; of a row the first one, in the parent and in the child."""
+    """The page of an entry that is stored; of a row the first one, in the parent and in the
+    child."""
     if isinstance(obj, Frame):
         return _entry(who, number, obj.pfn, field)
     if isinstance(obj, Row):
@@ -164,7 +176,11 @@ class _Mappings:
 
 def _owner(page: Page, names: Names) -> tuple[int, str] | None:
     owner = mm_owner(page.mm)
-    return (owner.pid, names(owner.pid) if names is not None else owner.comm) if owner is not None else None
+    return (
+        (owner.pid, names(owner.pid) if names is not None else owner.comm)
+        if owner is not None
+        else None
+    )
 
 
 def _state(page: Page, names: Names) -> PageState | None:
@@ -178,5 +194,7 @@ def _state(page: Page, names: Names) -> PageState | None:
     return PageState(
         vma=read_vma(vma) if vma is not None and vma.vm_start <= page.address else None,
         entry=entry,
-        frame=read_frame(entry.pfn, names).replace(preview=b"") if not stopped and entry.pfn is not None else None,
+        frame=read_frame(entry.pfn, names).replace(preview=b"")
+        if not stopped and entry.pfn is not None
+        else None,
     )

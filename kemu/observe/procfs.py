@@ -1,9 +1,10 @@
 """The numbers of /proc/PID/smaps, status, stat, statm and pagemap, counted as Linux counts them.
 
-Sources: fs/proc/task_mmu.c (smaps_pte_entry, smaps_account, pte_to_pagemap_entry, task_mem), fs/proc/array.c,
-fs/proc/page.c (stable_page_flags).
+Sources: fs/proc/task_mmu.c (smaps_pte_entry, smaps_account, pte_to_pagemap_entry, task_mem),
+fs/proc/array.c, fs/proc/page.c (stable_page_flags).
 
-Pss is kept in 1/4096 bytes until the end, as the kernel does (PSS_SHIFT), so that sums round where it rounds.
+Pss is kept in 1/4096 bytes until the end, as the kernel does (PSS_SHIFT), so that sums round where
+it rounds.
 """
 
 from __future__ import annotations
@@ -66,7 +67,9 @@ class Counter:
     def reading(self) -> SmapsCounts:
         """The counts in bytes."""
         shifted = ("pss", "pss_dirty", "pss_anon", "pss_file", "pss_shmem", "swap_pss", "locked")
-        return SmapsCounts(**{f: size >> PSS_SHIFT if f in shifted else size for f, size in self.sizes.items()})
+        return SmapsCounts(
+            **{f: size >> PSS_SHIFT if f in shifted else size for f, size in self.sizes.items()}
+        )
 
     def count_vma(self, vma: vm_area_struct) -> None:
         """Count the pages of a VMA (smap_gather_stats)."""
@@ -101,7 +104,10 @@ class Counter:
             self.add("locked", pss)
         if dirty or dirty_page:
             self.add("pss_dirty", pss)
-        self.add(f"{'private' if alone else 'shared'}_{'dirty' if dirty or dirty_page else 'clean'}", PAGE)
+        self.add(
+            f"{'private' if alone else 'shared'}_{'dirty' if dirty or dirty_page else 'clean'}",
+            PAGE,
+        )
 
 
 def smaps(kernel: Kernel, task: task_struct, names: Names = None) -> Smaps:
@@ -212,14 +218,21 @@ def _vm(task: task_struct) -> VmStatus | None:
 
 
 def _text(mm: mt.mm_struct) -> int:
-    """Bytes of the program's code in whole pages (u64: a program without any has ``start_code`` behind ``end_code``)."""
+    """Bytes of the program's code in whole pages (u64: a program without any has ``start_code``
+    behind ``end_code``)."""
     return (mt.PAGE_ALIGN(mm.end_code) - (mm.start_code & mt.PAGE_MASK)) & mt.U64
 
 
 def stat(kernel: Kernel, task: task_struct) -> StatReading:
     """/proc/PID/stat (do_task_stat for a whole process)."""
     with looking(kernel):
-        fields = [("pid", task.pid), *_stat_head(task), *_stat_memory(task), *_stat_signals(task), *_stat_tail(task)]
+        fields = [
+            ("pid", task.pid),
+            *_stat_head(task),
+            *_stat_memory(task),
+            *_stat_signals(task),
+            *_stat_tail(task),
+        ]
         return StatReading(task.pid, task.comm, state_letter(task), tuple(fields))
 
 
@@ -251,7 +264,8 @@ def _zeros(*names: str) -> list[tuple[str, int]]:
 
 
 def _stat_memory(task: task_struct) -> list[tuple[str, int]]:
-    """Fields 23 to 30; the stack and instruction pointers are shown for a dying task only, and then they are 0 here."""
+    """Fields 23 to 30; the stack and instruction pointers are shown for a dying task only, and then
+    they are 0 here."""
     mm = task.mm
     return [
         ("vsize", mm.total_vm * PAGE if mm is not None else 0),
@@ -298,7 +312,9 @@ def statm(task: task_struct) -> StatmReading:
         return StatmReading(0, 0, 0, 0, 0)
     shared = mm.rss_stat[mt.MM_FILEPAGES] + mm.rss_stat[mt.MM_SHMEMPAGES]
     text = _text(mm) >> mt.PAGE_SHIFT
-    return StatmReading(mm.total_vm, shared + mm.rss_stat[mt.MM_ANONPAGES], shared, text, mm.data_vm + mm.stack_vm)
+    return StatmReading(
+        mm.total_vm, shared + mm.rss_stat[mt.MM_ANONPAGES], shared, text, mm.data_vm + mm.stack_vm
+    )
 
 
 # ---------------------------------------------------------------- pagemap
@@ -320,24 +336,35 @@ KPAGEFLAGS = (
     ("W", flags.PG_writeback),
     ("E", flags.PG_anon_exclusive),
 )
-"""Letters for bits of /proc/kpageflags; M (mapped) and a (anonymous) are no bits of ``page.flags``."""
+"""Letters for bits of /proc/kpageflags; M (mapped) and a (anonymous) are no bits of
+``page.flags``."""
 
 
 def kpageflags(folio: page) -> str:
-    """The letters of a page: U uptodate, D dirty, M mapped, a anonymous, b swap-backed, u unevictable, m mlocked, W writeback,
-    E PageAnonExclusive."""
+    """The letters of a page: U uptodate, D dirty, M mapped, a anonymous, b swap-backed, u
+    unevictable, m mlocked, W writeback, E PageAnonExclusive."""
     facts = {"M": folio_mapcount(folio) > 0, "a": folio_test_anon(folio)}
-    return "".join(letter for letter, mask in KPAGEFLAGS if facts.get(letter, bool(folio.flags & mask)))
+    return "".join(
+        letter for letter, mask in KPAGEFLAGS if facts.get(letter, bool(folio.flags & mask))
+    )
 
 
-def pagemap(kernel: Kernel, task: task_struct, start: int, end: int, names: Names = None) -> Pagemap:
-    """/proc/PID/pagemap of the pages in [start, end) that have an entry.  ``UsageError`` for an impossible range."""
+def pagemap(
+    kernel: Kernel, task: task_struct, start: int, end: int, names: Names = None
+) -> Pagemap:
+    """/proc/PID/pagemap of the pages in [start, end) that have an entry.  ``UsageError`` for an
+    impossible range."""
     with looking(kernel):
         mm = need_mm(task, names)
         if start % PAGE or not 0 <= start <= end:
-            raise UsageError(f"no range of pages: {start:#x} to {end:#x}", hint="the start is a multiple of 4096, below the end")
+            raise UsageError(
+                f"no range of pages: {start:#x} to {end:#x}",
+                hint="the start is a multiple of 4096, below the end",
+            )
         found = leaves(mm.pgd, start, min(end, user_end()))
-        pages = tuple(_pagemap_page(leaf) for leaf in found if entry_kind(leaf.level, leaf.entry) != "none")
+        pages = tuple(
+            _pagemap_page(leaf) for leaf in found if entry_kind(leaf.level, leaf.entry) != "none"
+        )
         return Pagemap(task.pid, name_of(task, names), start, end, pages)
 
 
@@ -351,6 +378,8 @@ def _pagemap_page(leaf: Leaf) -> PagemapPage:
     if folio is None:
         return PagemapPage(leaf.va, PM_PRESENT | pfn, "P", pfn, zero=pfn == system.zero_pfn)
     backed, mapcount = not folio_test_anon(folio), folio_mapcount(folio)
-    word = PM_PRESENT | pfn | (PM_FILE if backed else 0) | (PM_MMAP_EXCLUSIVE if mapcount == 1 else 0)
+    word = (
+        PM_PRESENT | pfn | (PM_FILE if backed else 0) | (PM_MMAP_EXCLUSIVE if mapcount == 1 else 0)
+    )
     letters = "P" + ("F" if backed else "") + ("X" if mapcount == 1 else "")
     return PagemapPage(leaf.va, word, letters, pfn, mapcount=mapcount, kpageflags=kpageflags(folio))

@@ -3,9 +3,9 @@
     pfn(kid, 0x10000)     reads   tasks[4], task.mm, mm.pgd, four words of four tables
     events                        only those that write one of these can change the answer
 
-For the time of one look the structures and tables note what is asked of them.  A structure is noted field by field, a
-table key by key, or as a whole where it is gone through.  What is no cell (a tree that is changed by position, a copied
-row) is never noted: each event of such a thing may matter.
+For the time of one look the structures and tables note what is asked of them.  A structure is noted
+field by field, a table key by key, or as a whole where it is gone through.  What is no cell (a tree
+that is changed by position, a copied row) is never noted: each event of such a thing may matter.
 
 The rule that keeps this file honest: an answer may be looked for too often, never too seldom.
 """
@@ -67,7 +67,8 @@ def noting() -> Iterator[Reads]:
 
 
 def _take_away(cls: type, name: str) -> None:
-    """Let the class have no such method of its own, also where an interrupt came before it got one."""
+    """Let the class have no such method of its own, also where an interrupt came before it got
+    one."""
     if name in vars(cls):
         delattr(cls, name)
 
@@ -93,7 +94,8 @@ def _whole(name: str, whole: set[int]) -> Any:
 
 
 def next_write(journal: Journal, reads: Reads, first: int, last: int) -> int | None:
-    """The number of the first event in (first, last] that may have written something of what was read."""
+    """The number of the first event in (first, last] that may have written something of what was
+    read."""
     objects = reads.objects()
     for stretch in range(first // STRETCH, -(-last // STRETCH)):
         held = journal.index.of(journal.log, stretch)

@@ -1,4 +1,5 @@
-"""What lies where in 2**64 addresses, by geometry (Documentation/arch/x86/x86_64/mm.rst, Documentation/arch/riscv/vm-layout.rst).
+"""What lies where in 2**64 addresses, by geometry (Documentation/arch/x86/x86_64/mm.rst,
+Documentation/arch/riscv/vm-layout.rst).
 
 Only what is used is listed; the rest is a hole, or not canonical.
 """
@@ -52,9 +53,13 @@ NAMED = {
 
 
 def kernel_regions(geometry: Geometry) -> list[Region]:
-    """The user half, the addresses that are not canonical, the kernel half with its holes: all of 2**64."""
+    """The user half, the addresses that are not canonical, the kernel half with its holes: all of
+    2**64."""
     half = 1 << (geometry.va_bits - 1)
-    regions = [Region(0, half, "user", "user"), Region(half, (1 << 64) - half, "hole", "not canonical")]
+    regions = [
+        Region(0, half, "user", "user"),
+        Region(half, (1 << 64) - half, "hole", "not canonical"),
+    ]
     at = (1 << 64) - half
     for first, last, what in NAMED[geometry.name]:
         if first > at:
@@ -66,5 +71,7 @@ def kernel_regions(geometry: Geometry) -> list[Region]:
     return regions
 
 
-REGIONS: dict[str, tuple[Region, ...]] = {name: tuple(kernel_regions(geometry)) for name, geometry in GEOMETRIES.items()}
+REGIONS: dict[str, tuple[Region, ...]] = {
+    name: tuple(kernel_regions(geometry)) for name, geometry in GEOMETRIES.items()
+}
 """The whole address space by name of the geometry, lowest first."""

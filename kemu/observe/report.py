@@ -1,10 +1,12 @@
-"""Films: what the report plays. The machine is led once through the range, and each event noted with what it changed.
+"""Films: what the report plays. The machine is led once through the range, and each event noted
+with what it changed.
 
     events, calls    in words, as `trace` and `calls` have them
     before           for each event the one that wrote the same thing before: the chain that `why` would show
     start, changes   the state (report_state.py)
 
-The rule that keeps this file honest: a film holds what the other commands say, nothing that they would not.
+The rule that keeps this file honest: a film holds what the other commands say, nothing that they
+would not.
 """
 
 from __future__ import annotations
@@ -38,8 +40,8 @@ Key = tuple[Any, ...]
 
 
 class Script(NamedTuple):
-    """What the session knows and the machine does not: a title, the commands with their answers, the names of moments, and the
-    steps of a lesson."""
+    """What the session knows and the machine does not: a title, the commands with their answers,
+    the names of moments, and the steps of a lesson."""
 
     title: str
     commands: tuple[Played, ...]
@@ -91,7 +93,9 @@ def _machine(kernel: Kernel) -> Machine:
     )
 
 
-def _states(kernel: Kernel, first: int, last: int, names: Names) -> tuple[tuple[Op, ...], tuple[tuple[Op, ...], ...], Pools]:
+def _states(
+    kernel: Kernel, first: int, last: int, names: Names
+) -> tuple[tuple[Op, ...], tuple[tuple[Op, ...], ...], Pools]:
     """The state at ``first``, and what each event changed."""
     with travelling(kernel) as journal:
         states = States(directory_at(journal, first, last, names), names)
@@ -114,7 +118,8 @@ def _flat(tree: CallTree) -> Iterator[CallRow]:
 
 
 def rule_of(event: EventReading, old: Any, new: Any) -> str:
-    """Why Linux does it: the sentence of the table, or at least the function's own first lines, as `why` gives it."""
+    """Why Linux does it: the sentence of the table, or at least the function's own first lines, as
+    `why` gives it."""
     how = "gone" if not new else "made" if not old else "changed"
     field = event.what.split()[0] if event.kind == "pte" else event.field
     found = rule_for(event.kind, field, event.function, how)
@@ -127,8 +132,9 @@ def rule_of(event: EventReading, old: Any, new: Any) -> str:
 
 
 def _chains(journal: Any, first: int, last: int, commands: tuple[Played, ...]) -> Iterator[int]:
-    """For each event the one before it that wrote the same thing, in the same life of the thing, or 0. An event that wrote many
-    things at once (a copied row or page) has no one event before it; it ends the chains that lead to it."""
+    """For each event the one before it that wrote the same thing, in the same life of the thing, or
+    0. An event that wrote many things at once (a copied row or page) has no one event before it; it
+    ends the chains that lead to it."""
     newest: dict[Key, int] = {}
     command = _command_finder(commands)
     journal.seek(first)
@@ -163,6 +169,14 @@ def _keys(obj: Any, field: Any, old: Any, new: Any) -> Iterator[Key]:
         yield from ((id(p), "flags") for p in obj.exclusive)
     elif obj is system.phys.frames:
         words = (old or {}, new or {})
-        yield from (("word", field, i) for i in words[0].keys() | words[1].keys() if words[0].get(i, 0) != words[1].get(i, 0))
+        yield from (
+            ("word", field, i)
+            for i in words[0].keys() | words[1].keys()
+            if words[0].get(i, 0) != words[1].get(i, 0)
+        )
     elif old is not new and old != new:
-        yield ("word", obj.pfn, field) if isinstance(obj, Frame) and not isinstance(obj, page) else (id(obj), field)
+        yield (
+            ("word", obj.pfn, field)
+            if isinstance(obj, Frame) and not isinstance(obj, page)
+            else (id(obj), field)
+        )

@@ -1,7 +1,7 @@
 """The state as the report shows it, and what each event changes of it.
 
-Reading the whole machine at each of 2,000 moments would take a minute. An event says which object it wrote, and that says which
-facts may be others now; only those are read again:
+Reading the whole machine at each of 2,000 moments would take a minute. An event says which object
+it wrote, and that says which facts may be others now; only those are read again:
 
     a word of RAM       the entry, if the frame is a page table; else the first bytes of the frame
     a field of a page   the look of that frame; a table begins or ends
@@ -9,8 +9,8 @@ facts may be others now; only those are read again:
     a CPU's batch       the looks of the pages that came or went
     anything else       the tasks and the address spaces with their mappings
 
-The rule that keeps this file honest: a fact is always read from the machine, never computed from the event. A test holds the
-sum of the changes against readings of whole moments.
+The rule that keeps this file honest: a fact is always read from the machine, never computed from
+the event. A test holds the sum of the changes against readings of whole moments.
 """
 
 from __future__ import annotations
@@ -35,7 +35,19 @@ from kemu.observe.names import Names, entry_letters, mm_label, name_of
 from kemu.observe.space import read_vma
 from kemu.observe.tasks import task_row
 from kemu.observe.who import Directory
-from kemu.readings.report import ENTRY, FRAMES, NO_ENTRY, NO_TABLE, SPACES, TASKS, FrameLook, Op, Pools, SpaceRow, WordLook
+from kemu.readings.report import (
+    ENTRY,
+    FRAMES,
+    NO_ENTRY,
+    NO_TABLE,
+    SPACES,
+    TASKS,
+    FrameLook,
+    Op,
+    Pools,
+    SpaceRow,
+    WordLook,
+)
 
 SILENT = {lists.list_head, lists.list_node, sched_types.zone, sched_types.free_area, sched_types.vm_event_state,
           sched_types.counters, sched_types.lruvec, mt.anon_vma, mt.anon_vma_chain, Tlb}  # fmt: skip
@@ -60,7 +72,13 @@ class States:
 
     def __init__(self, who: Directory, names: Names = None) -> None:
         self.who, self.names = who, names
-        self.words, self.looks, self.vmas, self.spaces, self.tasks = Pool(), Pool(), Pool(), Pool(), Pool()
+        self.words, self.looks, self.vmas, self.spaces, self.tasks = (
+            Pool(),
+            Pool(),
+            Pool(),
+            Pool(),
+            Pool(),
+        )
         self.tables: dict[int, dict[int, tuple[int, int]]] = {}
         self.frames: dict[int, int] = {}
         self.all_spaces: Op = ()
@@ -75,11 +93,18 @@ class States:
 
     def pools(self) -> Pools:
         """What the ops so far name."""
-        return Pools(*(tuple(pool) for pool in (self.words, self.looks, self.vmas, self.spaces, self.tasks)))
+        return Pools(
+            *(tuple(pool) for pool in (self.words, self.looks, self.vmas, self.spaces, self.tasks))
+        )
 
     def begin(self) -> list[Op]:
         """All facts of this moment."""
-        found = [at.pfn for space in address_spaces() if space is not system.init_mm for at in tables(space.pgd)]
+        found = [
+            at.pfn
+            for space in address_spaces()
+            if space is not system.init_mm
+            for at in tables(space.pgd)
+        ]
         ops = [op for pfn in dict.fromkeys(found) for op in self._table(pfn)]
         return [*ops, *self._looks(sorted(system.mem_map)), *self._people()]
 
@@ -105,7 +130,11 @@ class States:
         ops = self._looks([obj.pfn])
         if field == "page_type" and obj.page_type == PGTY_table:
             return [*ops, *self._table(obj.pfn)]
-        if field == "page_type" and old == PGTY_table and self.tables.pop(obj.pfn, None) is not None:
+        if (
+            field == "page_type"
+            and old == PGTY_table
+            and self.tables.pop(obj.pfn, None) is not None
+        ):
             return [*ops, (NO_TABLE, obj.pfn)]
         return ops
 
@@ -116,7 +145,10 @@ class States:
     def _cpu(self, _obj: Any, _field: str, old: Any, new: Any) -> list[Op]:
         batches = [item for batch in (old, new) if isinstance(batch, tuple) for item in batch]
         pages = [item[0] if isinstance(item, tuple) else item for item in batches]
-        return [*self._looks(sorted({p.pfn for p in pages if isinstance(p, page)})), *self._people()]
+        return [
+            *self._looks(sorted({p.pfn for p in pages if isinstance(p, page)})),
+            *self._people(),
+        ]
 
     # ---------------------------------------------------------------- facts, read again
 
@@ -153,7 +185,13 @@ class States:
             kind = "marker"
         framed = kind in ("present", "protnone")
         base = entry & ~bits.pfn_mask if framed else entry
-        look = WordLook(base, entry_letters(bits, entry), kind, is_leaf(bits, entry), framed and pte_special(entry))
+        look = WordLook(
+            base,
+            entry_letters(bits, entry),
+            kind,
+            is_leaf(bits, entry),
+            framed and pte_special(entry),
+        )
         return self.words.place(look), system.geometry.entry_pfn(entry) if framed else 0
 
     def _looks(self, pfns: Iterable[int]) -> list[Op]:
@@ -173,24 +211,43 @@ class States:
     def _look_of_frame(self, pfn: int) -> int:
         found = system.mem_map.get(pfn) or page(pfn=pfn)
         state = frame_state(found)
-        preview = system.phys.read(pfn << mt.PAGE_SHIFT, PREVIEW).rstrip(b"\0") if state in DATA else b""
+        preview = (
+            system.phys.read(pfn << mt.PAGE_SHIFT, PREVIEW).rstrip(b"\0") if state in DATA else b""
+        )
         exclusive = state == "anon" and PageAnonExclusive(found)
-        return self.looks.place(FrameLook(state, found._refcount, folio_mapcount(found), exclusive, preview))
+        return self.looks.place(
+            FrameLook(state, found._refcount, folio_mapcount(found), exclusive, preview)
+        )
 
     def _people(self) -> list[Op]:
         """Tasks and address spaces, where they are not as they were."""
-        tasks = (TASKS, *(self.tasks.place(task_row(task, self.names)) for _, task in sorted(system.tasks.items())))
+        tasks = (
+            TASKS,
+            *(
+                self.tasks.place(task_row(task, self.names))
+                for _, task in sorted(system.tasks.items())
+            ),
+        )
         spaces = (SPACES, *(self.spaces.place(self._space(space)) for space in self._living()))
-        ops = [op for op, known in ((tasks, self.all_tasks), (spaces, self.all_spaces)) if op != known]
+        ops = [
+            op for op, known in ((tasks, self.all_tasks), (spaces, self.all_spaces)) if op != known
+        ]
         self.all_tasks, self.all_spaces = tasks, spaces
         return ops
 
     def _living(self) -> list[mm_struct]:
-        """All address spaces but the kernel's own; also one that fork is filling or exit is emptying."""
+        """All address spaces but the kernel's own; also one that fork is filling or exit is
+        emptying."""
         used = {id(space): space for space in address_spaces()}
         self.made = {key: space for key, space in self.made.items() if space.mm_count > 0}
-        found = {**{key: space for key, space in self.made.items() if space.pgd >> 12 in self.tables}, **used}
-        return sorted((space for space in found.values() if space is not system.init_mm), key=lambda space: space.id)
+        found = {
+            **{key: space for key, space in self.made.items() if space.pgd >> 12 in self.tables},
+            **used,
+        }
+        return sorted(
+            (space for space in found.values() if space is not system.init_mm),
+            key=lambda space: space.id,
+        )
 
     def _space(self, space: mm_struct) -> SpaceRow:
         users = [task for _, task in sorted(system.tasks.items()) if task.mm is space]

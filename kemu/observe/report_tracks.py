@@ -1,8 +1,10 @@
-"""Tracks: the calls of a range, each with the task and the CPU that ran it, and the values that are worth a curve.
+"""Tracks: the calls of a range, each with the task and the CPU that ran it, and the values that are
+worth a curve.
 
-The journal does not say on which CPU a command runs; what it writes does: the CPU that switches to another task, whose TLB or
-registers change. A command that wrote nothing of a CPU ran where the one before it ran. A switch belongs to the task that it
-leads to, any other call to the task that runs on the CPU when it begins.
+The journal does not say on which CPU a command runs; what it writes does: the CPU that switches to
+another task, whose TLB or registers change. A command that wrote nothing of a CPU ran where the one
+before it ran. A switch belongs to the task that it leads to, any other call to the task that runs
+on the CPU when it begins.
 """
 
 from __future__ import annotations
@@ -28,7 +30,11 @@ from kemu.readings.tracks import Counted, RanCall, Sent, Tracks
 if TYPE_CHECKING:
     from kemu.kernel.init.boot import Kernel
 
-SIGNAL_NAMES = {value: name for name, value in vars(signals).items() if name.startswith("SIG") and isinstance(value, int)}
+SIGNAL_NAMES = {
+    value: name
+    for name, value in vars(signals).items()
+    if name.startswith("SIG") and isinstance(value, int)
+}
 
 Commands = tuple[tuple[str, int, int], ...]
 Curr = dict[int, list[tuple[int, int, str]]]
@@ -61,7 +67,9 @@ class Recorder:
         if field in ("pending", "shared_pending") and len(new) > len(old):
             fresh = [info for info in new if not any(info is known for known in old)]
             pid = self.who.task_id(obj)[0] if hasattr(obj, "pid") else -1
-            self.signals += [(number, SIGNAL_NAMES.get(info.signo, str(info.signo)), pid) for info in fresh]
+            self.signals += [
+                (number, SIGNAL_NAMES.get(info.signo, str(info.signo)), pid) for info in fresh
+            ]
         if isinstance(obj, zone) or getattr(obj, "name", "") == "rss_stat":
             self._count(number)
 
@@ -70,7 +78,8 @@ class Recorder:
             self.curr[cpu.id].append((number, *self.who.task_id(cpu.curr)))
 
     def _count(self, number: int) -> None:
-        """Free frames, and the resident pages of every address space, where they are not as they were."""
+        """Free frames, and the resident pages of every address space, where they are not as they
+        were."""
         values = {"free frames": system.zone.nr_free_pages}
         for space in address_spaces():
             if space is not system.init_mm:
@@ -82,7 +91,9 @@ class Recorder:
                 self.known[name] = value
 
 
-def tracks(kernel: Kernel, first: int, last: int, commands: Commands, names: Names = None) -> Tracks:
+def tracks(
+    kernel: Kernel, first: int, last: int, commands: Commands, names: Names = None
+) -> Tracks:
     """The tracks of the events ``first`` + 1 to ``last``.  ``UsageError`` outside the journal."""
     tree = calls(kernel, first, last, names, with_events=True)
     with travelling(kernel) as journal:
@@ -101,7 +112,9 @@ def tracks(kernel: Kernel, first: int, last: int, commands: Commands, names: Nam
         roots=roots,
         counters=tuple(recorder.counters),
         signals=tuple(places.sent(*found) for found in recorder.signals),
-        commands=tuple(command for command in commands if first <= command[1] and command[2] <= last),
+        commands=tuple(
+            command for command in commands if first <= command[1] and command[2] <= last
+        ),
         tasks=tuple(sorted(people.items())),
         cpus=cpus,
     )
@@ -112,7 +125,9 @@ class _Places:
 
     def __init__(self, recorder: Recorder, commands: Commands) -> None:
         self.curr, self.touched, self.commands = recorder.curr, recorder.touched, commands
-        self.switches = sorted((number, cpu) for cpu, runs in recorder.curr.items() for number, _, _ in runs[1:])
+        self.switches = sorted(
+            (number, cpu) for cpu, runs in recorder.curr.items() for number, _, _ in runs[1:]
+        )
 
     def cpu_of(self, call: CallReading) -> int:
         """The CPU that ran an outermost call."""
@@ -122,7 +137,9 @@ class _Places:
 
     def cpu(self, number: int, last: int) -> int:
         """The CPU on which the events ``number`` to ``last`` of one command happened."""
-        begin, end = next(((a, b) for _, a, b in self.commands if a < number <= b), (number - 1, last))
+        begin, end = next(
+            ((a, b) for _, a, b in self.commands if a < number <= b), (number - 1, last)
+        )
         answers = (
             _newest(self.switches, begin, number - 1),
             _oldest(self.touched, number - 1, last),
@@ -139,16 +156,23 @@ class _Places:
 
     def sent(self, number: int, name: str, pid: int) -> Sent:
         """A signal; one to a whole process (pid -1) stands on the task that runs."""
-        return Sent(number, name, pid if pid >= 0 else self.task(self.cpu(number, number), number)[0])
+        return Sent(
+            number, name, pid if pid >= 0 else self.task(self.cpu(number, number), number)[0]
+        )
 
 
-def _ran(node: CallReading | EventReading, places: _Places, place: tuple[int, int, str] | None = None) -> Any:
+def _ran(
+    node: CallReading | EventReading, places: _Places, place: tuple[int, int, str] | None = None
+) -> Any:
     """The call with its place, which is that of the outermost one."""
     if isinstance(node, EventReading):
         return node.number, node.text
     if place is None:
         cpu = places.cpu_of(node)
-        place = (cpu, *places.task(cpu, node.last if node.function == "context_switch" else node.first))
+        place = (
+            cpu,
+            *places.task(cpu, node.last if node.function == "context_switch" else node.first),
+        )
     inner = tuple(_ran(child, places, place) for child in node.children)
     return RanCall(node.function, node.path, node.first, node.last, *place, inner)
 

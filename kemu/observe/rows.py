@@ -28,8 +28,8 @@ def newest_row(journal: Journal, upto: int) -> int | None:
 
 
 def loops(journal: Journal, first: int, last: int) -> list[tuple[int, int]]:
-    """(first, last] of the loop over the entries in each call of copy_pte_range that begins in the range; in a call that
-    copied a row the loop is empty."""
+    """(first, last] of the loop over the entries in each call of copy_pte_range that begins in the
+    range; in a call that copied a row the loop is empty."""
     copy, entry = fids_named(COPY), fids_named(ENTRY)
     found: list[tuple[int, int]] = []
     open_at = -1

@@ -4,8 +4,8 @@
     entry     7 valid                  6..0 frame                           one byte, so a table fills one frame
     RAM       128 frames of 32 bytes
 
-Its contents follow from a number alone: the same number, the same machine. Everything is walked by kemu's own MMU. It has
-no kernel, no rights and no journal.
+Its contents follow from a number alone: the same number, the same machine. Everything is walked by
+kemu's own MMU. It has no kernel, no rights and no journal.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ TABLES, PAGES_PER_TABLE = 4, 6
 
 @attrs.frozen
 class SmallMachine:
-    """RAM with one address space; ``root`` is the frame of its directory, ``mapped`` the numbers of its pages."""
+    """RAM with one address space; ``root`` is the frame of its directory, ``mapped`` the numbers of
+    its pages."""
 
     phys: PhysMem
     root: int
@@ -48,7 +49,8 @@ class SmallMachine:
 
 @lru_cache(maxsize=8)
 def small_machine(number: int) -> SmallMachine:
-    """The machine of that number: ``TABLES`` tables with ``PAGES_PER_TABLE`` pages each, data bytes below 0x1f."""
+    """The machine of that number: ``TABLES`` tables with ``PAGES_PER_TABLE`` pages each, data bytes
+    below 0x1f."""
     random = Random(number)
     frames = random.sample(range(FRAMES), 1 + TABLES + TABLES * PAGES_PER_TABLE)
     root, tables, pages = frames[0], frames[1 : 1 + TABLES], frames[1 + TABLES :]
@@ -64,7 +66,9 @@ def small_machine(number: int) -> SmallMachine:
 
 
 def _table(entries: dict[int, int]) -> bytes:
-    return bytes(VALID | entries[index] if index in entries else INVALID for index in range(ENTRIES))
+    return bytes(
+        VALID | entries[index] if index in entries else INVALID for index in range(ENTRIES)
+    )
 
 
 def _ram(content: dict[int, bytes]) -> PhysMem:

@@ -14,10 +14,20 @@ from kemu.observe.entries import entry_kind, leaves
 from kemu.observe.look import looking
 from kemu.observe.names import Names, mm_flags, name_of, vm_flag_names, vm_mnemonics
 from kemu.observe.regions import REGIONS
-from kemu.readings import AddressSpace, AnonLink, LayoutReading, MmHolder, MmReading, Region, VmaDetail, VmaReading
+from kemu.readings import (
+    AddressSpace,
+    AnonLink,
+    LayoutReading,
+    MmHolder,
+    MmReading,
+    Region,
+    VmaDetail,
+    VmaReading,
+)
 
 DEVICES = {"disk": "fe:00", "tmpfs": "00:1a", "memfd": "00:01", "shm": "00:01"}
-"""major:minor that maps shows, by kind of file: a virtio disk, a tmpfs mount, the kernel's own shared-memory mount."""
+"""major:minor that maps shows, by kind of file: a virtio disk, a tmpfs mount, the kernel's own
+shared-memory mount."""
 
 GATE = VmaReading(0xFFFFFFFFFF600000, 0xFFFFFFFFFF601000, "--xp", name="[vsyscall]")
 """The page that x86 shows at the end of every maps; it is no VMA (arch/x86/entry/vsyscall)."""
@@ -69,7 +79,9 @@ def address_space(task: task_struct, names: Names = None) -> AddressSpace:
     """/proc/PID/maps."""
     mm = task.mm
     vmas = tuple(map(read_vma, mm.mm_mt)) if mm is not None else ()
-    return AddressSpace(task.pid, name_of(task, names), mm.id if mm is not None else 0, vmas, gate_vma(mm))
+    return AddressSpace(
+        task.pid, name_of(task, names), mm.id if mm is not None else 0, vmas, gate_vma(mm)
+    )
 
 
 def need_mm(task: task_struct, names: Names = None) -> mm_struct:
@@ -82,7 +94,8 @@ def need_mm(task: task_struct, names: Names = None) -> mm_struct:
 
 
 def space_of(task: task_struct, names: Names = None) -> mm_struct:
-    """The address space that the task uses: its own, else the one that it borrows.  ``UsageError`` if there is none."""
+    """The address space that the task uses: its own, else the one that it borrows.  ``UsageError``
+    if there is none."""
     space = task.mm if task.mm is not None else task.active_mm
     return space if space is not None else need_mm(task, names)
 
@@ -124,7 +137,8 @@ SIZE_FIELDS = (
 
 
 def mm(kernel: Kernel, task: task_struct, names: Names = None) -> MmReading:
-    """The task's mm_struct; for a kernel thread the one that it borrows.  ``UsageError`` if there is none."""
+    """The task's mm_struct; for a kernel thread the one that it borrows.  ``UsageError`` if there
+    is none."""
     with looking(kernel):
         space = space_of(task, names)
         return MmReading(
@@ -144,7 +158,8 @@ def mm(kernel: Kernel, task: task_struct, names: Names = None) -> MmReading:
 
 
 def counter(space: mm_struct, name: str) -> int | None:
-    """A counter of ``rss_stat`` by its Linux name, in pages; None for a name that it does not have."""
+    """A counter of ``rss_stat`` by its Linux name, in pages; None for a name that it does not
+    have."""
     known = mt.MM_COUNTER_NAMES
     return space.rss_stat[known.index(name)] if name in known else None
 
@@ -172,7 +187,9 @@ def vma(task: task_struct, addr: int, names: Names = None) -> VmaDetail:
     space = need_mm(task, names)
     found = space.mm_mt.find(addr)
     if found is None or found.vm_start > addr:
-        raise UsageError(f"{addr:#x} lies in no mapping of {name_of(task, names)}", hint=_near(space, addr))
+        raise UsageError(
+            f"{addr:#x} lies in no mapping of {name_of(task, names)}", hint=_near(space, addr)
+        )
     before, after = space.mm_mt.before(found.vm_start), space.mm_mt.find(found.vm_end)
     return VmaDetail(
         pid=task.pid,
@@ -221,10 +238,18 @@ def _link(av: anon_vma, area: vm_area_struct) -> AnonLink:
 
 
 def layout(kernel: Kernel, task: task_struct, names: Names = None) -> LayoutReading:
-    """The regions of the architecture, with the task's VMAs in the user half and what this kernel has mapped in its own."""
+    """The regions of the architecture, with the task's VMAs in the user half and what this kernel
+    has mapped in its own."""
     with looking(kernel):
         geometry = system.geometry
-        placed = [Region(v.start, v.end, "vma", v.name, v.perm) for v in address_space(task, names).vmas]
+        placed = [
+            Region(v.start, v.end, "vma", v.name, v.perm) for v in address_space(task, names).vmas
+        ]
         placed += [Region(r.start, r.end, "mapped", r.name) for r in mapped_regions(geometry)]
-        regions = sorted([*REGIONS[geometry.name], *placed], key=lambda region: (region.start, region.kind in ("vma", "mapped")))
-        return LayoutReading(task.pid, name_of(task, names), geometry.title, geometry.va_bits, tuple(regions))
+        regions = sorted(
+            [*REGIONS[geometry.name], *placed],
+            key=lambda region: (region.start, region.kind in ("vma", "mapped")),
+        )
+        return LayoutReading(
+            task.pid, name_of(task, names), geometry.title, geometry.va_bits, tuple(regions)
+        )

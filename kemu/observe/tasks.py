@@ -11,7 +11,15 @@ from kemu.kernel.include.system import system
 from kemu.kernel.init.boot import Kernel
 from kemu.observe.look import looking
 from kemu.observe.names import Names, name_of, state_letter, task_flags
-from kemu.readings import Descriptor, ProcessList, RegsReading, TaskNode, TaskReading, TaskRow, TaskTree
+from kemu.readings import (
+    Descriptor,
+    ProcessList,
+    RegsReading,
+    TaskNode,
+    TaskReading,
+    TaskRow,
+    TaskTree,
+)
 
 
 def rss_pages(mm: mm_struct | None) -> int:
@@ -68,7 +76,9 @@ def task_tree(kernel: Kernel, names: Names = None) -> TaskTree:
 def _above(pid: int, task: task_struct) -> int:
     """The pid under which the task is drawn; -1 for a root."""
     above = task.group_leader if pid != task.tgid else task.real_parent
-    return above.pid if above is not None and above is not task and above.pid in system.tasks else -1
+    return (
+        above.pid if above is not None and above is not task and above.pid in system.tasks else -1
+    )
 
 
 def _node(task: task_struct, below: dict[int, list[task_struct]], names: Names) -> TaskNode:
@@ -92,7 +102,9 @@ def task(kernel: Kernel, task: task_struct, names: Names = None) -> TaskReading:
             thread_pids=tuple(thread.pid for thread in signal.thread_head),
             actions=tuple(sorted(task.sighand.action.items())),
             pending=tuple(info.signo for info in (*task.pending, *signal.shared_pending)),
-            limits=tuple((_limit_name(number), *limit) for number, limit in sorted(signal.rlim.items())),
+            limits=tuple(
+                (_limit_name(number), *limit) for number, limit in sorted(signal.rlim.items())
+            ),
             descriptors=_descriptors(task),
             vfork=task.vfork_done is not None,
             usage=task.usage,
@@ -109,15 +121,21 @@ def _descriptors(task: task_struct) -> tuple[Descriptor, ...]:
     if task.files is None:
         return ()
     files = sorted(task.files.fd.items())
-    return tuple(Descriptor(fd, f.f_path, f.f_inode.kind, f.f_inode.i_size, f.f_count) for fd, f in files)
+    return tuple(
+        Descriptor(fd, f.f_path, f.f_inode.kind, f.f_inode.i_size, f.f_count) for fd, f in files
+    )
 
 
 def registers(kernel: Kernel, task: task_struct, names: Names = None) -> RegsReading:
-    """The task's user registers, and CR3 of the CPU where it runs, or the root that would be loaded."""
+    """The task's user registers, and CR3 of the CPU where it runs, or the root that would be
+    loaded."""
     with looking(kernel):
         cpu = cpu_running(task)
         if cpu is None and task.mm is None:
-            raise UsageError(f"{name_of(task, names)} has no user registers", hint="it has no address space and does not run")
+            raise UsageError(
+                f"{name_of(task, names)} has no user registers",
+                hint="it has no address space and does not run",
+            )
         regs = task.regs
         return RegsReading(
             pid=task.pid,

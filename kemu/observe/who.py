@@ -1,7 +1,8 @@
-"""Who is who while the machine moves: to whom an mm, a table of counters, a page-table frame or a list belongs.
+"""Who is who while the machine moves: to whom an mm, a table of counters, a page-table frame or a
+list belongs.
 
-An event names an object; a student wants to know whose it is.  A ``Directory`` is made at a moment and kept up while events
-are done one after the other:
+An event names an object; a student wants to know whose it is.  A ``Directory`` is made at a moment
+and kept up while events are done one after the other:
 
     mm          the task that owns it, also one that will own it later in the range (fork fills the child's mm first)
     frame       the page table that lies in it: which level, of which mm, from which address on
@@ -25,8 +26,8 @@ from kemu.trace.journal import SLOTS, Journal
 
 
 class Place(NamedTuple):
-    """Where a page-table frame stands: its level in the geometry, whose it is, the first address that it covers, and the
-    address space."""
+    """Where a page-table frame stands: its level in the geometry, whose it is, the first address
+    that it covers, and the address space."""
 
     level: int
     owner: str
@@ -48,7 +49,8 @@ BIRTH_FIELDS = frozenset({"pid", "comm", "mm", "pgd", *SHARED_PARTS})
 """Fields that are written when a task or an address space is born."""
 
 AROUND = 4096
-"""Events before and behind a range in which names are looked for too: fork fills the child's mm before it is the child's."""
+"""Events before and behind a range in which names are looked for too: fork fills the child's mm
+before it is the child's."""
 
 
 class Directory:
@@ -103,7 +105,8 @@ class Directory:
             self.tables.setdefault(at.pfn, Place(at.level, owner, at.va, space))
 
     def learn_events(self, log: list[Any], first: int, last: int) -> None:
-        """Take in what appears in and around the events (first, last] of a journal's log: what is being made or taken apart."""
+        """Take in what appears in and around the events (first, last] of a journal's log: what is
+        being made or taken apart."""
         low, high = max(first - AROUND, 0) * SLOTS, min((last + AROUND) * SLOTS, len(log))
         objects, values = log[low:high:SLOTS], log[low + 3 : high : SLOTS]
         self._learn_born(objects, log[low + 1 : high : SLOTS], values)
@@ -116,20 +119,32 @@ class Directory:
         for stretch in range(first // STRETCH, -(-last // STRETCH)):
             if BIRTH_FIELDS.isdisjoint(journal.index.of(log, stretch).fields):
                 continue
-            low, high = max(first, stretch * STRETCH) * SLOTS, min(last, (stretch + 1) * STRETCH) * SLOTS
-            self._learn_born(log[low:high:SLOTS], log[low + 1 : high : SLOTS], log[low + 3 : high : SLOTS])
+            low, high = (
+                max(first, stretch * STRETCH) * SLOTS,
+                min(last, (stretch + 1) * STRETCH) * SLOTS,
+            )
+            self._learn_born(
+                log[low:high:SLOTS], log[low + 1 : high : SLOTS], log[low + 3 : high : SLOTS]
+            )
 
     def _learn_born(self, objects: list[Any], fields: list[Any], values: list[Any]) -> None:
         classes = list(map(type, objects))
         if task_struct in classes:
-            self._learn_tasks([e for e in zip(objects, fields, values, strict=True) if e[0].__class__ is task_struct])
+            self._learn_tasks(
+                [
+                    e
+                    for e in zip(objects, fields, values, strict=True)
+                    if e[0].__class__ is task_struct
+                ]
+            )
         if mm_struct in classes:
             for obj, field, new in zip(objects, fields, values, strict=True):
                 if obj.__class__ is mm_struct and field == "pgd" and new:
                     self._learn_root(obj, new)
 
     def _learn_root(self, space: mm_struct, root: int) -> None:
-        """An address space that gets its root table around here; where it has it already, what hangs below."""
+        """An address space that gets its root table around here; where it has it already, what
+        hangs below."""
         self._roots[root >> 12] = Place(0, self.mm_name(space), 0, space)
         if space.pgd == root and space.mm_users:
             self._learn_tables(space)
@@ -240,7 +255,8 @@ class Directory:
     # ---------------------------------------------------------------- keeping up
 
     def follow(self, obj: Any, field: Any, new: Any) -> None:
-        """An event is about to happen: a table may get linked below another one, or stop being one, a TLB be replaced."""
+        """An event is about to happen: a table may get linked below another one, or stop being one,
+        a TLB be replaced."""
         if type(obj) is Frame:
             self._follow_entry(obj.pfn, field, new or 0)
         elif field == "page_type":
@@ -258,7 +274,9 @@ class Directory:
         place = self.tables.get(pfn)
         if place is not None and is_table(place.level, entry):
             va = sign_extend(place.va | index << system.geometry.levels[place.level].shift)
-            self.tables[system.geometry.entry_pfn(entry)] = Place(place.level + 1, place.owner, va, place.space)
+            self.tables[system.geometry.entry_pfn(entry)] = Place(
+                place.level + 1, place.owner, va, place.space
+            )
 
 
 LEARNERS: dict[type, Callable[[Directory, Any], None]] = {
@@ -272,4 +290,8 @@ LEARNERS: dict[type, Callable[[Directory, Any], None]] = {
 
 def _once(objects: list[Any]) -> list[Any]:
     """Those that have parts to be learnt, each once, in order."""
-    return [obj for obj in dict(zip(map(id, objects), objects, strict=True)).values() if type(obj) in LEARNERS]
+    return [
+        obj
+        for obj in dict(zip(map(id, objects), objects, strict=True)).values()
+        if type(obj) in LEARNERS
+    ]

@@ -3,9 +3,10 @@
     CPU 0   |--- fault ---step|            |step--- ... ---|          a thread holds the baton until a step lies before it;
     CPU 1                     |step--- lock|                          there the chooser says who runs next
 
-Each CPU has a thread.  It runs up to its first step and waits there; from then on every choice names the CPU that takes the
-step before which it stands.  A CPU that waits for a lock cannot be chosen until the lock is free; if nobody can be chosen and not
-all are done, that is a deadlock.  Nothing here depends on the host's scheduler: the same choices give the same run.
+Each CPU has a thread.  It runs up to its first step and waits there; from then on every choice
+names the CPU that takes the step before which it stands.  A CPU that waits for a lock cannot be
+chosen until the lock is free; if nobody can be chosen and not all are done, that is a deadlock.
+Nothing here depends on the host's scheduler: the same choices give the same run.
 
 The rule that keeps this file honest: whoever does not hold the baton touches nothing.
 """
@@ -27,7 +28,8 @@ Body = Callable[[], None]
 """What one CPU does in a run."""
 
 Choose = Callable[[list[int], int], int]
-"""Who runs next, of the CPUs that can, after the one that ran last (-1: nobody has yet).  -1 ends the run here."""
+"""Who runs next, of the CPUs that can, after the one that ran last (-1: nobody has yet).  -1 ends
+the run here."""
 
 
 class Observer:
@@ -37,11 +39,13 @@ class Observer:
         """CPU ``number`` runs from now on; -1: the run is over, what comes is unwinding."""
 
     def standing(self, number: int, lock: str) -> None:
-        """CPU ``number`` has come to a step; ``lock`` is the lock that it is about to take, or empty."""
+        """CPU ``number`` has come to a step; ``lock`` is the lock that it is about to take, or
+        empty."""
 
 
 FALLS = (AssertionError, AttributeError, IndexError, KeyError, TypeError, ValueError)
-"""How a kernel falls over whose data is corrupt: what Python says of a pointer that leads nowhere."""
+"""How a kernel falls over whose data is corrupt: what Python says of a pointer that leads
+nowhere."""
 
 
 class Abandon(BaseException):
@@ -70,7 +74,8 @@ class Worker:
 
 @attrs.define
 class Place:
-    """Where a CPU stands in a run: the lock that it waits for, what it sees as its own globals, and whether it is done."""
+    """Where a CPU stands in a run: the lock that it waits for, what it sees as its own globals, and
+    whether it is done."""
 
     waits: tuple[Ready, Any, str] | None = None
     cpu: percpu | None = None
@@ -84,8 +89,8 @@ class Place:
 
 @attrs.define
 class Ending:
-    """How a run ended: ``why`` is "done", "deadlock", "stopped" (the chooser ended it), "bug" or "oops" (the kernel refused to go
-    on, or fell over), with the CPU and the words."""
+    """How a run ended: ``why`` is "done", "deadlock", "stopped" (the chooser ended it), "bug" or
+    "oops" (the kernel refused to go on, or fell over), with the CPU and the words."""
 
     why: str
     cpu: int = -1
@@ -129,8 +134,8 @@ class Run:
         return (lock, self.active) in self.removed
 
     def _stand(self, waits: tuple[Ready, Any, str] | None) -> None:
-        """Stand before a step until it is this CPU's turn.  While it is decided who runs, whoever looks at the machine takes no
-        step in it."""
+        """Stand before a step until it is this CPU's turn.  While it is decided who runs, whoever
+        looks at the machine takes no step in it."""
         if self.deciding:
             return
         if self.over:
@@ -169,8 +174,14 @@ class Run:
         return chosen
 
     def _who_waits(self) -> str:
-        waiting = [(number, place.waits) for number, place in enumerate(self.places) if place.waits is not None]
-        return ", ".join(f"CPU {number} waits for {waits[2]} of {waits[1]}" for number, waits in waiting)
+        waiting = [
+            (number, place.waits)
+            for number, place in enumerate(self.places)
+            if place.waits is not None
+        ]
+        return ", ".join(
+            f"CPU {number} waits for {waits[2]} of {waits[1]}" for number, waits in waiting
+        )
 
     def _pass(self, me: int, to: Lock) -> None:
         """Give the baton away and wait for it."""
@@ -256,8 +267,8 @@ class Run:
         (self.crew.main if chosen < 0 else self._go_of(chosen)).release()
 
     def _stop(self) -> None:
-        """Unwind the CPUs that are in the middle of something.  Where the run was interrupted, one of them still has the baton:
-        it gives it back at its next step."""
+        """Unwind the CPUs that are in the middle of something.  Where the run was interrupted, one
+        of them still has the baton: it gives it back at its next step."""
         self.over = True
         if self.lent:
             self.crew.main.acquire()

@@ -1,4 +1,5 @@
-"""The built-in races of real kernel paths: the commands that set the machine up, and those that race, one a CPU."""
+"""The built-in races of real kernel paths: the commands that set the machine up, and those that
+race, one a CPU."""
 
 from __future__ import annotations
 
@@ -10,7 +11,12 @@ _THREADS = ("spawn a", "mmap a 0x10000 1p rw", "clone a vm sighand thread files 
 """One process with two threads and a page that nobody has touched."""
 
 _TOUCHED = (*_THREADS, "write a 0x10000 1")
-_FORKED = ("spawn parent", "mmap parent 0x10000 1p rw", "write parent 0x10000 1", "fork parent as child")
+_FORKED = (
+    "spawn parent",
+    "mmap parent 0x10000 1p rw",
+    "write parent 0x10000 1",
+    "fork parent as child",
+)
 
 
 @attrs.frozen
@@ -37,9 +43,17 @@ _ALL = (
         ("write a 0x10000 2", "write b 0x10000 3"),
     ),
     KernelCase(
-        "first-touch", "two threads touch one untouched page", _THREADS, ("write a 0x10000 2", "write b 0x10000 3")
+        "first-touch",
+        "two threads touch one untouched page",
+        _THREADS,
+        ("write a 0x10000 2", "write b 0x10000 3"),
     ),
-    KernelCase("fork-write", "one thread forks while another writes", _TOUCHED, ("fork a", "write b 0x10000 3")),
+    KernelCase(
+        "fork-write",
+        "one thread forks while another writes",
+        _TOUCHED,
+        ("fork a", "write b 0x10000 3"),
+    ),
     KernelCase(
         "fork-fault",
         "one thread forks while another copies a page on write",
@@ -61,7 +75,14 @@ _ALL = (
     KernelCase(
         "exit-reader",
         "a process ends while another reads its memory",
-        ("spawn a", "mmap a 0x10000 1p rw", "write a 0x10000 5", "spawn b", "mmap b 0x20000 1p rw", "write b 0x20000 1"),
+        (
+            "spawn a",
+            "mmap a 0x10000 1p rw",
+            "write a 0x10000 5",
+            "spawn b",
+            "mmap b 0x20000 1p rw",
+            "write b 0x20000 1",
+        ),
         ("exit a", "process_vm_readv b a 0x10000 1 into 0x20000"),
     ),
     KernelCase(

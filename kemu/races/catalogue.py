@@ -36,7 +36,8 @@ PUT_EARLY = """\
             folio_get(old)
             folio_get(old)
 """
-"""The two puts of ``wp_page_copy`` too early; the count is made right again for those at its end."""
+"""The two puts of ``wp_page_copy`` too early; the count is made right again for those at its
+end."""
 
 FORK: tuple[Change, ...] = (
     (
@@ -92,7 +93,10 @@ FORK: tuple[Change, ...] = (
         rmap.folio_try_dup_anon_rmap_pte,
         "        if maybe_pinned:\n            return False\n",
         "",
-        "fork shares a page that a device writes to: after the next store the device writes into the void",
+        (
+            "fork shares a page that a device writes to: after the next store the device writes into "
+            "the void"
+        ),
         "pinned_pages_stay_exclusive",
     ),
     (
@@ -143,7 +147,10 @@ FAULT: tuple[Change, ...] = (
         fault_wp.wp_page_copy,
         "        ptep_clear_flush(vma, vmf.address, vmf.pte)\n",
         PUT_EARLY,
-        "the old page is put before its entry is replaced: another CPU could free it under the entry",
+        (
+            "the old page is put before its entry is replaced: another CPU could free it under the "
+            "entry"
+        ),
         "refcount_covers_mapcount",
     ),
     (
@@ -151,7 +158,10 @@ FAULT: tuple[Change, ...] = (
         fault_wp.wp_page_copy,
         "        ptep_clear_flush(vma, vmf.address, vmf.pte)\n",
         "",
-        "copy-on-write replaces the entry without a flush: threads on other CPUs go on with the old page",
+        (
+            "copy-on-write replaces the entry without a flush: threads on other CPUs go on with the "
+            "old page"
+        ),
         "tlbs_allow_no_more_than_the_tables",
     ),
     (
@@ -183,7 +193,10 @@ FAULT: tuple[Change, ...] = (
         fault_wp.wp_can_reuse_anon_folio,
         "    if folio._refcount > 1:\n",
         "    if folio._mapcount > 0:\n",
-        "reuse asks how often the page is mapped, not who holds it (CVE-2020-29374): a pipe sees the write",
+        (
+            "reuse asks how often the page is mapped, not who holds it (CVE-2020-29374): a pipe sees "
+            "the write"
+        ),
         "model",
     ),
     (
@@ -191,7 +204,10 @@ FAULT: tuple[Change, ...] = (
         uaccess.copy_to_user,
         "        pa = access(cpu, to + done, WRITE, False, system.trap)\n",
         "        pa = access(cpu, to + done, READ, False, system.trap)\n",
-        "read(2) into a shared page writes through: the kernel itself did not ask for write permission",
+        (
+            "read(2) into a shared page writes through: the kernel itself did not ask for write "
+            "permission"
+        ),
         "model",
     ),
     (
@@ -207,7 +223,10 @@ FAULT: tuple[Change, ...] = (
         fault_missing._map_zero_page,
         "    entry = pte_mkspecial(pfn_pte(system.zero_pfn, vmf.vma.vm_page_prot))\n",
         "    entry = pfn_pte(system.zero_pfn, vmf.vma.vm_page_prot)\n",
-        "the zero page is mapped like any other page, so unmapping takes references that nobody gave",
+        (
+            "the zero page is mapped like any other page, so unmapping takes references that nobody "
+            "gave"
+        ),
         "mapcount_counts_entries",
     ),
     (
@@ -257,7 +276,10 @@ UNMAP: tuple[Change, ...] = (
         "put_before_flush",
         zap.tlb_flush_mmu,
         "    if tlb.end:\n",
-        "    for page in tlb.pages:\n        folio_put(page)\n    tlb.pages = []\n    if tlb.end:\n",
+        (
+            "    for page in tlb.pages:\n        folio_put(page)\n    tlb.pages = []\n    if "
+            "tlb.end:\n"
+        ),
         "munmap frees the pages first and flushes then: for a moment a TLB leads to a free frame",
         "tlbs_lead_to_no_free_frame",
     ),
@@ -320,7 +342,10 @@ UNMAP: tuple[Change, ...] = (
     (
         "mprotect_forgets_entries",
         mprotect.mprotect_fixup,
-        "    change_protection(tlb, changed, start, end, vma_wants_manual_pte_write_upgrade(changed))\n",
+        (
+            "    change_protection(tlb, changed, start, end, "
+            "vma_wants_manual_pte_write_upgrade(changed))\n"
+        ),
         "",
         "mprotect changes the mapping and leaves the entries as they are",
         "writable_entries_are_permitted",
@@ -357,7 +382,10 @@ LIFE: tuple[Change, ...] = (
         sched.context_switch,
         "            mmgrab(prev.active_mm)\n",
         "            pass\n",
-        "a kernel thread borrows tables without a hold: when their process ends, it runs on freed ones",
+        (
+            "a kernel thread borrows tables without a hold: when their process ends, it runs on freed "
+            "ones"
+        ),
         "mm_count_is_explained",
     ),
     (
@@ -381,7 +409,10 @@ LIFE: tuple[Change, ...] = (
         page_alloc.folio_get,
         '    atomic_inc(folio, "_refcount")\n',
         "    folio._refcount = (folio._refcount + 1) & 3\n",
-        "the reference count has two bits (students take eight): the fourth sharer makes the page free",
+        (
+            "the reference count has two bits (students take eight): the fourth sharer makes the page "
+            "free"
+        ),
         "refcount_covers_mapcount",
     ),
     (

@@ -3,8 +3,9 @@
     run 1   e1  e2  e3  e4 ...        every state is examined
     run 2   e1  e2  f3  f4 ...        e1, e2 are known; f4 may be a state that run 1 went through in another order
 
-What holds always is checked behind each event, what holds only at rest where no CPU is inside a call: at the end of a run.
-A state that was seen in an earlier run is not examined again (``fingerprint.py``).
+What holds always is checked behind each event, what holds only at rest where no CPU is inside a
+call: at the end of a run. A state that was seen in an earlier run is not examined again
+(``fingerprint.py``).
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ Verdict = tuple[Violation, ...]
 
 
 class Checker:
-    """What was found in which state so far.  Made at the state in which the race begins, with that kernel active."""
+    """What was found in which state so far.  Made at the state in which the race begins, with that
+    kernel active."""
 
     def __init__(self, names: Names = None) -> None:
         self.names = names
@@ -37,8 +39,9 @@ class Checker:
         return len(self.always)
 
     def along(self, journal: Journal, *, quiet: bool) -> Broken | None:
-        """The first event of the run behind which something does not hold; ``quiet``: no call is under way at its end.
-        The journal holds the run from its beginning, and stands at its end."""
+        """The first event of the run behind which something does not hold; ``quiet``: no call is
+        under way at its end. The journal holds the run from its beginning, and stands at its
+        end."""
         journal.catch_up()
         end = len(journal)
         journal.seek(0)
@@ -72,4 +75,11 @@ class Checker:
         try:
             return tuple(examine(self.names, quiescent=quiescent))
         except FALLS as fall:
-            return (Violation("data_can_be_read", "the machine", f"{type(fall).__name__}: {fall}", "every check reads it"),)
+            return (
+                Violation(
+                    "data_can_be_read",
+                    "the machine",
+                    f"{type(fall).__name__}: {fall}",
+                    "every check reads it",
+                ),
+            )

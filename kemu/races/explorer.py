@@ -4,9 +4,10 @@
     0000|11111111110000000        one: CPU 0 is stopped before its fifth step
     0000|111|00000000|1111        more: nearly all races that exist show with two (Musuvathi, Qadeer 2007)
 
-Each schedule is one run from the same state; afterwards its journal is undone.  Choices are explored depth first: a run follows
-the choices of the last one up to the place that is tried another way.  A switch away from a CPU that waits or is done costs
-nothing; taking the baton from one that could go on is a preemption.
+Each schedule is one run from the same state; afterwards its journal is undone.  Choices are
+explored depth first: a run follows the choices of the last one up to the place that is tried
+another way.  A switch away from a CPU that waits or is done costs nothing; taking the baton from
+one that could go on is a preemption.
 
 The invariants are checked along every event of every run (``checking.py``).
 """
@@ -39,8 +40,8 @@ DEFAULT_BOUND, MOST_BOUND = 2, 4
 
 @attrs.frozen
 class Race:
-    """What is raced: on which kernel, by whom, at most how many preemptions, and which locks are not taken by which CPU.
-    ``bodies``: kernel functions that run other code for the race."""
+    """What is raced: on which kernel, by whom, at most how many preemptions, and which locks are
+    not taken by which CPU. ``bodies``: kernel functions that run other code for the race."""
 
     kernel: Kernel
     racers: tuple[Racer, ...]
@@ -52,8 +53,9 @@ class Race:
 
 @attrs.frozen
 class Result:
-    """How one run ended: its ``name`` (what the CPUs tell, or what went wrong), whether that is bad, its schedule, the number of
-    the first event behind which something did not hold (0: none), and the violations or the kernel's words."""
+    """How one run ended: its ``name`` (what the CPUs tell, or what went wrong), whether that is
+    bad, its schedule, the number of the first event behind which something did not hold (0: none),
+    and the violations or the kernel's words."""
 
     name: str
     bad: bool
@@ -73,8 +75,8 @@ class Tally:
 
 @attrs.frozen
 class Exploration:
-    """All runs: outcome -> tally; the steps of the longest run, the states that were examined, whether all schedules within the
-    bound were run."""
+    """All runs: outcome -> tally; the steps of the longest run, the states that were examined,
+    whether all schedules within the bound were run."""
 
     outcomes: dict[str, Tally]
     steps: int
@@ -97,7 +99,8 @@ class Exploration:
 
 @attrs.define
 class Decision:
-    """One choice of a run: who it was, who is left to be tried here, and the preemptions before it."""
+    """One choice of a run: who it was, who is left to be tried here, and the preemptions before
+    it."""
 
     chosen: int
     untried: list[int]
@@ -164,7 +167,9 @@ class Arena:
         self.marks: list[int] = []
         self.woken: dict[int, int] = {}
 
-    def run(self, choose: Choose, observer: Observer | None = None) -> tuple[Ending, list[int], Run]:
+    def run(
+        self, choose: Choose, observer: Observer | None = None
+    ) -> tuple[Ending, list[int], Run]:
         """One run on the kernel's present journal."""
         results = [0] * len(self.race.racers)
         self.marks, self.woken = [], {}
@@ -173,7 +178,10 @@ class Arena:
             self.marks.append(len(self.race.kernel.journal.log) // SLOTS)
             return choose(able, last)
 
-        bodies = [partial(_perform, racer, results, number) for number, racer in enumerate(self.race.racers)]
+        bodies = [
+            partial(_perform, racer, results, number)
+            for number, racer in enumerate(self.race.racers)
+        ]
         run = Run(self.crew, bodies, noting, self.race.removed, observer)
         return run.perform(), results, run
 
@@ -182,11 +190,13 @@ class Arena:
         return sum(mark < event for mark in self.marks)
 
     def settle(self) -> None:
-        """Behind a run that came to its end: let those go on who were woken in a call, and keep what their calls gave."""
+        """Behind a run that came to its end: let those go on who were woken in a call, and keep
+        what their calls gave."""
         self.woken = {done.pid: done.value for done in Script(self.race.kernel).settle()}
 
     def told(self, results: list[int], run: Run) -> str:
-        """The outcome of a run that came to its end; a call that had slept gives what it gave when it was woken."""
+        """The outcome of a run that came to its end; a call that had slept gives what it gave when
+        it was woken."""
         delivered = [place.delivered for place in run.places]
         pairs = zip(self.race.racers, results, strict=True)
         given = [self.woken.get(racer.task.pid, result) for racer, result in pairs]
@@ -199,8 +209,8 @@ def _perform(racer: Racer, results: list[int], number: int) -> None:
 
 @contextmanager
 def prepared(race: Race) -> Iterator[Arena]:
-    """Within the block each racer stands on its CPU, the race's functions are in force, and runs may be made.  ``UsageError``
-    where the kernel is broken before the race begins."""
+    """Within the block each racer stands on its CPU, the race's functions are in force, and runs
+    may be made.  ``UsageError`` where the kernel is broken before the race begins."""
     kernel = race.kernel
     bodies = kernel.bodies
     kernel.bodies = {**bodies, **race.bodies}
@@ -221,12 +231,14 @@ def prepared(race: Race) -> Iterator[Arena]:
 def _refuse_broken(found: list[Violation]) -> None:
     if found:
         raise UsageError(
-            f"race: the kernel is broken before the race begins: {found[0]}", hint="verify every-event names the event"
+            f"race: the kernel is broken before the race begins: {found[0]}",
+            hint="verify every-event names the event",
         )
 
 
 def explore(race: Race) -> Exploration:
-    """Run every schedule within the bound.  Nothing of the runs stays, but the tasks stand on their CPUs afterwards."""
+    """Run every schedule within the bound.  Nothing of the runs stays, but the tasks stand on their
+    CPUs afterwards."""
     with prepared(race) as arena:
         checker = Checker(race.words.task)
         search = Search(race.bound)
@@ -270,8 +282,15 @@ def one_run(arena: Arena, checker: Checker, search: Search) -> Result:
         kernel.activate()
 
 
-def judge(arena: Arena, checker: Checker, ending: Ending, choices: tuple[int, ...], told: Callable[[], str]) -> Result:
-    """What a run has come to.  The first thing that went wrong names it: an invariant on the way, or how it ended."""
+def judge(
+    arena: Arena,
+    checker: Checker,
+    ending: Ending,
+    choices: tuple[int, ...],
+    told: Callable[[], str],
+) -> Result:
+    """What a run has come to.  The first thing that went wrong names it: an invariant on the way,
+    or how it ended."""
     journal = arena.race.kernel.journal
     done = ending.why == "done"
     if done:
@@ -279,12 +298,17 @@ def judge(arena: Arena, checker: Checker, ending: Ending, choices: tuple[int, ..
     broken = checker.along(journal, quiet=done)
     if broken is not None:
         step = arena.steps_until(broken.event)
-        return Result(broken.violations[0].invariant, True, choices[:step], broken.event, broken.violations)
+        return Result(
+            broken.violations[0].invariant, True, choices[:step], broken.event, broken.violations
+        )
     return finished(arena, ending, choices, told)
 
 
-def finished(arena: Arena, ending: Ending, choices: tuple[int, ...], told: Callable[[], str]) -> Result:
-    """What a run has come to in which every condition held: a kernel that stopped, a lost store, or what the CPUs tell."""
+def finished(
+    arena: Arena, ending: Ending, choices: tuple[int, ...], told: Callable[[], str]
+) -> Result:
+    """What a run has come to in which every condition held: a kernel that stopped, a lost store, or
+    what the CPUs tell."""
     if ending.why != "done":
         return Result(NAMES[ending.why], True, choices, text=ending.text)
     lost = outcomes.lost_write(arena.race.racers, arena.before)
@@ -293,7 +317,12 @@ def finished(arena: Arena, ending: Ending, choices: tuple[int, ...], told: Calla
     return Result(told(), False, choices)
 
 
-NAMES = {"deadlock": "deadlock", "bug": "the kernel stops", "oops": "the kernel falls over", "stopped": "stopped"}
+NAMES = {
+    "deadlock": "deadlock",
+    "bug": "the kernel stops",
+    "oops": "the kernel falls over",
+    "stopped": "stopped",
+}
 """What a run is called that did not come to its end."""
 
 

@@ -3,11 +3,13 @@
     before the race    0
     event  cell old -> new     number ^= hash(cell, old) ^ hash(cell, new)
 
-Two runs that have made the same changes, in whatever order, come to the same number; what holds in a state needs to be checked
-only the first time.  Hundreds of schedules of one race share most of their states.
+Two runs that have made the same changes, in whatever order, come to the same number; what holds in
+a state needs to be checked only the first time.  Hundreds of schedules of one race share most of
+their states.
 
-An object is called by what it is in every run: a page by its frame, an object that was there before the race by its identity,
-one that the run made by its kind, how many of the kind came before it, and its contents when it was linked.
+An object is called by what it is in every run: a page by its frame, an object that was there before
+the race by its identity, one that the run made by its kind, how many of the kind came before it,
+and its contents when it was linked.
 """
 
 from __future__ import annotations
@@ -28,7 +30,8 @@ _PLAIN = (int, str, bytes, float, type(None))
 
 
 def reachable() -> dict[int, Any]:
-    """Every object of the active kernel's state, by identity; held so that no identity is used twice meanwhile."""
+    """Every object of the active kernel's state, by identity; held so that no identity is used
+    twice meanwhile."""
     found: dict[int, Any] = {}
     waiting: list[Any] = [getattr(system, name) for name in STATE]
     while waiting:
@@ -62,7 +65,8 @@ def _fields(obj: Any) -> Iterator[str]:
 
 
 class Fingerprint:
-    """The number of the state along one run.  ``known``: what was there before the race (see ``reachable``)."""
+    """The number of the state along one run.  ``known``: what was there before the race (see
+    ``reachable``)."""
 
     def __init__(self, known: dict[int, Any]) -> None:
         self.known = known
@@ -72,7 +76,8 @@ class Fingerprint:
         self.number = 0
 
     def follow(self, log: list[Any], event: int) -> None:
-        """Take in the event with this index in ``log`` (from 0); the state is still the one before it."""
+        """Take in the event with this index in ``log`` (from 0); the state is still the one before
+        it."""
         obj, field, old, new = log[event * SLOTS : event * SLOTS + SLOTS]
         cell = (self.name(obj), field if isinstance(field, (str, int)) else self.name(field))
         self.number ^= hash((cell, self.value(old))) ^ hash((cell, self.value(new)))
@@ -104,9 +109,12 @@ class Fingerprint:
         return name
 
     def _contents(self, obj: Any) -> Hashable:
-        """The plain values in a new object, and its lists of such: what fork writes as one event holds lists."""
+        """The plain values in a new object, and its lists of such: what fork writes as one event
+        holds lists."""
         if isinstance(obj, dict):
-            return tuple((key, value) for key, value in sorted(obj.items()) if isinstance(value, _PLAIN))
+            return tuple(
+                (key, value) for key, value in sorted(obj.items()) if isinstance(value, _PLAIN)
+            )
         pairs = ((name, getattr(obj, name, None)) for name in _fields(obj))
         return tuple((name, self.value(value)) for name, value in pairs if _is_content(value))
 

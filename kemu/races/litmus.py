@@ -3,13 +3,15 @@
     CPU 0   load  add  store  use          a schedule is the order in which the CPUs take their steps: 01100110
     CPU 1   load  add  store  use          8! / (4! 4!) = 70 schedules, in 41 different states
 
-A program is a list of steps for each CPU; a step is a pure function from state to state.  Schedules that have done the same
-steps in another order often stand in the same state, and what follows depends on the state alone.  So the states form a graph
-without cycles, each is looked at once, and the number of schedules through it is the sum over its successors: three CPUs
-with six steps each have 17,153,136 schedules and some hundred states.
+A program is a list of steps for each CPU; a step is a pure function from state to state.  Schedules
+that have done the same steps in another order often stand in the same state, and what follows
+depends on the state alone.  So the states form a graph without cycles, each is looked at once, and
+the number of schedules through it is the sum over its successors: three CPUs with six steps each
+have 17,153,136 schedules and some hundred states.
 
-The rule that keeps this file honest: a state is all that a step may look at.  What it leaves out: memory that is not
-sequentially consistent; each step is seen by all CPUs at once (x86 delays stores, others do worse).
+The rule that keeps this file honest: a state is all that a step may look at.  What it leaves out:
+memory that is not sequentially consistent; each step is seen by all CPUs at once (x86 delays
+stores, others do worse).
 """
 
 from __future__ import annotations
@@ -24,8 +26,9 @@ from kemu.errors import UsageError
 
 
 class Shared(NamedTuple):
-    """The memory that all CPUs see: the ``refcount`` (C int) in an object, who really holds it (``holders``), how often it was
-    ``freed``, its ``lock``, and what refcount_t has complained about."""
+    """The memory that all CPUs see: the ``refcount`` (C int) in an object, who really holds it
+    (``holders``), how often it was ``freed``, its ``lock``, and what refcount_t has complained
+    about."""
 
     refcount: int
     holders: int
@@ -35,7 +38,8 @@ class Shared(NamedTuple):
 
 
 class Local(NamedTuple):
-    """The registers of one CPU: the ``value`` that it loaded, and whether it found ``zero`` (or may not go on: ``stopped``)."""
+    """The registers of one CPU: the ``value`` that it loaded, and whether it found ``zero`` (or may
+    not go on: ``stopped``)."""
 
     value: int = 0
     zero: bool = False
@@ -59,8 +63,8 @@ def _always(_shared: Shared) -> bool:
 
 @attrs.frozen
 class Step:
-    """One micro-step: what it is called, what it does, when the CPU can take it (a lock must be free), and the shared cells
-    that it reads and writes (for ``reduction``)."""
+    """One micro-step: what it is called, what it does, when the CPU can take it (a lock must be
+    free), and the shared cells that it reads and writes (for ``reduction``)."""
 
     text: str
     act: Act
@@ -70,7 +74,8 @@ class Step:
 
 
 class State(NamedTuple):
-    """Where a program stands: memory, the place (number of steps done) and registers of each CPU, what went wrong first."""
+    """Where a program stands: memory, the place (number of steps done) and registers of each CPU,
+    what went wrong first."""
 
     shared: Shared
     places: tuple[int, ...]
@@ -80,7 +85,8 @@ class State(NamedTuple):
 
 @attrs.frozen
 class Program:
-    """``cpus``: the steps of each CPU; ``judge`` names the outcome of a finished run in which no step went wrong."""
+    """``cpus``: the steps of each CPU; ``judge`` names the outcome of a finished run in which no
+    step went wrong."""
 
     name: str
     cpus: tuple[tuple[Step, ...], ...]
@@ -94,7 +100,8 @@ class Program:
 
 
 GOOD = frozenset({"ok", "saturated"})
-"""Outcomes that are not bad: all is as it should be; refcount_t has saturated, which leaks the object and nothing worse."""
+"""Outcomes that are not bad: all is as it should be; refcount_t has saturated, which leaks the
+object and nothing worse."""
 
 
 def able(program: Program, state: State) -> list[int]:
@@ -126,7 +133,8 @@ def outcome(program: Program, state: State) -> str:
 
 
 class Tally(NamedTuple):
-    """How many schedules have an outcome, and the first of them (CPUs tried in order), cut where it goes wrong."""
+    """How many schedules have an outcome, and the first of them (CPUs tried in order), cut where it
+    goes wrong."""
 
     schedules: int
     first: str
@@ -157,7 +165,9 @@ def explore(program: Program) -> Exploration:
     return Exploration(found, len(known))
 
 
-def _count(program: Program, state: State, known: dict[State, dict[str, Tally]]) -> dict[str, Tally]:
+def _count(
+    program: Program, state: State, known: dict[State, dict[str, Tally]]
+) -> dict[str, Tally]:
     """The outcomes of all ways to go on from ``state``."""
     seen = known.get(state)
     if seen is not None:
@@ -176,20 +186,24 @@ def _count(program: Program, state: State, known: dict[State, dict[str, Tally]])
 
 
 def play(program: Program, schedule: str) -> list[State]:
-    """The states that a schedule leads through, from the start to its end; behind the last of its digits the CPU that ran last
-    runs on, then the others.  ``UsageError`` for a digit that no CPU can follow."""
+    """The states that a schedule leads through, from the start to its end; behind the last of its
+    digits the CPU that ran last runs on, then the others.  ``UsageError`` for a digit that no CPU
+    can follow."""
     states = [program.first]
     for at, digit in enumerate(schedule):
         if digit not in "01234567"[: len(program.cpus)]:
             raise UsageError(
-                f"schedule: '{digit}' is no CPU (step {at + 1})", hint=f"a digit a step, 0 to {len(program.cpus) - 1}"
+                f"schedule: '{digit}' is no CPU (step {at + 1})",
+                hint=f"a digit a step, 0 to {len(program.cpus) - 1}",
             )
         cpu = int(digit)
         if cpu not in able(program, states[-1]):
             done = states[-1].places[cpu] == len(program.cpus[cpu])
             why = f"has done its {len(program.cpus[cpu])} steps" if done else "waits for the lock"
             before = schedule[:at] or "none"
-            raise UsageError(f"schedule: CPU {cpu} {why} at step {at + 1}", hint=f"the steps before are {before}")
+            raise UsageError(
+                f"schedule: CPU {cpu} {why} at step {at + 1}", hint=f"the steps before are {before}"
+            )
         states.append(advance(program, states[-1], cpu))
     last = int(schedule[-1]) if schedule else 0
     while cpus := able(program, states[-1]):

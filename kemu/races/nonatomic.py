@@ -1,10 +1,11 @@
-"""Counts that are changed as ``n++`` is compiled without care: load, add, store, and another CPU may come in between.
+"""Counts that are changed as ``n++`` is compiled without care: load, add, store, and another CPU
+may come in between.
 
     atomic_inc        | n = n + 1 |                   nothing comes in between
     without           | load n | store n + 1 |        an update by another CPU in the gap is lost
 
-The functions here have the names and the signatures of those in machine/atomic.py, whose place their code takes for the time of a
-race (``bodies``): so they may use only what that module has too.
+The functions here have the names and the signatures of those in machine/atomic.py, whose place
+their code takes for the time of a race (``bodies``): so they may use only what that module has too.
 """
 
 from __future__ import annotations

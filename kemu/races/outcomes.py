@@ -1,4 +1,5 @@
-"""What came of a run, as each CPU would tell it: results, signals, bytes read, and what became of the pages that were touched.
+"""What came of a run, as each CPU would tell it: results, signals, bytes read, and what became of
+the pages that were touched.
 
 Two runs have the same outcome if these words are the same.
 """
@@ -31,14 +32,16 @@ class Words(Protocol):
 
 @attrs.frozen
 class Seen:
-    """A page as it was found: its frame (None: not present) and whether the entry allows writing."""
+    """A page as it was found: its frame (None: not present) and whether the entry allows
+    writing."""
 
     pfn: int | None = None
     writable: bool = False
 
 
 class Before:
-    """The pages that the racers are about to touch, the space they lie in, and the faults of their tasks so far."""
+    """The pages that the racers are about to touch, the space they lie in, and the faults of their
+    tasks so far."""
 
     def __init__(self, racers: tuple[Racer, ...]) -> None:
         self.spaces: list[mm_struct | None] = [racer.task.mm for racer in racers]
@@ -65,14 +68,22 @@ def look(mm: mm_struct | None, address: int) -> Seen:
 
 
 def tell(
-    racers: tuple[Racer, ...], before: Before, results: list[int], delivered: list[list[siginfo]], words: Words
+    racers: tuple[Racer, ...],
+    before: Before,
+    results: list[int],
+    delivered: list[list[siginfo]],
+    words: Words,
 ) -> str:
     """The outcome of a run that came to its end."""
     parts = []
     for number, racer in enumerate(racers):
-        said = _signalled(racer, delivered[number], words) or _returned(racer, results[number], words)
+        said = _signalled(racer, delivered[number], words) or _returned(
+            racer, results[number], words
+        )
         faulted = faults(racer) > before.faults[number]
-        said = said or _touched(racer, faulted, before.pages[number], look(before.spaces[number], racer.address))
+        said = said or _touched(
+            racer, faulted, before.pages[number], look(before.spaces[number], racer.address)
+        )
         parts.append(f"{words.task(racer.task.pid)} {said}")
     return "; ".join([*parts, *_last_writer(racers, before)])
 
@@ -91,7 +102,9 @@ def _returned(racer: Racer, ret: int, words: Words) -> str:
     """The result of a system call; nothing for an access."""
     if racer.touch is not None:
         return ""
-    return f"gets -{words.errno(-ret)}" if ret < 0 else f"gets {ret:#x}" if ret > 9 else f"gets {ret}"
+    return (
+        f"gets -{words.errno(-ret)}" if ret < 0 else f"gets {ret:#x}" if ret > 9 else f"gets {ret}"
+    )
 
 
 def _touched(racer: Racer, faulted: bool, page: Seen, now: Seen) -> str:
@@ -118,9 +131,10 @@ def _changed(page: Seen, now: Seen) -> str:
 
 
 def lost_write(racers: tuple[Racer, ...], before: Before) -> str:
-    """What is wrong where the first byte that a racer stored is not in its memory at the end, and no other racer stored one
-    there; nothing where all is well.  A page that is gone, or a racer that is dead, is no loss, and where a system call races
-    that may write to memory nothing can be said."""
+    """What is wrong where the first byte that a racer stored is not in its memory at the end, and
+    no other racer stored one there; nothing where all is well.  A page that is gone, or a racer
+    that is dead, is no loss, and where a system call races that may write to memory nothing can be
+    said."""
     if not all(racer.touch is not None or racer.text.split()[0] in HARMLESS for racer in racers):
         return ""
     stored = _stored(racers, before)
@@ -137,18 +151,25 @@ HARMLESS = frozenset({"fork", "vfork", "clone", "mprotect", "munmap", "exit", "m
 
 
 def _stored(racers: tuple[Racer, ...], before: Before) -> dict[int, list[tuple[Racer, bytes]]]:
-    """Physical address -> who stored which byte there, of those that live and whose page is still there."""
+    """Physical address -> who stored which byte there, of those that live and whose page is still
+    there."""
     found: dict[int, list[tuple[Racer, bytes]]] = {}
     for racer, mm in zip(racers, before.spaces, strict=True):
         touch = racer.touch
         page = look(mm, racer.address)
         if touch is None or touch.kind != "write" or page.pfn is None or racer.task.exit_state:
             continue
-        found.setdefault((page.pfn << 12) + (touch.address & 4095), []).append((racer, touch.data[:1]))
+        found.setdefault((page.pfn << 12) + (touch.address & 4095), []).append(
+            (racer, touch.data[:1])
+        )
     return found
 
 
 def _last_writer(racers: tuple[Racer, ...], before: Before) -> list[str]:
     """What lies at an address that two racers wrote, one of whom was the last."""
     stored = _stored(racers, before)
-    return [f"memory holds {system.phys.read(pa, 1).hex()}" for pa, written in sorted(stored.items()) if len(written) > 1]
+    return [
+        f"memory holds {system.phys.read(pa, 1).hex()}"
+        for pa, written in sorted(stored.items())
+        if len(written) > 1
+    ]

@@ -5,8 +5,8 @@
     put     atomic_t     dec_and_test  free         plain int    load  sub  store  free
     use     read the object; wrong if it has been freed
 
-``free`` frees if the put before it dropped the last reference.  Start values are chosen so that the program is right if its
-operations are: what is wrong afterwards is the schedule's doing.
+``free`` frees if the put before it dropped the last reference.  Start values are chosen so that the
+program is right if its operations are: what is wrong afterwards is the schedule's doing.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ MOST_USES, MOST_CPUS = 8, 3
 
 @attrs.frozen
 class Knobs:
-    """How a program is to be made: the kind of count, CPUs, trailing uses (None: the program's own), start value (u32),
-    the repair, and the CPUs that do not take the lock."""
+    """How a program is to be made: the kind of count, CPUs, trailing uses (None: the program's
+    own), start value (u32), the repair, and the CPUs that do not take the lock."""
 
     kind: str = ATOMIC
     cpus: int = 2
@@ -46,9 +46,11 @@ def as_int(value: int) -> int:
 
 
 def counted(kind: str, value: int, operation: str) -> tuple[int, bool, str]:
-    """One operation on a count of ``value``: the new value, what it says, and refcount_t's complaint.
+    """One operation on a count of ``value``: the new value, what it says, and refcount_t's
+    complaint.
 
-    "get" says True, "get_unless_zero" whether there was anything to get, "put" whether that was the last reference."""
+    "get" says True, "get_unless_zero" whether there was anything to get, "put" whether that was the
+    last reference."""
     if operation == "get_unless_zero" and value == 0:
         return 0, False, ""
     if operation == "put":
@@ -80,7 +82,10 @@ def _put(kind: str, name: str = "dec_and_test") -> Step:
         if local.stopped:
             return Effect(shared, local)
         value, last, complaint = counted(kind, shared.refcount, "put")
-        return Effect(_warned(shared._replace(refcount=value, holders=shared.holders - 1), complaint), local._replace(zero=last))
+        return Effect(
+            _warned(shared._replace(refcount=value, holders=shared.holders - 1), complaint),
+            local._replace(zero=last),
+        )
 
     return Step(name, act, reads=COUNT, writes=COUNT)
 
@@ -90,7 +95,10 @@ def _load(shared: Shared, local: Local) -> Effect:
 
 
 def _change(by: int) -> Step:
-    return Step("add" if by > 0 else "sub", lambda shared, local: Effect(shared, local._replace(value=as_int(local.value + by))))
+    return Step(
+        "add" if by > 0 else "sub",
+        lambda shared, local: Effect(shared, local._replace(value=as_int(local.value + by))),
+    )
 
 
 def _store(by: int) -> Step:
@@ -104,7 +112,9 @@ def _store(by: int) -> Step:
 def _free(shared: Shared, local: Local) -> Effect:
     if local.stopped or not local.zero:
         return Effect(shared, local)
-    return Effect(shared._replace(freed=shared.freed + 1), local, "double free" if shared.freed else "")
+    return Effect(
+        shared._replace(freed=shared.freed + 1), local, "double free" if shared.freed else ""
+    )
 
 
 def _use(shared: Shared, local: Local) -> Effect:
@@ -147,7 +157,8 @@ def put(knobs: Knobs) -> tuple[Step, ...]:
 
 
 def judge(shared: Shared) -> str:
-    """What a finished run has come to: the count must say how many hold the object, and it is freed exactly if nobody does."""
+    """What a finished run has come to: the count must say how many hold the object, and it is freed
+    exactly if nobody does."""
     if shared.freed and shared.holders:
         return "freed while held"
     if shared.refcount == REFCOUNT_SATURATED and shared.warnings:
@@ -198,7 +209,8 @@ def _independent(knobs: Knobs, uses: tuple[Step, ...]) -> list[tuple[Step, ...]]
 
 @attrs.frozen
 class LitmusCase:
-    """A built-in program: what it shows, how its CPUs are made, its usual number of uses, the start value for N CPUs."""
+    """A built-in program: what it shows, how its CPUs are made, its usual number of uses, the start
+    value for N CPUs."""
 
     name: str
     summary: str
@@ -210,9 +222,23 @@ class LitmusCase:
 
 _ALL = (
     LitmusCase("gets", "each CPU takes a reference", _gets, 1, lambda _: 1),
-    LitmusCase("puts", "each CPU drops a reference, the last one frees", _puts, 0, lambda cpus: cpus),
-    LitmusCase("get-put", "each CPU takes a reference, uses the object and drops it again", _get_puts, 1, lambda _: 1),
-    LitmusCase("dec-then-test", "drop, then test the count in a second step, then free", _dec_then_test, 0, lambda cpus: cpus),
+    LitmusCase(
+        "puts", "each CPU drops a reference, the last one frees", _puts, 0, lambda cpus: cpus
+    ),
+    LitmusCase(
+        "get-put",
+        "each CPU takes a reference, uses the object and drops it again",
+        _get_puts,
+        1,
+        lambda _: 1,
+    ),
+    LitmusCase(
+        "dec-then-test",
+        "drop, then test the count in a second step, then free",
+        _dec_then_test,
+        0,
+        lambda cpus: cpus,
+    ),
     LitmusCase("dec-and-test", "drop and test in one step, then free", _puts, 0, lambda cpus: cpus),
     LitmusCase(
         "get-last-put",
@@ -222,9 +248,29 @@ _ALL = (
         lambda _: 1,
         frozenset({"kind", "unless"}),
     ),
-    LitmusCase("locked-gets", "plain gets under a spinlock", _locked_gets, 0, lambda _: 1, frozenset({"lock"})),
-    LitmusCase("overflow", "a count of 2**32 - 1 references, and two more", _overflow, 1, lambda _: 0xFFFFFFFF),
-    LitmusCase("steps", "steps that have nothing to do with each other", _independent, 6, lambda _: 1, frozenset()),
+    LitmusCase(
+        "locked-gets",
+        "plain gets under a spinlock",
+        _locked_gets,
+        0,
+        lambda _: 1,
+        frozenset({"lock"}),
+    ),
+    LitmusCase(
+        "overflow",
+        "a count of 2**32 - 1 references, and two more",
+        _overflow,
+        1,
+        lambda _: 0xFFFFFFFF,
+    ),
+    LitmusCase(
+        "steps",
+        "steps that have nothing to do with each other",
+        _independent,
+        6,
+        lambda _: 1,
+        frozenset(),
+    ),
 )
 
 LITMUS: Mapping[str, LitmusCase] = {case.name: case for case in _ALL}
@@ -232,7 +278,8 @@ LITMUS: Mapping[str, LitmusCase] = {case.name: case for case in _ALL}
 
 
 def build(case: LitmusCase, knobs: Knobs) -> Program:
-    """The program of a case.  ``UsageError`` for a knob that it does not have, or a value out of range."""
+    """The program of a case.  ``UsageError`` for a knob that it does not have, or a value out of
+    range."""
     _check(case, knobs)
     uses = case.uses if knobs.uses is None else knobs.uses
     start = case.start(knobs.cpus) if knobs.count is None else knobs.count
@@ -243,21 +290,29 @@ def build(case: LitmusCase, knobs: Knobs) -> Program:
 
 
 def _holders(start: int) -> int:
-    """How many hold the object if its count is right: what does not fit into an int is meant as it stands."""
+    """How many hold the object if its count is right: what does not fit into an int is meant as it
+    stands."""
     return start if start >= 0 else start & 0xFFFFFFFF
 
 
 def _check(case: LitmusCase, knobs: Knobs) -> None:
     if knobs.kind != ATOMIC and "kind" not in case.knows:
-        raise UsageError(f"{case.name}: --{knobs.kind} changes nothing here", hint="its counts are as they are")
+        raise UsageError(
+            f"{case.name}: --{knobs.kind} changes nothing here", hint="its counts are as they are"
+        )
     if knobs.unless_zero and ("unless" not in case.knows or knobs.kind == PLAIN):
         raise UsageError("--unless-zero is a repair of get-last-put, with --atomic or --refcount")
     if knobs.unlocked and "lock" not in case.knows:
-        raise UsageError(f"{case.name}: it has no lock", hint="race locked-gets --without-lock lock")
+        raise UsageError(
+            f"{case.name}: it has no lock", hint="race locked-gets --without-lock lock"
+        )
     if not 2 <= knobs.cpus <= MOST_CPUS:
         raise UsageError(f"--cpus {knobs.cpus}: expected 2 or 3")
     if knobs.uses is not None and not 0 <= knobs.uses <= MOST_USES:
         raise UsageError(f"--uses {knobs.uses}: expected 0 to {MOST_USES}")
     if knobs.count is not None and not 0 <= knobs.count < 1 << 32:
         hint = "0xffffffff is the count of 32 bits that C prints as -1" if knobs.count < 0 else ""
-        raise UsageError(f"--count {knobs.count}: expected a number of holders, from 0 to {(1 << 32) - 1}", hint=hint)
+        raise UsageError(
+            f"--count {knobs.count}: expected a number of holders, from 0 to {(1 << 32) - 1}",
+            hint=hint,
+        )

@@ -1,4 +1,5 @@
-"""What each CPU does in a race: the one call or access that a command would make, held back to be made later, many times.
+"""What each CPU does in a race: the one call or access that a command would make, held back to be
+made later, many times.
 
 write child 0x10000 2      the command is run with a Capture in the place of the script:
 it never stores, it hands over what it would have done
@@ -20,7 +21,8 @@ from kemu.userland.script import Outcome, Script
 
 @attrs.frozen
 class Touch:
-    """The user access that a racer makes: "read", "write" or "fetch" of ``size`` bytes at ``address``; the ``data`` it writes."""
+    """The user access that a racer makes: "read", "write" or "fetch" of ``size`` bytes at
+    ``address``; the ``data`` it writes."""
 
     kind: str
     address: int
@@ -30,8 +32,8 @@ class Touch:
 
 @attrs.frozen
 class Racer:
-    """One CPU's part: the command as text, the task that runs it, what it does (the system call's result as C gives it), the
-    bytes that it reads, and the access if it is one."""
+    """One CPU's part: the command as text, the task that runs it, what it does (the system call's
+    result as C gives it), the bytes that it reads, and the access if it is one."""
 
     text: str
     task: task_struct
@@ -56,7 +58,9 @@ class Racer:
 class Captured(Exception):
     """Raised in the place of the first thing that a command would do."""
 
-    def __init__(self, task: task_struct, action: Callable[[], int], got: bytearray, touch: Touch | None) -> None:
+    def __init__(
+        self, task: task_struct, action: Callable[[], int], got: bytearray, touch: Touch | None
+    ) -> None:
         super().__init__("captured")
         self.task, self.action, self.got, self.touch = task, action, got, touch
 
@@ -68,7 +72,9 @@ class Capture(Script):
 
     def spawn(self, name: str) -> task_struct:
         """Refused: spawn is no system call of a program."""
-        raise UsageError(f"race: spawn {name} is nothing that a program does", hint="spawn it before the race")
+        raise UsageError(
+            f"race: spawn {name} is nothing that a program does", hint="spawn it before the race"
+        )
 
     def load(self, task: task_struct, addr: int, nbytes: int, cpu: int | None = None) -> Outcome:
         """Hold a load back."""
@@ -86,26 +92,37 @@ class Capture(Script):
         return super().fetch(task, addr, cpu)
 
     def _perform(
-        self, task: task_struct, cpu: int | None, action: Callable[[], int], got: bytearray | None = None
+        self,
+        task: task_struct,
+        cpu: int | None,
+        action: Callable[[], int],
+        got: bytearray | None = None,
     ) -> Outcome:
         self._refuse_if_unable(task)
         raise Captured(task, action, bytearray() if got is None else got, self.touch)
 
 
 def capture(text: str, command: Callable[[], object]) -> Racer:
-    """The racer that the command ``text`` stands for; ``command`` runs it on a ``Capture``.  ``UsageError`` if it makes no system
-    call and no access."""
+    """The racer that the command ``text`` stands for; ``command`` runs it on a ``Capture``.
+    ``UsageError`` if it makes no system call and no access."""
     try:
         command()
     except Captured as held:
         return Racer(text, held.task, held.action, held.got, held.touch)
-    raise UsageError(f"race: '{text[:60]}' makes no system call and no access", hint='such as: race "write a 0x10000 1" "exit b"')
+    raise UsageError(
+        f"race: '{text[:60]}' makes no system call and no access",
+        hint='such as: race "write a 0x10000 1" "exit b"',
+    )
 
 
 def take_places(racers: tuple[Racer, ...]) -> None:
-    """Let each CPU run its racer's task.  ``UsageError`` if there are too few CPUs, or one task is to run on two."""
+    """Let each CPU run its racer's task.  ``UsageError`` if there are too few CPUs, or one task is
+    to run on two."""
     if len(racers) > len(system.cpus):
-        raise UsageError(f"race: {len(racers)} commands, but {len(system.cpus)} CPUs", hint="kemu --cpus 3 starts with three")
+        raise UsageError(
+            f"race: {len(racers)} commands, but {len(system.cpus)} CPUs",
+            hint="kemu --cpus 3 starts with three",
+        )
     tasks = [racer.task for racer in racers]
     twice = next((task for at, task in enumerate(tasks) if task in tasks[:at]), None)
     if twice is not None:

@@ -1,6 +1,8 @@
-"""Wrong kernels that are right on one CPU: (name, function, text, text instead, story, who notices, the race that shows it).
+"""Wrong kernels that are right on one CPU: (name, function, text, text instead, story, who notices,
+the race that shows it).
 
-Whoever runs one command after the other sees nothing of them; two CPUs and the right preemption do (races/explorer.py).
+Whoever runs one command after the other sees nothing of them; two CPUs and the right preemption do
+(races/explorer.py).
 """
 
 from __future__ import annotations
@@ -39,7 +41,10 @@ RACY: tuple[tuple[Change, str], ...] = (
             page_alloc.folio_put,
             '    if atomic_dec_and_test(folio, "_refcount"):\n',
             NON_ATOMIC_PUT,
-            "a page's reference is dropped by load, subtract, store: of two puts at once one is lost",
+            (
+                "a page's reference is dropped by load, subtract, store: of two puts at once one is "
+                "lost"
+            ),
             EXPLORER,
         ),
         "cow-cow",
@@ -61,7 +66,10 @@ RACY: tuple[tuple[Change, str], ...] = (
             mm_life.get_task_mm,
             "    if mm is not None:\n        mm.mm_users += 1\n",
             "    if mm is not None:\n        step()\n        mm.mm_users += 1\n",
-            "who reads another process takes its address space without the lock: the last user may be gone in between",
+            (
+                "who reads another process takes its address space without the lock: the last user "
+                "may be gone in between"
+            ),
             EXPLORER,
         ),
         "exit-reader",
@@ -72,7 +80,10 @@ RACY: tuple[tuple[Change, str], ...] = (
             fault_wp.wp_page_copy,
             "    if ptep_get(vmf.pte) == vmf.orig_pte:\n",
             "    if True:\n",
-            "copy-on-write does not look at the entry again once the table is locked: a copy that another thread made is lost",
+            (
+                "copy-on-write does not look at the entry again once the table is locked: a copy that "
+                "another thread made is lost"
+            ),
             EXPLORER,
         ),
         "cow-threads",
@@ -116,7 +127,10 @@ RACY: tuple[tuple[Change, str], ...] = (
             mmap_lock.lock_vma_under_rcu,
             SECOND_LOOK,
             "",
-            "a fault holds the mapping that it has found and does not ask whether the address still lies in it",
+            (
+                "a fault holds the mapping that it has found and does not ask whether the address "
+                "still lies in it"
+            ),
             EXPLORER,
         ),
         "mprotect-fault",

@@ -1,13 +1,16 @@
-"""How few runs are enough to see every outcome: dynamic partial-order reduction (Flanagan, Godefroid 2005), with sleep sets.
+"""How few runs are enough to see every outcome: dynamic partial-order reduction (Flanagan,
+Godefroid 2005), with sleep sets.
 
     CPU 0   load  add  store  use        add and use touch nothing that the other CPU writes: where they stand
     CPU 1   load  add  store  use        in the order makes no difference; only the order of loads and stores does
 
-Two steps of different CPUs are independent if neither writes what the other touches.  Orders that differ only in independent
-steps are one run: of 70 schedules of two plain gets a few runs show all there is to see.  A run is tried another way only where
-two dependent steps met that could have met in the other order.
+Two steps of different CPUs are independent if neither writes what the other touches.  Orders that
+differ only in independent steps are one run: of 70 schedules of two plain gets a few runs show all
+there is to see.  A run is tried another way only where two dependent steps met that could have met
+in the other order.
 
-A sleep set holds the CPUs whose next step has been tried here and commutes with all that has happened since.
+A sleep set holds the CPUs whose next step has been tried here and commutes with all that has
+happened since.
 """
 
 from __future__ import annotations
@@ -29,7 +32,8 @@ def dependent(one: Step, other: Step) -> bool:
 
 @attrs.define
 class Point:
-    """A place in the run under way: its state, who is to be tried there, who was, who sleeps, and the step that was taken."""
+    """A place in the run under way: its state, who is to be tried there, who was, who sleeps, and
+    the step that was taken."""
 
     state: State
     wanted: set[int]
@@ -49,7 +53,8 @@ class Reduction:
         self.outcomes: set[str] = set()
 
     def go(self, state: State, asleep: set[int]) -> None:
-        """Explore what has to be explored from ``state``; nothing more once there were ``most`` runs."""
+        """Explore what has to be explored from ``state``; nothing more once there were ``most``
+        runs."""
         if self.runs >= self.most:
             return
         self._note_meetings(state)
@@ -71,7 +76,9 @@ class Reduction:
         step = self._next(point.state, cpu)
         point.tried.add(cpu)
         point.cpu, point.clock = cpu, self._clock(cpu, step)
-        asleep = {other for other in point.asleep if not dependent(self._next(point.state, other), step)}
+        asleep = {
+            other for other in point.asleep if not dependent(self._next(point.state, other), step)
+        }
         self.go(advance(self.program, point.state, cpu), asleep)
         point.asleep = point.asleep | {cpu}
 
@@ -79,7 +86,8 @@ class Reduction:
         return self.program.cpus[cpu][state.places[cpu]]
 
     def _note_meetings(self, state: State) -> None:
-        """Where the next step of a CPU met a dependent one that did not have to come first, try it in that one's place too."""
+        """Where the next step of a CPU met a dependent one that did not have to come first, try it
+        in that one's place too."""
         for cpu, steps in enumerate(self.program.cpus):
             if state.places[cpu] == len(steps):
                 continue
@@ -96,7 +104,8 @@ class Reduction:
         return None
 
     def _backwards(self) -> Iterator[tuple[Clock, Point]]:
-        """The points of the path from the last one, each with the steps that had been done before it."""
+        """The points of the path from the last one, each with the steps that had been done before
+        it."""
         for point in reversed(self.path):
             yield point.state.places, point
 
@@ -108,7 +117,8 @@ class Reduction:
         return (0,) * len(self.program.cpus)
 
     def _clock(self, cpu: int, step: Step) -> Clock:
-        """What happens before the end of this step: the CPU's own past, and that of every step on which it depends."""
+        """What happens before the end of this step: the CPU's own past, and that of every step on
+        which it depends."""
         clock = list(self._seen_before(cpu))
         for point in self.path[:-1]:
             if dependent(self._next(point.state, point.cpu), step):

@@ -1,13 +1,16 @@
-"""One schedule of a race, played on a kernel's own journal, so that it can be walked through afterwards.
+"""One schedule of a race, played on a kernel's own journal, so that it can be walked through
+afterwards.
 
     step   CPU  before it                            events
        1     0  the access                           #61 .. #62
        2     1  lock ptl in handle_pte_fault         #63 .. #63
 
-While several CPUs are inside kernel functions at once, the marks of the journal would cross.  So at each switch the functions of
-the CPU that stops are marked as left and those of the CPU that goes on as entered again, under a frame that names the CPU.
+While several CPUs are inside kernel functions at once, the marks of the journal would cross.  So at
+each switch the functions of the CPU that stops are marked as left and those of the CPU that goes on
+as entered again, under a frame that names the CPU.
 
-A schedule that ends where something does not hold stops there: the calls that are under way stay under way.
+A schedule that ends where something does not hold stops there: the calls that are under way stay
+under way.
 """
 
 from __future__ import annotations
@@ -51,8 +54,8 @@ CPU_FRAMES = tuple(_cpu_frame(number) for number in range(MOST_CPUS))
 
 
 class Given:
-    """A chooser that follows a given schedule.  At its end ``halt`` is asked whether to stop there; if not, the CPU that ran last
-    goes on, then the others."""
+    """A chooser that follows a given schedule.  At its end ``halt`` is asked whether to stop there;
+    if not, the CPU that ran last goes on, then the others."""
 
     def __init__(self, choices: list[int], halt: Callable[[], bool]) -> None:
         self.choices, self.halt = choices, halt
@@ -66,14 +69,17 @@ class Given:
             return -1
         chosen = self.choices[at] if at < len(self.choices) else last if last in able else able[0]
         if chosen not in able:
-            self.refused = f"schedule: CPU {chosen} cannot take step {at + 1}: it is done or waits for a lock"
+            self.refused = (
+                f"schedule: CPU {chosen} cannot take step {at + 1}: it is done or waits for a lock"
+            )
             return -1
         self.taken.append(chosen)
         return chosen
 
 
 class Marker(Observer):
-    """Keeps the marks of a journal nested while CPUs take turns, and notes what each CPU stands before."""
+    """Keeps the marks of a journal nested while CPUs take turns, and notes what each CPU stands
+    before."""
 
     def __init__(self, journal: Journal, cpus: int) -> None:
         self.journal = journal
@@ -88,7 +94,9 @@ class Marker(Observer):
             return
         if self.active >= 0:
             self._learn(self.active)
-            self._mark([~fid for fid in (*reversed(self.open[self.active]), CPU_FRAMES[self.active])])
+            self._mark(
+                [~fid for fid in (*reversed(self.open[self.active]), CPU_FRAMES[self.active])]
+            )
         if number >= 0:
             self._mark([CPU_FRAMES[number], *self.open[number]])
         self.read = len(self.journal.marks)
@@ -116,7 +124,8 @@ class Marker(Observer):
 
 
 def words_for_step(frame: FrameType | None, lock: str) -> str:
-    """What a CPU is about to do, from the functions that have led to its ``step()``: ``folio_get in do_wp_page``."""
+    """What a CPU is about to do, from the functions that have led to its ``step()``: ``folio_get in
+    do_wp_page``."""
     names = {function.name for function in FUNCTIONS}
     what = f"lock {lock}" if lock else ""
     half = ""
@@ -128,7 +137,9 @@ def words_for_step(frame: FrameType | None, lock: str) -> str:
         if code.co_name == "access" and not what:
             return "the access"
         if code.co_name in names:
-            return f"{half}{what} in {code.co_name}" if what and what != code.co_name else code.co_name
+            return (
+                f"{half}{what} in {code.co_name}" if what and what != code.co_name else code.co_name
+            )
         if not inner and (not what or not lock) and not code.co_name.startswith("_"):
             what = code.co_name
         frame = frame.f_back
@@ -137,7 +148,8 @@ def words_for_step(frame: FrameType | None, lock: str) -> str:
 
 @attrs.frozen
 class PlayedStep:
-    """A step of a run that was played: who took it, what it was, and the events (first, last] that it caused."""
+    """A step of a run that was played: who took it, what it was, and the events (first, last] that
+    it caused."""
 
     cpu: int
     text: str
@@ -147,7 +159,8 @@ class PlayedStep:
 
 @attrs.frozen
 class Played:
-    """A run that was played: its steps, how it ended, and whether calls are still under way at its end (``unfinished``)."""
+    """A run that was played: its steps, how it ended, and whether calls are still under way at its
+    end (``unfinished``)."""
 
     steps: tuple[PlayedStep, ...]
     result: Result
@@ -155,7 +168,8 @@ class Played:
 
 
 def play(race: Race, choices: list[int]) -> Played:
-    """Play a schedule on the kernel's journal, which keeps the events.  ``UsageError`` for one that the race does not have."""
+    """Play a schedule on the kernel's journal, which keeps the events.  ``UsageError`` for one that
+    the race does not have."""
     with prepared(race) as arena:
         kernel = race.kernel
         kernel.journal.catch_up()
@@ -175,8 +189,12 @@ def play(race: Race, choices: list[int]) -> Played:
         if given.refused:
             raise UsageError(given.refused, hint="race finds the schedules that there are")
         kernel.journal.catch_up()
-        result = _judge(arena, begin, ending, tuple(given.taken), partial(_told, arena, results, run))
-        return Played(_steps(arena, given.taken, texts, len(kernel.journal)), result, ending.why != "done")
+        result = _judge(
+            arena, begin, ending, tuple(given.taken), partial(_told, arena, results, run)
+        )
+        return Played(
+            _steps(arena, given.taken, texts, len(kernel.journal)), result, ending.why != "done"
+        )
 
 
 def _broken_now(race: Race) -> bool:
@@ -187,7 +205,9 @@ def _told(arena: Arena, results: list[int], run: Run) -> str:
     return arena.told(results, run)
 
 
-def _judge(arena: Arena, begin: int, ending: Ending, taken: tuple[int, ...], told: Callable[[], str]) -> Result:
+def _judge(
+    arena: Arena, begin: int, ending: Ending, taken: tuple[int, ...], told: Callable[[], str]
+) -> Result:
     """What the run has come to: what did not hold first, or how it ended, or what the CPUs tell."""
     kernel = arena.race.kernel
     done = ending.why == "done"

@@ -1,4 +1,5 @@
-"""Wrong kernels that break one rule of bookkeeping each: (name, function, text, text instead, story, who notices).
+"""Wrong kernels that break one rule of bookkeeping each: (name, function, text, text instead,
+story, who notices).
 
 Together with catalogue.py there is one for every invariant (docs/invariants.md says which).
 """
@@ -36,7 +37,10 @@ TASKS: tuple[Change, ...] = (
         fork.copy_mm,
         "        mmget(oldmm)\n",
         "        pass\n",
-        "a task that shares an address space is not counted as its user: the first that ends tears it down for both",
+        (
+            "a task that shares an address space is not counted as its user: the first that ends "
+            "tears it down for both"
+        ),
         "mm_users_are_tasks",
     ),
     (
@@ -68,7 +72,10 @@ TASKS: tuple[Change, ...] = (
         fork.copy_files,
         '        atomic_inc(old, "count")\n',
         "        pass\n",
-        "shared descriptors are not counted: the first of the sharers that ends closes the files of the others",
+        (
+            "shared descriptors are not counted: the first of the sharers that ends closes the files "
+            "of the others"
+        ),
         "shared_structures_are_counted",
     ),
     (
@@ -135,7 +142,10 @@ SPACES: tuple[Change, ...] = (
         mremap.copy_vma,
         "        pgoff = addr >> PAGE_SHIFT\n",
         "        pass\n",
-        "untouched memory that moves keeps the offset of its old address, and merges with nothing there",
+        (
+            "untouched memory that moves keeps the offset of its old address, and merges with nothing "
+            "there"
+        ),
         "anonymous_vmas_are_private",
     ),
     (
@@ -177,7 +187,10 @@ TABLES: tuple[Change, ...] = (
         "munmap_keeps_tables",
         munmap.vms_clear_ptes,
         "    free_pgtables(tlb, vms.vmas, floor, ceiling)\n",
-        "    from kemu.kernel.mm.zap import _unlink_vma\n    for vma in vms.vmas:\n        _unlink_vma(vma)\n",
+        (
+            "    from kemu.kernel.mm.zap import _unlink_vma\n    for vma in vms.vmas:\n        "
+            "_unlink_vma(vma)\n"
+        ),
         "unmapping leaves the empty page tables behind",
         "tables_serve_a_vma",
     ),
@@ -201,7 +214,10 @@ TABLES: tuple[Change, ...] = (
         "all_memory_is_executable",
         pgtable.vm_get_page_prot,
         "    return system.protection_map[vm_flags & (VM_READ | VM_WRITE | VM_EXEC | VM_SHARED)]\n",
-        "    return system.protection_map[vm_flags & (VM_READ | VM_WRITE | VM_EXEC | VM_SHARED)] & ~system.bits.nx\n",
+        (
+            "    return system.protection_map[vm_flags & (VM_READ | VM_WRITE | VM_EXEC | VM_SHARED)] "
+            "& ~system.bits.nx\n"
+        ),
         "the NX bit is never set: data can be executed",
         "usable_entries_are_permitted",
     ),
@@ -300,7 +316,10 @@ PAGES: tuple[Change, ...] = (
         "anon_vma_remembers_dead_vmas",
         rmap.unlink_anon_vmas,
         "        av.rb_root = tuple(a for a in av.rb_root if a is not avc)\n",
-        "        av.rb_root = tuple(a for a in av.rb_root if a is not avc or len(av.rb_root) > 1)\n",
+        (
+            "        av.rb_root = tuple(a for a in av.rb_root if a is not avc or len(av.rb_root) > "
+            "1)\n"
+        ),
         "an anon_vma still leads to mappings that are gone",
         "anon_vmas_are_linked",
     ),

@@ -3,7 +3,8 @@
     0*12,1*30,0*5        CPU 0 takes 12 steps, CPU 1 takes 30, CPU 0 takes 5
     011010               a digit a step, as the litmus programs write it
 
-A text that ends before the run does leaves the rest open: the CPU that ran last runs on, then the others.
+A text that ends before the run does leaves the rest open: the CPU that ran last runs on, then the
+others.
 """
 
 from __future__ import annotations
@@ -31,15 +32,20 @@ def looks_like_one(text: str) -> bool:
 
 
 def read(text: str, cpus: int) -> list[int]:
-    """The choices of a schedule for ``cpus`` CPUs.  ``UsageError`` names the part that cannot be read."""
+    """The choices of a schedule for ``cpus`` CPUs.  ``UsageError`` names the part that cannot be
+    read."""
     choices: list[int] = []
     for part in text.split(","):
         choices += _part(part)
         if len(choices) > LONGEST:
-            raise UsageError(f"schedule: more than {LONGEST} steps", hint="0*12 is twelve steps of CPU 0")
+            raise UsageError(
+                f"schedule: more than {LONGEST} steps", hint="0*12 is twelve steps of CPU 0"
+            )
     wrong = next((cpu for cpu in choices if cpu >= cpus), None)
     if wrong is not None:
-        raise UsageError(f"schedule: there is no CPU {wrong}", hint=f"{cpus} CPUs race here, 0 to {cpus - 1}")
+        raise UsageError(
+            f"schedule: there is no CPU {wrong}", hint=f"{cpus} CPUs race here, 0 to {cpus - 1}"
+        )
     return choices
 
 

@@ -1,4 +1,5 @@
-"""A litmus program played on a kernel's journal: each step one event, so that it can be walked through like anything else.
+"""A litmus program played on a kernel's journal: each step one event, so that it can be walked
+through like anything else.
 
 #1  race  step 1: CPU 1 dec_and_test    none -> count 0
 #2  race  step 2: CPU 0 get             none -> count 1
@@ -15,7 +16,8 @@ from kemu.trace.barrier import Table
 
 @attrs.frozen
 class StagedStep:
-    """A step that was played: the CPU, what it did, memory afterwards, and what went wrong by it."""
+    """A step that was played: the CPU, what it did, memory afterwards, and what went wrong by
+    it."""
 
     cpu: int
     text: str
@@ -26,7 +28,11 @@ class StagedStep:
 def memory(state: State) -> str:
     """The shared memory in a few words."""
     shared = state.shared
-    count = f"count {shared.refcount}" if 0 <= shared.refcount < 1 << 31 else f"count {shared.refcount & 0xFFFFFFFF:#x}"
+    count = (
+        f"count {shared.refcount}"
+        if 0 <= shared.refcount < 1 << 31
+        else f"count {shared.refcount & 0xFFFFFFFF:#x}"
+    )
     if shared.refcount == REFCOUNT_SATURATED:
         count += " (saturated)"
     freed = {0: "", 1: ", freed"}.get(shared.freed, f", freed {shared.freed} times")
@@ -46,7 +52,8 @@ def steps_of(program: Program, states: list[State]) -> tuple[StagedStep, ...]:
 
 
 def perform(program: Program, schedule: str) -> tuple[tuple[StagedStep, ...], str]:
-    """Play a schedule, one event a step: its steps and its outcome.  It ends where something has gone wrong, else at the end."""
+    """Play a schedule, one event a step: its steps and its outcome.  It ends where something has
+    gone wrong, else at the end."""
     states = cut(play(program, schedule), len(schedule))
     steps = steps_of(program, states)
     board: Table[str, str] = Table("race")
@@ -56,6 +63,7 @@ def perform(program: Program, schedule: str) -> tuple[tuple[StagedStep, ...], st
 
 
 def cut(states: list[State], least: int) -> list[State]:
-    """The states up to the one in which something went wrong, but at least those of the first ``least`` steps."""
+    """The states up to the one in which something went wrong, but at least those of the first
+    ``least`` steps."""
     wrong = next((at for at, state in enumerate(states) if state.verdict), len(states) - 1)
     return states[: max(wrong, least) + 1]

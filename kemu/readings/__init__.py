@@ -4,15 +4,17 @@
                            |
                            +-- lessons, breakpoints and tests ask it for its fields
 
-`observe` fills readings, `views` draws them; neither knows the other, and a reading stays true when the machine moves on.
-Fields hold plain values: numbers, text, tuples and other readings.  How a number is written is said by its annotation:
+`observe` fills readings, `views` draws them; neither knows the other, and a reading stays true when
+the machine moves on. Fields hold plain values: numbers, text, tuples and other readings.  How a
+number is written is said by its annotation:
 
     int      a count, an id, a frame number: decimal for a program
     Address  a virtual or physical address: "0x..." for a program
     Word     64 bits whose bits mean something (a page-table entry, flags): "0x..." too
     Pairs    (name, number) in a fixed order: an object for a program; Addresses: the same of addresses
 
-The rule that keeps this file honest: no import of kemu, no text for people but names, no logic but a property.
+The rule that keeps this file honest: no import of kemu, no text for people but names, no logic but
+a property.
 """
 
 from kemu.readings.base import Address, Addresses, Pairs, Reading, Word
@@ -121,7 +123,13 @@ from kemu.readings.tasks import (
     TaskRow,
     TaskTree,
 )
-from kemu.readings.trust import MutantList, MutantReading, MutantRow, VerifyReading, ViolationReading
+from kemu.readings.trust import (
+    MutantList,
+    MutantReading,
+    MutantRow,
+    VerifyReading,
+    ViolationReading,
+)
 
 __all__ = [
     "AccessOutcome",

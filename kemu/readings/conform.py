@@ -6,8 +6,8 @@ from kemu.readings.base import Reading
 
 
 class DifferenceRow(Reading):
-    """A place in which kemu and Linux disagree: ``program``, number of the ``step``, its ``operation``, the field ``where`` they
-    do, and both values as text."""
+    """A place in which kemu and Linux disagree: ``program``, number of the ``step``, its
+    ``operation``, the field ``where`` they do, and both values as text."""
 
     program: str
     step: int
@@ -18,8 +18,8 @@ class DifferenceRow(Reading):
 
 
 class Conformance(Reading):
-    """What came of recorded programs. ``agree``, ``differ`` and ``stopped`` (those that took too long) count programs;
-    ``differences`` holds the first one of each that differs, or all."""
+    """What came of recorded programs. ``agree``, ``differ`` and ``stopped`` (those that took too
+    long) count programs; ``differences`` holds the first one of each that differs, or all."""
 
     programs: int
     operations: int
@@ -30,8 +30,8 @@ class Conformance(Reading):
 
 
 class RealRow(Reading):
-    """One operation on the host and in kemu: the ``command`` of the experiment that it stands for, ``operation`` as it was asked,
-    and what each side gave."""
+    """One operation on the host and in kemu: the ``command`` of the experiment that it stands for,
+    ``operation`` as it was asked, and what each side gave."""
 
     command: str
     operation: str
@@ -41,9 +41,9 @@ class RealRow(Reading):
 
 
 class RealReading(Reading):
-    """The experiment on the host beside kemu. ``difference``: the first one in results or observations, or "". ``unexpressed``:
-    (command, why) of what could not be repeated; ``left_out``: what the host does not show; ``stopped``: why its run ended early,
-    or ""."""
+    """The experiment on the host beside kemu. ``difference``: the first one in results or
+    observations, or "". ``unexpressed``: (command, why) of what could not be repeated;
+    ``left_out``: what the host does not show; ``stopped``: why its run ended early, or ""."""
 
     kernel: str
     rows: tuple[RealRow, ...]

@@ -6,8 +6,8 @@ from kemu.readings.base import Reading
 
 
 class LessonText(Reading):
-    """A text of a lesson. ``role``: title, prose, typed (a command of the lesson), ask, options, hint, right, wrong, fact, note;
-    ``step`` is the id of the step it belongs to."""
+    """A text of a lesson. ``role``: title, prose, typed (a command of the lesson), ask, options,
+    hint, right, wrong, fact, note; ``step`` is the id of the step it belongs to."""
 
     role: str
     text: str
@@ -15,7 +15,8 @@ class LessonText(Reading):
 
 
 class LessonRow(Reading):
-    """A lesson in the list. ``done`` of ``steps`` steps are over, ``points`` of ``most`` reached; ``state``: new, begun, done."""
+    """A lesson in the list. ``done`` of ``steps`` steps are over, ``points`` of ``most`` reached;
+    ``state``: new, begun, done."""
 
     number: int
     id: str

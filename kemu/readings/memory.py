@@ -7,8 +7,8 @@ from kemu.readings.spaces import VmaReading
 
 
 class RmapVisit(Reading):
-    """A VMA that the reverse walk looks at. ``address``: where the page would be mapped; ``mapped``: the entry there holds the
-    frame."""
+    """A VMA that the reverse walk looks at. ``address``: where the page would be mapped;
+    ``mapped``: the entry there holds the frame."""
 
     pid: int
     name: str
@@ -20,7 +20,8 @@ class RmapVisit(Reading):
 
 
 class RmapReading(Reading):
-    """The reverse walk from a frame: through ``via`` (anon_vma#1, inode#3) at ``index`` to the VMAs."""
+    """The reverse walk from a frame: through ``via`` (anon_vma#1, inode#3) at ``index`` to the
+    VMAs."""
 
     pfn: int
     kind: str
@@ -63,7 +64,8 @@ class MemoryMap(Reading):
 
 
 class FreeReading(Reading):
-    """The allocator's numbers, in pages. ``orders``: free blocks of each order; ``lru``: list lengths; ``vmstat``: counters."""
+    """The allocator's numbers, in pages. ``orders``: free blocks of each order; ``lru``: list
+    lengths; ``vmstat``: counters."""
 
     total: int
     managed: int
@@ -77,8 +79,8 @@ class FreeReading(Reading):
 
 
 class MemoryDump(Reading):
-    """Bytes of a range as the tables translate it, nothing touched; ``data`` None where nothing is mapped. In chunks of a page
-    or less."""
+    """Bytes of a range as the tables translate it, nothing touched; ``data`` None where nothing is
+    mapped. In chunks of a page or less."""
 
     pid: int
     name: str
@@ -87,7 +89,8 @@ class MemoryDump(Reading):
 
 
 class FileRow(Reading):
-    """A file inside kemu. ``kind``: memfd, tmpfs, disk; ``size`` in bytes; ``cached``: pages in the page cache."""
+    """A file inside kemu. ``kind``: memfd, tmpfs, disk; ``size`` in bytes; ``cached``: pages in the
+    page cache."""
 
     path: str
     kind: str

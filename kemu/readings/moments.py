@@ -8,9 +8,9 @@ from kemu.readings.tables import EntryReading, FrameReading
 
 
 class EventReading(Reading):
-    """One event. ``kind``: frame, pte, ram, vma, mm, task, tlb, cpu, list, alloc, anon, file, row, count; ``what``: the object
-    by name; ``field``; ``old`` / ``new`` as text; ``note``: what it means ("W cleared"); ``function``: the innermost open
-    one, with Linux's ``path``."""
+    """One event. ``kind``: frame, pte, ram, vma, mm, task, tlb, cpu, list, alloc, anon, file, row,
+    count; ``what``: the object by name; ``field``; ``old`` / ``new`` as text; ``note``: what it
+    means ("W cleared"); ``function``: the innermost open one, with Linux's ``path``."""
 
     number: int
     kind: str
@@ -27,11 +27,14 @@ class EventReading(Reading):
         """The event in one line: ``pfn 0x1a3 _refcount 1 -> 2``."""
         name = f"{self.what} {self.field}".strip()
         change = f"{self.old} -> {self.new}" if self.old or self.new else ""
-        return " ".join(part for part in (name, change, f"({self.note})" if self.note else "") if part)
+        return " ".join(
+            part for part in (name, change, f"({self.note})" if self.note else "") if part
+        )
 
 
 class EventList(Reading):
-    """The events ``first`` + 1 to ``last``; ``hidden``: how many of them are left out (list links and their like)."""
+    """The events ``first`` + 1 to ``last``; ``hidden``: how many of them are left out (list links
+    and their like)."""
 
     first: int
     last: int
@@ -40,7 +43,8 @@ class EventList(Reading):
 
 
 class CallReading(Reading):
-    """One call; its events are ``first`` + 1 to ``last``. ``children``: calls and, where asked for, events in their order."""
+    """One call; its events are ``first`` + 1 to ``last``. ``children``: calls and, where asked for,
+    events in their order."""
 
     function: str
     path: str
@@ -58,8 +62,8 @@ class CallTree(Reading):
 
 
 class FieldChange(Reading):
-    """A field that differs between two moments: ``old`` at the earlier, ``new`` at the later, as text. ``kind`` as in
-    EventReading."""
+    """A field that differs between two moments: ``old`` at the earlier, ``new`` at the later, as
+    text. ``kind`` as in EventReading."""
 
     kind: str
     what: str
@@ -79,7 +83,8 @@ class Difference(Reading):
 
 
 class Change(Reading):
-    """What a command changed: its text, its events (first, last], the net difference, and what else is worth a word."""
+    """What a command changed: its text, its events (first, last], the net difference, and what else
+    is worth a word."""
 
     command: str
     first: int
@@ -89,8 +94,8 @@ class Change(Reading):
 
 
 class PageState(Reading):
-    """A page of an address space at one moment: the mapping that holds it, the last entry on the way, the frame that it
-    leads to."""
+    """A page of an address space at one moment: the mapping that holds it, the last entry on the
+    way, the frame that it leads to."""
 
     vma: VmaReading | None
     entry: EntryReading
@@ -108,8 +113,8 @@ class PagePicture(Reading):
 
 
 class ThreeLines(Reading):
-    """The pages that a command or a move was about, at the moments ``first`` and ``last``; ``more``: how many others there
-    are."""
+    """The pages that a command or a move was about, at the moments ``first`` and ``last``;
+    ``more``: how many others there are."""
 
     first: int
     last: int
@@ -125,13 +130,14 @@ class OpenCall(Reading):
 
 
 class Moment(Reading):
-    """Where the experiment stands: event ``now`` of ``end``; ``mark``: a name of the moment or ""; ``event``: the last one
-    that happened; ``stops``: the breakpoints and their like that stopped here; ``shown``: what ``display`` shows.
+    """Where the experiment stands: event ``now`` of ``end``; ``mark``: a name of the moment or "";
+    ``event``: the last one that happened; ``stops``: the breakpoints and their like that stopped
+    here; ``shown``: what ``display`` shows.
 
-    With ``context`` also ``calls``: the functions in which the event happened, outermost first (``kept``: how many of them
-    were open at the moment before, too); ``changes``: the net change since then, where more than this event lies between;
-    ``picture``: the page in question then and now; ``hint``: what else could be looked at here; ``marked``: the event is drawn
-    as a change."""
+    With ``context`` also ``calls``: the functions in which the event happened, outermost first
+    (``kept``: how many of them were open at the moment before, too); ``changes``: the net change
+    since then, where more than this event lies between; ``picture``: the page in question then and
+    now; ``hint``: what else could be looked at here; ``marked``: the event is drawn as a change."""
 
     now: int
     end: int
@@ -150,9 +156,10 @@ class Moment(Reading):
 
 
 class Why(Reading):
-    """What made a thing what it is: the ``events`` that wrote it, oldest first (``more``: how many older ones are left out);
-    the functions that were open at the newest, outermost first; the command at the root; the rule in one sentence; what
-    would have made it come out otherwise, or ""."""
+    """What made a thing what it is: the ``events`` that wrote it, oldest first (``more``: how many
+    older ones are left out); the functions that were open at the newest, outermost first; the
+    command at the root; the rule in one sentence; what would have made it come out otherwise, or
+    ""."""
 
     thing: str
     events: tuple[EventReading, ...]
@@ -184,7 +191,8 @@ class HistoryValue(Reading):
 
 
 class Cost(Reading):
-    """What the events ``first`` + 1 to ``last`` cost, and what the same would cost if fork copied at once."""
+    """What the events ``first`` + 1 to ``last`` cost, and what the same would cost if fork copied
+    at once."""
 
     first: int
     last: int
@@ -202,8 +210,8 @@ class CostRow(Reading):
 
 
 class SubSteps(Reading):
-    """Entries of the whole-row event ``number``, one by one: its sub-steps ``number``.1, ``number``.2 ..., whose own
-    numbers count from 1; ``total``: how many it has."""
+    """Entries of the whole-row event ``number``, one by one: its sub-steps ``number``.1,
+    ``number``.2 ..., whose own numbers count from 1; ``total``: how many it has."""
 
     number: int
     events: tuple[EventReading, ...]
@@ -211,8 +219,8 @@ class SubSteps(Reading):
 
 
 class TimelineRow(Reading):
-    """A timeline: it left timeline ``parent`` behind event ``branched`` (0: the first); how many commands it has, and its
-    last one."""
+    """A timeline: it left timeline ``parent`` behind event ``branched`` (0: the first); how many
+    commands it has, and its last one."""
 
     number: int
     parent: int
@@ -229,7 +237,8 @@ class Timelines(Reading):
 
 
 class TimelineDifference(Reading):
-    """What differs between the ends of two timelines: ``old`` in timeline ``one``, ``new`` in ``other``."""
+    """What differs between the ends of two timelines: ``old`` in timeline ``one``, ``new`` in
+    ``other``."""
 
     one: int
     other: int

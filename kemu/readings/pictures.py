@@ -1,4 +1,5 @@
-"""Pictures: what `graph` draws, as data. The drawing itself (text, DOT, SVG) is made from these by the views."""
+"""Pictures: what `graph` draws, as data. The drawing itself (text, DOT, SVG) is made from these by
+the views."""
 
 from __future__ import annotations
 
@@ -10,8 +11,9 @@ from kemu.readings.tasks import TaskRow, TaskTree
 
 
 class Picture(Reading):
-    """A picture of ``kind`` (walk, tables, sharing ...): ``subject`` is what it shows at event ``event``. With ``before`` it
-    is a comparison, and ``earlier`` is the same at that event. ``written``: what was written to a file, in one line."""
+    """A picture of ``kind`` (walk, tables, sharing ...): ``subject`` is what it shows at event
+    ``event``. With ``before`` it is a comparison, and ``earlier`` is the same at that event.
+    ``written``: what was written to a file, in one line."""
 
     kind: str
     event: int
@@ -22,7 +24,8 @@ class Picture(Reading):
 
 
 class AddressField(Reading):
-    """The bits ``high`` to ``low`` of an address (both included): their name (sign, a level, offset) and value."""
+    """The bits ``high`` to ``low`` of an address (both included): their name (sign, a level,
+    offset) and value."""
 
     name: str
     high: int
@@ -31,8 +34,8 @@ class AddressField(Reading):
 
 
 class WalkGraph(Reading):
-    """An address cut into fields, and its walk. ``title``: the format of the tables in words; ``page_shift``: bits of the offset
-    in a frame; ``entry_digits``: hex digits of an entry."""
+    """An address cut into fields, and its walk. ``title``: the format of the tables in words;
+    ``page_shift``: bits of the offset in a frame; ``entry_digits``: hex digits of an entry."""
 
     title: str
     page_shift: int
@@ -51,8 +54,9 @@ class SharingSpace(Reading):
 
 
 class SharingTable(Reading):
-    """A page table of process ``space`` on the way to a drawn entry: entry ``index`` of table ``parent`` leads to it; the
-    root has ``parent`` 0. ``start``: the first virtual address that it translates."""
+    """A page table of process ``space`` on the way to a drawn entry: entry ``index`` of table
+    ``parent`` leads to it; the root has ``parent`` 0. ``start``: the first virtual address that it
+    translates."""
 
     space: int
     level: str
@@ -64,8 +68,9 @@ class SharingTable(Reading):
 
 
 class SharingEdge(Reading):
-    """One entry of process ``space`` that maps the frame: at ``address``, in table ``table``. ``writable``: by all levels
-    together. ``outcome``: what a write there would do, in one word (write, reuse, copy, fault, SIGSEGV), and ``why``."""
+    """One entry of process ``space`` that maps the frame: at ``address``, in table ``table``.
+    ``writable``: by all levels together. ``outcome``: what a write there would do, in one word
+    (write, reuse, copy, fault, SIGSEGV), and ``why``."""
 
     space: int
     address: Address
@@ -77,8 +82,8 @@ class SharingEdge(Reading):
 
 
 class SharingFrame(Reading):
-    """``count`` frames that look alike and follow each other in every process; ``pfns``: the first of them. ``state`` as in
-    FrameReading; ``others``: who else holds references, in words."""
+    """``count`` frames that look alike and follow each other in every process; ``pfns``: the first
+    of them. ``state`` as in FrameReading; ``others``: who else holds references, in words."""
 
     count: int
     pfns: tuple[int, ...]
@@ -91,8 +96,8 @@ class SharingFrame(Reading):
 
 
 class SharingGraph(Reading):
-    """The page tables of several processes, joined at the frames. ``pages``: entries of all of them that map a frame;
-    ``left_out``: how many of those are not drawn, in ``groups_left`` groups."""
+    """The page tables of several processes, joined at the frames. ``pages``: entries of all of them
+    that map a frame; ``left_out``: how many of those are not drawn, in ``groups_left`` groups."""
 
     geometry: str
     legend: tuple[tuple[str, str], ...]
@@ -114,7 +119,8 @@ class CachedPage(Reading):
 
 
 class MmFile(Reading):
-    """A file that is mapped: ``size`` in bytes, ``cached`` pages in the page cache, of which ``pages`` are shown."""
+    """A file that is mapped: ``size`` in bytes, ``cached`` pages in the page cache, of which
+    ``pages`` are shown."""
 
     inode: int
     path: str
@@ -125,8 +131,8 @@ class MmFile(Reading):
 
 
 class MmVma(Reading):
-    """A mapping of the picture. ``resident`` pages have an entry; ``anon``: ids of its anon_vmas, its own first; ``file``: the
-    inode that it maps, 0 for none."""
+    """A mapping of the picture. ``resident`` pages have an entry; ``anon``: ids of its anon_vmas,
+    its own first; ``file``: the inode that it maps, 0 for none."""
 
     vma: VmaReading
     resident: int
@@ -145,8 +151,8 @@ class MmAnon(Reading):
 
 
 class MmGraph(Reading):
-    """A process from its tasks to its memory. ``tasks``: those that use the mm; ``borrowers``: kernel threads and CPUs that
-    borrow it."""
+    """A process from its tasks to its memory. ``tasks``: those that use the mm; ``borrowers``:
+    kernel threads and CPUs that borrow it."""
 
     mm: MmReading
     tasks: tuple[TaskRow, ...]
@@ -157,8 +163,9 @@ class MmGraph(Reading):
 
 
 class RmapPath(Reading):
-    """One VMA that the reverse walk visits: the address is ``vma.start + (index - pgoff) * 4096``; ``steps`` are the entries
-    on the way there; ``through``: the anon_vma whose tree holds the VMA, or the file's i_mmap."""
+    """One VMA that the reverse walk visits: the address is ``vma.start + (index - pgoff) * 4096``;
+    ``steps`` are the entries on the way there; ``through``: the anon_vma whose tree holds the VMA,
+    or the file's i_mmap."""
 
     visit: RmapVisit
     pgoff: int
@@ -175,8 +182,8 @@ class RmapGraph(Reading):
 
 
 class TaskShares(Reading):
-    """What a task shares: pids of the other tasks with the same mm, open files and signal handlers, and (pid, pages) of the
-    processes with which it shares frames by separate tables."""
+    """What a task shares: pids of the other tasks with the same mm, open files and signal handlers,
+    and (pid, pages) of the processes with which it shares frames by separate tables."""
 
     pid: int
     mm: tuple[int, ...]
@@ -193,15 +200,17 @@ class FamilyGraph(Reading):
 
 
 class PlotSeries(Reading):
-    """The values of an expression: (event, value) wherever it changed; None where it has no value (no such task yet)."""
+    """The values of an expression: (event, value) wherever it changed; None where it has no value
+    (no such task yet)."""
 
     name: str
     points: tuple[tuple[int, int | None], ...]
 
 
 class PlotGraph(Reading):
-    """Values over the events ``first`` to ``last``, looked at every ``step`` events. ``marks``: (name, event) of the moments
-    with a name; ``commands``: (event, text) where each command begins."""
+    """Values over the events ``first`` to ``last``, looked at every ``step`` events. ``marks``:
+    (name, event) of the moments with a name; ``commands``: (event, text) where each command
+    begins."""
 
     first: int
     last: int

@@ -6,7 +6,8 @@ from kemu.readings.base import Reading
 
 
 class RaceCase(Reading):
-    """A built-in race. ``engine``: "litmus" (a small program, all schedules) or "kernel" (kernel functions, up to a bound)."""
+    """A built-in race. ``engine``: "litmus" (a small program, all schedules) or "kernel" (kernel
+    functions, up to a bound)."""
 
     name: str
     engine: str
@@ -20,9 +21,9 @@ class RaceCases(Reading):
 
 
 class RaceStep(Reading):
-    """One step of a schedule. ``what``: what the CPU does in it; ``value``: memory after it, where the engine knows it in a few
-    words; ``first``, ``last``: the events (first, last] that it causes, if it was played; ``note``: what goes wrong by it, or
-    ""."""
+    """One step of a schedule. ``what``: what the CPU does in it; ``value``: memory after it, where
+    the engine knows it in a few words; ``first``, ``last``: the events (first, last] that it
+    causes, if it was played; ``note``: what goes wrong by it, or ""."""
 
     number: int
     cpu: int
@@ -34,8 +35,9 @@ class RaceStep(Reading):
 
 
 class RaceOutcome(Reading):
-    """An outcome: how many ``schedules`` lead to it, the first of them as text, and for a bad one what is wrong. ``steps``: the
-    first schedule step by step, where the engine knows them without playing it."""
+    """An outcome: how many ``schedules`` lead to it, the first of them as text, and for a bad one
+    what is wrong. ``steps``: the first schedule step by step, where the engine knows them without
+    playing it."""
 
     name: str
     bad: bool
@@ -46,11 +48,12 @@ class RaceOutcome(Reading):
 
 
 class RaceReading(Reading):
-    """What an exploration found. ``race``: what stands behind the word race; ``cpus``: what each CPU does; ``bound``: the most
-    preemptions of a schedule, none if all schedules were counted; ``steps``: of the longest schedule; ``states``: different
-    states that were looked at; ``complete``: false if it was given up before all schedules within the bound had run;
-    ``enough``: so few runs show every outcome of a litmus program, none if that is not known; ``warnings``: what refcount_t
-    says in some schedule."""
+    """What an exploration found. ``race``: what stands behind the word race; ``cpus``: what each
+    CPU does; ``bound``: the most preemptions of a schedule, none if all schedules were counted;
+    ``steps``: of the longest schedule; ``states``: different states that were looked at;
+    ``complete``: false if it was given up before all schedules within the bound had run;
+    ``enough``: so few runs show every outcome of a litmus program, none if that is not known;
+    ``warnings``: what refcount_t says in some schedule."""
 
     race: str
     engine: str
@@ -67,8 +70,9 @@ class RaceReading(Reading):
 
 
 class RaceReplay(Reading):
-    """A schedule that was played on the machine. ``done``: how many of its steps have happened at the moment that is shown;
-    ``unfinished``: calls are still under way at its end; ``first``, ``last``: its events (first, last]."""
+    """A schedule that was played on the machine. ``done``: how many of its steps have happened at
+    the moment that is shown; ``unfinished``: calls are still under way at its end; ``first``,
+    ``last``: its events (first, last]."""
 
     race: str
     engine: str

@@ -3,8 +3,9 @@
     start   [op, op, ...]                 the state at moment ``first``
     changes [[op], [], [op, op], ...]     one list an event; all of them up to N, done on ``start``, give the state at N
 
-An op is a few numbers. Things that occur again and again (what an entry looks like, what a frame looks like, a mapping, a
-task) stand once in a pool, and ops name them by their place in it. So a film grows with what happens, not with what is there.
+An op is a few numbers. Things that occur again and again (what an entry looks like, what a frame
+looks like, a mapping, a task) stand once in a pool, and ops name them by their place in it. So a
+film grows with what happens, not with what is there.
 
     ENTRY       table, index, count, word, pfn    entries ``index`` .. of the table in frame ``table``; the next ones lead to the
                                                   next frames
@@ -30,9 +31,9 @@ Op = tuple[int, ...]
 
 
 class WordLook(NamedTuple):
-    """A page-table entry without its frame number. ``base``: its other bits (for one that is not present all of them);
-    ``kind``: present, protnone, swap, marker; ``leaf``: above the last level it maps memory itself; ``special``: not managed as
-    a page."""
+    """A page-table entry without its frame number. ``base``: its other bits (for one that is not
+    present all of them); ``kind``: present, protnone, swap, marker; ``leaf``: above the last level
+    it maps memory itself; ``special``: not managed as a page."""
 
     base: int
     letters: str
@@ -42,7 +43,8 @@ class WordLook(NamedTuple):
 
 
 class FrameLook(NamedTuple):
-    """What is shown of a frame; ``state`` as in FrameReading, ``preview`` its first bytes where they are somebody's data."""
+    """What is shown of a frame; ``state`` as in FrameReading, ``preview`` its first bytes where
+    they are somebody's data."""
 
     state: str
     refcount: int
@@ -52,8 +54,9 @@ class FrameLook(NamedTuple):
 
 
 class SpaceRow(NamedTuple):
-    """An address space: ``label`` the first of its ``users``, or mm#3; ``root`` the frame of its first table; ``vmas`` places in
-    the pool; ``making``: no task uses or borrows it yet (fork is filling it) or any more."""
+    """An address space: ``label`` the first of its ``users``, or mm#3; ``root`` the frame of its
+    first table; ``vmas`` places in the pool; ``making``: no task uses or borrows it yet (fork is
+    filling it) or any more."""
 
     id: int
     label: str
@@ -65,7 +68,8 @@ class SpaceRow(NamedTuple):
 
 
 class Played(NamedTuple):
-    """A command with what it answered: its events are ``first`` + 1 to ``last``, and it was given at the moment ``now``."""
+    """A command with what it answered: its events are ``first`` + 1 to ``last``, and it was given
+    at the moment ``now``."""
 
     text: str
     first: int
@@ -86,8 +90,8 @@ class CallRow(NamedTuple):
 
 
 class Machine(NamedTuple):
-    """What does not change: the format of the page tables and the RAM. ``levels``: (name, shift, entries) from the root;
-    ``zero``: the frame of the zero page."""
+    """What does not change: the format of the page tables and the RAM. ``levels``: (name, shift,
+    entries) from the root; ``zero``: the frame of the zero page."""
 
     geometry: str
     levels: tuple[tuple[str, int, int], ...]
@@ -110,9 +114,10 @@ class Pools(NamedTuple):
 
 
 class Film(NamedTuple):
-    """The events ``first`` + 1 to ``last``. ``shown``: for each event, would `trace` show it; ``before``: the event that wrote
-    the same thing before (0: none in this life of the thing); ``rules``: why Linux does it, or an empty text; ``notes``: (moment,
-    heading, text) of a lesson's steps; ``part``: what this film is called among several."""
+    """The events ``first`` + 1 to ``last``. ``shown``: for each event, would `trace` show it;
+    ``before``: the event that wrote the same thing before (0: none in this life of the thing);
+    ``rules``: why Linux does it, or an empty text; ``notes``: (moment, heading, text) of a lesson's
+    steps; ``part``: what this film is called among several."""
 
     title: str
     first: int

@@ -6,8 +6,8 @@ from kemu.readings.base import Address, Addresses, Pairs, Reading, Word
 
 
 class MmHolder(Reading):
-    """Who holds a reference to an mm: a task (``what`` "task"), a CPU that borrowed it ("lazy"), a task that exited on a CPU
-    ..."""
+    """Who holds a reference to an mm: a task (``what`` "task"), a CPU that borrowed it ("lazy"), a
+    task that exited on a CPU ..."""
 
     what: str
     pid: int
@@ -16,8 +16,8 @@ class MmHolder(Reading):
 
 
 class MmReading(Reading):
-    """An ``mm_struct``. Sizes in pages, ``pgtables_bytes`` in bytes, ``rss`` by counter in pages, ``layout`` addresses by
-    field."""
+    """An ``mm_struct``. Sizes in pages, ``pgtables_bytes`` in bytes, ``rss`` by counter in pages,
+    ``layout`` addresses by field."""
 
     id: int
     pid: int
@@ -47,8 +47,8 @@ class MmReading(Reading):
 
 
 class VmaReading(Reading):
-    """One VMA as /proc/PID/maps shows it. ``perm``: "rw-p"; ``offset``: bytes into the file, 0 without a file; ``device``
-    "00:05"."""
+    """One VMA as /proc/PID/maps shows it. ``perm``: "rw-p"; ``offset``: bytes into the file, 0
+    without a file; ``device`` "00:05"."""
 
     start: Address
     end: Address
@@ -78,8 +78,9 @@ class AnonLink(Reading):
 
 
 class VmaDetail(Reading):
-    """One VMA in full. ``flags``: the VmFlags words of smaps; ``names``: VM_* names; ``pgoff`` in pages; ``kind``: what memory
-    it maps (anonymous, a ``vm_ops`` name); ``resident``: pages with a present entry."""
+    """One VMA in full. ``flags``: the VmFlags words of smaps; ``names``: VM_* names; ``pgoff`` in
+    pages; ``kind``: what memory it maps (anonymous, a ``vm_ops`` name); ``resident``: pages with a
+    present entry."""
 
     pid: int
     name: str
@@ -98,7 +99,8 @@ class VmaDetail(Reading):
 
 
 class AddressSpace(Reading):
-    """The VMAs of a task (/proc/PID/maps), lowest first.  ``mm`` 0: the task has no address space."""
+    """The VMAs of a task (/proc/PID/maps), lowest first.  ``mm`` 0: the task has no address
+    space."""
 
     pid: int
     name: str
@@ -151,7 +153,8 @@ class Smaps(Reading):
 
 
 class SmapsRollup(Reading):
-    """/proc/PID/smaps_rollup: the sums, from the first VMA's ``start`` to the last one's ``end``."""
+    """/proc/PID/smaps_rollup: the sums, from the first VMA's ``start`` to the last one's
+    ``end``."""
 
     pid: int
     name: str
@@ -181,7 +184,8 @@ class VmStatus(Reading):
 
 
 class StatusReading(Reading):
-    """/proc/PID/status.  ``vm``: None for a kernel thread and a zombie; signal sets are 64-bit masks."""
+    """/proc/PID/status.  ``vm``: None for a kernel thread and a zombie; signal sets are 64-bit
+    masks."""
 
     name: str
     state: str
@@ -204,8 +208,8 @@ class StatusReading(Reading):
 
 
 class StatReading(Reading):
-    """/proc/PID/stat: the values of the 52 fields by name, in order; ``comm`` is the second and no number, ``state`` the
-    third."""
+    """/proc/PID/stat: the values of the 52 fields by name, in order; ``comm`` is the second and no
+    number, ``state`` the third."""
 
     pid: int
     comm: str
@@ -224,10 +228,12 @@ class StatmReading(Reading):
 
 
 class PagemapPage(Reading):
-    """One virtual page of /proc/PID/pagemap, with what /proc/kpageflags and /proc/kpagecount say of its frame.
+    """One virtual page of /proc/PID/pagemap, with what /proc/kpageflags and /proc/kpagecount say of
+    its frame.
 
-    ``word``: the 64 bits; ``letters``: P present, S swap, F file or shared, X mapped exactly once, W uffd-wp, G guard;
-    ``kpageflags``: U D M a b u m E ... (see docs/json.md); ``mapcount``: None for the zero page."""
+    ``word``: the 64 bits; ``letters``: P present, S swap, F file or shared, X mapped exactly once,
+    W uffd-wp, G guard; ``kpageflags``: U D M a b u m E ... (see docs/json.md); ``mapcount``: None
+    for the zero page."""
 
     address: Address
     word: Word
@@ -249,7 +255,8 @@ class Pagemap(Reading):
 
 
 class Region(Reading):
-    """A part of the address space.  ``kind``: user, hole, kernel; vma and mapped lie within one of these."""
+    """A part of the address space.  ``kind``: user, hole, kernel; vma and mapped lie within one of
+    these."""
 
     start: Address
     end: Address
@@ -259,7 +266,8 @@ class Region(Reading):
 
 
 class LayoutReading(Reading):
-    """The whole address space of a task, lowest first: the regions of the architecture with its VMAs placed in them."""
+    """The whole address space of a task, lowest first: the regions of the architecture with its
+    VMAs placed in them."""
 
     pid: int
     name: str

@@ -7,9 +7,10 @@ from kemu.readings.spaces import VmaReading
 
 
 class EntryReading(Reading):
-    """One page-table entry. ``level``: its Linux name; ``entry_address``: where it lies in RAM; ``letters``: one per bit that
-    the format names, "-" where clear; ``bits``: names of the bits that are set; ``kind``: none, table, page, huge,
-    protnone, swap, marker; ``note``: a word on it (zero page, special)."""
+    """One page-table entry. ``level``: its Linux name; ``entry_address``: where it lies in RAM;
+    ``letters``: one per bit that the format names, "-" where clear; ``bits``: names of the bits
+    that are set; ``kind``: none, table, page, huge, protnone, swap, marker; ``note``: a word on it
+    (zero page, special)."""
 
     level: str
     index: int
@@ -23,8 +24,8 @@ class EntryReading(Reading):
 
 
 class Holder(Reading):
-    """Who holds references to a frame. ``what``: pte, page cache, swap cache, lru_add batch, ... ; for a pte the task and the
-    address."""
+    """Who holds references to a frame. ``what``: pte, page cache, swap cache, lru_add batch, ... ;
+    for a pte the task and the address."""
 
     what: str
     count: int = 1
@@ -38,9 +39,10 @@ class Holder(Reading):
 
 
 class FrameReading(Reading):
-    """One frame of RAM and its ``struct page``. ``state``: one word (anon, file, shmem, table, kernel, free, zero, released);
-    ``flags``: names of PG_* bits; ``mapcount``: as /proc/kpagecount counts (``_mapcount`` + 1); ``mapping``: what it belongs
-    to; ``order``: of the free block that begins here; ``missing``: references that no holder explains."""
+    """One frame of RAM and its ``struct page``. ``state``: one word (anon, file, shmem, table,
+    kernel, free, zero, released); ``flags``: names of PG_* bits; ``mapcount``: as /proc/kpagecount
+    counts (``_mapcount`` + 1); ``mapping``: what it belongs to; ``order``: of the free block that
+    begins here; ``missing``: references that no holder explains."""
 
     pfn: int
     address: Address
@@ -61,9 +63,10 @@ class FrameReading(Reading):
 
 
 class Translation(Reading):
-    """One walk. ``stopped``: "" if it ends in a frame, else why not; ``rights``: letters of what the combined levels allow
-    ("rw-u"); ``denied``: (right, level that takes it away); ``faults``: (access, error code letters or "") for a user read,
-    write and fetch right now, by the tables alone; ``byte``: what lies there; ``legend``: (letter, name) of the entry bits."""
+    """One walk. ``stopped``: "" if it ends in a frame, else why not; ``rights``: letters of what
+    the combined levels allow ("rw-u"); ``denied``: (right, level that takes it away); ``faults``:
+    (access, error code letters or "") for a user read, write and fetch right now, by the tables
+    alone; ``byte``: what lies there; ``legend``: (letter, name) of the entry bits."""
 
     pid: int
     name: str
@@ -88,9 +91,10 @@ class Translation(Reading):
 
 
 class EntryRun(Reading):
-    """``count`` entries of a table from ``first`` on that look alike: all none, or one entry (then ``entry``), with the table
-    below. ``start`` and ``end``: the virtual addresses that they cover. A run of more than one present entry has the first
-    as ``entry``; the others go on in the same way (next frame, same bits)."""
+    """``count`` entries of a table from ``first`` on that look alike: all none, or one entry (then
+    ``entry``), with the table below. ``start`` and ``end``: the virtual addresses that they cover.
+    A run of more than one present entry has the first as ``entry``; the others go on in the same
+    way (next frame, same bits)."""
 
     first: int
     count: int
@@ -101,7 +105,8 @@ class EntryRun(Reading):
 
 
 class TableReading(Reading):
-    """One page table: its level, frame, and entries with empty runs folded.  ``used``: entries that are not none."""
+    """One page table: its level, frame, and entries with empty runs folded.  ``used``: entries that
+    are not none."""
 
     level: str
     pfn: int
@@ -110,8 +115,8 @@ class TableReading(Reading):
 
 
 class PageTables(Reading):
-    """The page tables of a task (the user half, or the whole): the root table and all below it; ``legend``: (letter, name) of
-    the entry bits."""
+    """The page tables of a task (the user half, or the whole): the root table and all below it;
+    ``legend``: (letter, name) of the entry bits."""
 
     pid: int
     name: str
@@ -124,7 +129,8 @@ class PageTables(Reading):
 
 
 class TlbRow(Reading):
-    """A TLB entry.  ``stale``: it differs from what the tables say now (more rights, or another frame)."""
+    """A TLB entry.  ``stale``: it differs from what the tables say now (more rights, or another
+    frame)."""
 
     cpu: int
     pcid: int
@@ -139,7 +145,8 @@ class TlbRow(Reading):
 
 
 class TlbSlot(Reading):
-    """An address-space slot of a CPU's ``tlb_state``: the ``context_id`` and ``tlb_gen`` that its entries are of."""
+    """An address-space slot of a CPU's ``tlb_state``: the ``context_id`` and ``tlb_gen`` that its
+    entries are of."""
 
     slot: int
     context_id: int

@@ -6,8 +6,9 @@ from kemu.readings.base import Address, Reading, Word
 
 
 class TaskRow(Reading):
-    """A task in a list. ``name``: what the user calls it; ``state``: the letter of /proc; ``mm`` / ``active_mm``: ids, 0 =
-    none; ``size`` and ``rss`` in pages; ``threads`` of its process; ``minor`` / ``major`` faults of this task alone."""
+    """A task in a list. ``name``: what the user calls it; ``state``: the letter of /proc; ``mm`` /
+    ``active_mm``: ids, 0 = none; ``size`` and ``rss`` in pages; ``threads`` of its process;
+    ``minor`` / ``major`` faults of this task alone."""
 
     pid: int
     tgid: int
@@ -77,9 +78,10 @@ class TaskReading(Reading):
 
 
 class RegsReading(Reading):
-    """The registers of a task and of the CPU it is on.  ``running``: they are loaded now; ``root`` and ``pcid``: CR3;
-    ``ax``: the result of the last system call, with ``error`` the errno's name if it failed; ``fault_address``: CR2 of the last
-    fault that was sent as a signal, with ``trap`` and ``error_code``."""
+    """The registers of a task and of the CPU it is on.  ``running``: they are loaded now; ``root``
+    and ``pcid``: CR3; ``ax``: the result of the last system call, with ``error`` the errno's name
+    if it failed; ``fault_address``: CR2 of the last fault that was sent as a signal, with ``trap``
+    and ``error_code``."""
 
     pid: int
     name: str
@@ -98,8 +100,8 @@ class RegsReading(Reading):
 
 
 class Outcome(Reading):
-    """What a system call gave. ``value``: the result (an address for mmap, mremap, brk: ``is_address``); ``errno``: positive,
-    0 = success."""
+    """What a system call gave. ``value``: the result (an address for mmap, mremap, brk:
+    ``is_address``); ``errno``: positive, 0 = success."""
 
     pid: int
     name: str
@@ -116,9 +118,10 @@ class Outcome(Reading):
 
 
 class AccessOutcome(Reading):
-    """What an access by user code gave. ``kind``: read, write, fetch; ``signal``: its name or "", with ``code`` (si_code by
-    name), ``fault_address`` and the page-fault ``error_code`` by letters; ``killed``: the signal ended the task; ``effect``: what
-    happened to the pages, in words ("copied: pfn 0x120 -> 0x131")."""
+    """What an access by user code gave. ``kind``: read, write, fetch; ``signal``: its name or "",
+    with ``code`` (si_code by name), ``fault_address`` and the page-fault ``error_code`` by letters;
+    ``killed``: the signal ended the task; ``effect``: what happened to the pages, in words
+    ("copied: pfn 0x120 -> 0x131")."""
 
     pid: int
     name: str
@@ -138,15 +141,16 @@ class AccessOutcome(Reading):
 
 
 class DataOutcome(Outcome):
-    """What a call gave that moves bytes into memory: an Outcome, with the ``data`` that came to lie at ``address`` (as much
-    of it as is there to be seen)."""
+    """What a call gave that moves bytes into memory: an Outcome, with the ``data`` that came to lie
+    at ``address`` (as much of it as is there to be seen)."""
 
     address: Address = 0
     data: bytes = b""
 
 
 class Residency(Outcome):
-    """What mincore gave: an Outcome, with one digit a page from ``start`` on: 1 in memory, 0 not."""
+    """What mincore gave: an Outcome, with one digit a page from ``start`` on: 1 in memory, 0
+    not."""
 
     start: Address = 0
     vector: str = ""

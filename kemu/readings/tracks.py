@@ -1,5 +1,5 @@
-"""A range of events by who did it, for the tools that show traces: which task and which CPU ran each call, values over time,
-signals."""
+"""A range of events by who did it, for the tools that show traces: which task and which CPU ran
+each call, values over time, signals."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 
 class RanCall(NamedTuple):
-    """A call with its calls and (number, text) of its own events, in order. Its events are ``first`` + 1 to ``last``; ``cpu`` and
-    ``pid`` (with ``task``, its name) ran it."""
+    """A call with its calls and (number, text) of its own events, in order. Its events are
+    ``first`` + 1 to ``last``; ``cpu`` and ``pid`` (with ``task``, its name) ran it."""
 
     function: str
     path: str
@@ -37,7 +37,8 @@ class Sent(NamedTuple):
 
 
 class Tracks(NamedTuple):
-    """The events ``first`` + 1 to ``last``. ``commands``: (text, first, last); ``tasks``: (pid, name); ``cpus``: how many."""
+    """The events ``first`` + 1 to ``last``. ``commands``: (text, first, last); ``tasks``: (pid,
+    name); ``cpus``: how many."""
 
     first: int
     last: int

@@ -6,7 +6,8 @@ from kemu.readings.base import Reading
 
 
 class ViolationReading(Reading):
-    """An invariant that does not hold. ``place``: where; ``has``: what is there; ``wants``: what it is compared with."""
+    """An invariant that does not hold. ``place``: where; ``has``: what is there; ``wants``: what it
+    is compared with."""
 
     invariant: str
     reason: str
@@ -16,8 +17,8 @@ class ViolationReading(Reading):
 
 
 class VerifyReading(Reading):
-    """Invariants checked at one moment, or behind each of ``events`` events up to ``event``; ``function``: the innermost kernel
-    function of the first event that broke one, or ""."""
+    """Invariants checked at one moment, or behind each of ``events`` events up to ``event``;
+    ``function``: the innermost kernel function of the first event that broke one, or ""."""
 
     event: int
     events: int

@@ -1,4 +1,5 @@
-"""Properties of kemu for everybody: a kernel beside a simple model, strategies for its operations, a state machine.
+"""Properties of kemu for everybody: a kernel beside a simple model, strategies for its operations,
+a state machine.
 
     from kemu.testing import World                        a kernel and the model, no Hypothesis needed
     from kemu.testing.machine import MemoryMachine        a Hypothesis state machine over all operations

@@ -1,4 +1,5 @@
-"""Accesses of all kinds: by user code, by the kernel on its behalf, by another process, by a device."""
+"""Accesses of all kinds: by user code, by the kernel on its behalf, by another process, by a
+device."""
 
 from __future__ import annotations
 
@@ -30,12 +31,18 @@ class Copies(Stage):
         task, arena = self.pick(who)
         outcome = self.script.load(task, BASE + page * PAGE + at, size, cpu=cpu)
         cell = arena[page]
-        self._expect(signal(outcome), refusal(cell, readable(system.geometry)), f"load from page {page}:")
+        self._expect(
+            signal(outcome), refusal(cell, readable(system.geometry)), f"load from page {page}:"
+        )
         if cell is not None and outcome.signal is None:
             has, wants = outcome.data, cell.load(at, size)
             differs = next((n for n in range(size) if has[n] != wants[n]), 0) & ~7
-            where = f"page {page} of process {who % len(self.runnable())} holds at {at + differs:#x}"
-            self._expect(has[differs : differs + 8].hex(), wants[differs : differs + 8].hex(), where)
+            where = (
+                f"page {page} of process {who % len(self.runnable())} holds at {at + differs:#x}"
+            )
+            self._expect(
+                has[differs : differs + 8].hex(), wants[differs : differs + 8].hex(), where
+            )
 
     def fetch(self, who: int, page: int, cpu: int = 0) -> None:
         """An instruction fetch."""
@@ -79,7 +86,8 @@ class Copies(Stage):
         self._checked()
 
     def pwrite(self, who: int, page: int, to: int, *, memory: bool = False) -> None:
-        """The kernel loads 8 bytes, for write or pwrite, and stores them in the file's page ``to``."""
+        """The kernel loads 8 bytes, for write or pwrite, and stores them in the file's page
+        ``to``."""
         task, arena = self.pick(who)
         fd = MEMORY_FD if memory else DATA_FD
         cell, file = arena[page], self.files[fd]
@@ -99,13 +107,18 @@ class Copies(Stage):
     # ---------------------------------------------------------------- by another process
 
     def process_vm(self, who: int, page: int, other: int, there: int, *, write: bool) -> None:
-        """process_vm_readv(2), process_vm_writev(2): 8 bytes between a page here and one of another process."""
+        """process_vm_readv(2), process_vm_writev(2): 8 bytes between a page here and one of another
+        process."""
         task, arena = self.pick(who)
         target, theirs = self.pick(other)
         call = "process_vm_writev" if write else "process_vm_readv"
-        outcome = self.script.syscall(task, call, target.pid, BASE + page * PAGE, BASE + there * PAGE, 8)
+        outcome = self.script.syscall(
+            task, call, target.pid, BASE + page * PAGE, BASE + there * PAGE, 8
+        )
         mine, its = arena[page], theirs[there]
-        refused = refusal(its, "w" if write else "r") or refusal(mine, readable(system.geometry) if write else "w")
+        refused = refusal(its, "w" if write else "r") or refusal(
+            mine, readable(system.geometry) if write else "w"
+        )
         self._expect(outcome.errno, EFAULT if refused else 0, f"{call}: errno")
         if not refused and mine is not None and its is not None:
             source, goal = (mine, its) if write else (its, mine)
@@ -116,9 +129,16 @@ class Copies(Stage):
         """8 bytes of /proc/PID/mem: rights of private pages are passed over (FOLL_FORCE)."""
         task, _ = self.pick(who)
         target, theirs = self.pick(other)
-        outcome = self.script.syscall(task, "memwrite" if write else "memread", target.pid, SCRATCH, BASE + page * PAGE, 8)
+        outcome = self.script.syscall(
+            task, "memwrite" if write else "memread", target.pid, SCRATCH, BASE + page * PAGE, 8
+        )
         cell = theirs[page]
-        refused = cell is None or cell.guard or not cell.present() or (write and cell.shared and "w" not in cell.rights)
+        refused = (
+            cell is None
+            or cell.guard
+            or not cell.present()
+            or (write and cell.shared and "w" not in cell.rights)
+        )
         self._expect(outcome.errno, EIO if refused else 0, "/proc/PID/mem: errno")
         if not refused and cell is not None:
             scratch = self.script.load(task, SCRATCH, 8).data
@@ -131,7 +151,8 @@ class Copies(Stage):
     # ---------------------------------------------------------------- by a device, by a pipe
 
     def pin(self, who: int, page: int) -> None:
-        """Pin a page for good, as a registered buffer: from now on it stays the process's own, whatever fork does."""
+        """Pin a page for good, as a registered buffer: from now on it stays the process's own,
+        whatever fork does."""
         task, arena = self.pick(who)
         outcome = self.script.syscall(task, "pin", BASE + page * PAGE, PAGE)
         cell = arena[page]
@@ -148,7 +169,8 @@ class Copies(Stage):
         self._checked()
 
     def splice(self, who: int, page: int) -> None:
-        """vmsplice(2): the page itself goes into the pipe, of which no more than a few bytes are left to read."""
+        """vmsplice(2): the page itself goes into the pipe, of which no more than a few bytes are
+        left to read."""
         task, arena = self.pick(who)
         if self.piped < 64:
             outcome = self.script.syscall(task, "vmsplice", PIPE_FD, BASE + page * PAGE, 16)
@@ -156,7 +178,9 @@ class Copies(Stage):
             refused = refusal(cell, "r")
             if cell is None or refusal(cell, cell.rights) or outcome.errno != 0:
                 self._expect(outcome.errno, EFAULT if refused else 0, "vmsplice: errno")
-            self.piped += 0 if outcome.errno else 16  # who finds a page in the tables (gup_fast) does not ask for VM_READ
+            self.piped += (
+                0 if outcome.errno else 16
+            )  # who finds a page in the tables (gup_fast) does not ask for VM_READ
         self._checked()
 
     def drain(self, who: int) -> None:

@@ -1,4 +1,5 @@
-"""Fail every allocation once: run an operation again and again, each time with the next allocation failing.
+"""Fail every allocation once: run an operation again and again, each time with the next allocation
+failing.
 
     for run in fail_every_alloc(prepare, act, OBJECTS):
         run.cache                         what could not be made: "anon_vma_chain"
@@ -32,8 +33,8 @@ FRAMES, OBJECTS = "fail_alloc", "fail_slab"
 
 @attrs.frozen
 class Failed:
-    """One run: the ``number``-th allocation failed, for an object one from ``cache``; ``world`` as it is now, ``outcome`` of the
-    operation, whose events are (``first``, ``last``]."""
+    """One run: the ``number``-th allocation failed, for an object one from ``cache``; ``world`` as
+    it is now, ``outcome`` of the operation, whose events are (``first``, ``last``]."""
 
     number: int
     world: World
@@ -48,10 +49,13 @@ class Failed:
 
 
 def fail_every_alloc(
-    prepare: Callable[[World], None], act: Callable[[World], Outcome], what: str = FRAMES, **options: Any
+    prepare: Callable[[World], None],
+    act: Callable[[World], Outcome],
+    what: str = FRAMES,
+    **options: Any,
 ) -> Iterator[Failed]:
-    """A run for each allocation that ``act`` makes on a world (with these options) made by ``prepare``; ends when none is left to
-    fail."""
+    """A run for each allocation that ``act`` makes on a world (with these options) made by
+    ``prepare``; ends when none is left to fail."""
     for number in range(1, MOST):
         world = World(**options)
         prepare(world)
@@ -64,5 +68,7 @@ def fail_every_alloc(
             setattr(system.sysctl, what, 0)
             return
         world.kernel.journal.catch_up()
-        yield Failed(number, world, outcome, system.sysctl.failed_slab, first, len(world.kernel.journal))
+        yield Failed(
+            number, world, outcome, system.sysctl.failed_slab, first, len(world.kernel.journal)
+        )
     raise KernelBug(f"more than {MOST} allocations in one operation")

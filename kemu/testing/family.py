@@ -77,17 +77,28 @@ class Family(Stage):
         self._checked()
 
     def kill(self, who: int, other: int, *, thread: bool, deadly: bool) -> None:
-        """Send a signal: a deadly one ends the process, unless nobody would be left; others are handled or ignored."""
+        """Send a signal: a deadly one ends the process, unless nobody would be left; others are
+        handled or ignored."""
         task, _ = self.pick(who)
         target, _ = self.pick(other)
         if not deadly or self._others(target):
-            number = (SIGKILL if thread else SIGTERM) if deadly else (SIGSEGV if thread else SIGCHLD)
-            self._ok(task, *(("tgkill", target.tgid, target.pid, number) if thread else ("kill", target.pid, number)))
+            number = (
+                (SIGKILL if thread else SIGTERM) if deadly else (SIGSEGV if thread else SIGCHLD)
+            )
+            self._ok(
+                task,
+                *(
+                    ("tgkill", target.tgid, target.pid, number)
+                    if thread
+                    else ("kill", target.pid, number)
+                ),
+            )
             self._bury()
         self._checked()
 
     def wait(self, who: int) -> None:
-        """wait4(2) without waiting: children are reaped by themselves, so there is never one to be had."""
+        """wait4(2) without waiting: children are reaped by themselves, so there is never one to be
+        had."""
         task, _ = self.pick(who)
         outcome = self.script.syscall(task, "wait4", -1, 0, WNOHANG)
         self._expect((outcome.errno in (0, ECHILD), outcome.value), (True, 0), "wait4:")
@@ -97,13 +108,21 @@ class Family(Stage):
         """The numbers that getpid and getppid give: of the process, and of one that lives."""
         task, _ = self.pick(who)
         self._expect(self._ok(task, "getpid"), task.tgid, "getpid:")
-        self._expect(self._ok(task, "getppid") in system.tasks, True, "getppid gives a living process:")
+        self._expect(
+            self._ok(task, "getppid") in system.tasks, True, "getppid gives a living process:"
+        )
         self._checked()
 
     def _others(self, task: task_struct) -> bool:
         """True if somebody who can run is left when the process of ``task`` has ended."""
-        waiting = {id(child.vfork_done) for child, _ in self.processes if child.tgid == task.tgid and child.vfork_done}
-        left = [other for other, _ in self.processes if other.tgid != task.tgid and not other.exit_state]
+        waiting = {
+            id(child.vfork_done)
+            for child, _ in self.processes
+            if child.tgid == task.tgid and child.vfork_done
+        }
+        left = [
+            other for other, _ in self.processes if other.tgid != task.tgid and not other.exit_state
+        ]
         able = {id(other) for other, _ in self.runnable()}
         return any(id(other) in able or id(other) in waiting for other in left)
 
@@ -114,7 +133,11 @@ class Family(Stage):
     def _bury(self) -> None:
         """Forget those that have ended."""
         here = system.tasks
-        self.processes = [actor for actor in self.processes if not actor[0].exit_state and here.get(actor[0].pid) is actor[0]]
+        self.processes = [
+            actor
+            for actor in self.processes
+            if not actor[0].exit_state and here.get(actor[0].pid) is actor[0]
+        ]
 
     def kthread(self, cpu: int) -> None:
         """A kernel thread runs on the CPU, on the tables that it finds there."""

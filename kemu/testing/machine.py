@@ -4,9 +4,9 @@
     TestMemory = MemoryMachine.TestCase                  pytest finds it
     TestMemory.settings = profile("ci")                  or "deep"
 
-Behind each rule all invariants hold; at the end every byte is what the model says, and when all processes have ended every
-frame is free again.  There is a rule for each operation of ``World`` (strategies.py has them with their arguments); a machine
-of one's own adds rules in a subclass.
+Behind each rule all invariants hold; at the end every byte is what the model says, and when all
+processes have ended every frame is free again.  There is a rule for each operation of ``World``
+(strategies.py has them with their arguments); a machine of one's own adds rules in a subclass.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from kemu.testing.world import World
 
 
 def _rule(name: str, number: int) -> Callable[..., None]:
-    """The rule that does operation ``name``; one that stands in ``FREQUENT`` has several, with numbers."""
+    """The rule that does operation ``name``; one that stands in ``FREQUENT`` has several, with
+    numbers."""
 
     def operation(self: MemoryMachine, **arguments: Any) -> None:
         getattr(self.world, name)(**arguments)

@@ -1,4 +1,5 @@
-"""What memory must hold, in the simplest way there is: dictionaries of bytes, and no page table anywhere.
+"""What memory must hold, in the simplest way there is: dictionaries of bytes, and no page table
+anywhere.
 
     process     page number -> Cell            fork copies it, threads have the same one
     Cell        offset -> byte (absent: 0)     of private memory, or of a page that sharers see together
@@ -16,8 +17,9 @@ Bytes = dict[int, int]
 
 
 class Cell:
-    """A page of anonymous memory.  ``locked`` as by mlock, ``onfault`` without bringing pages in; ``wipe``, ``lonely``: a child
-    gets it empty, or not at all; ``guard``: every access is refused; ``fixed``: sealed."""
+    """A page of anonymous memory.  ``locked`` as by mlock, ``onfault`` without bringing pages in;
+    ``wipe``, ``lonely``: a child gets it empty, or not at all; ``guard``: every access is refused;
+    ``fixed``: sealed."""
 
     def __init__(self, rights: str, *, shared: bool, locked: bool = False) -> None:
         self.rights, self.shared, self.locked = rights, shared, locked
@@ -52,7 +54,8 @@ class Cell:
         self.data.update(enumerate(data, offset))
 
     def settle(self) -> None:
-        """The page is brought in for writing before anybody writes (MAP_POPULATE, mlock, a pin): nothing else is seen of it."""
+        """The page is brought in for writing before anybody writes (MAP_POPULATE, mlock, a pin):
+        nothing else is seen of it."""
 
     def drop(self) -> None:
         """MADV_DONTNEED: private memory begins again."""
@@ -61,7 +64,8 @@ class Cell:
 
 
 class File:
-    """A file: bytes by page, and how many pages it has.  ``cuts`` counts for each page how often it was cut off."""
+    """A file: bytes by page, and how many pages it has.  ``cuts`` counts for each page how often it
+    was cut off."""
 
     def __init__(self, pages: list[Bytes]) -> None:
         self.pages = pages
@@ -85,7 +89,9 @@ class File:
 class FileCell(Cell):
     """A page of a file: shared, or private and then the file's until the first store."""
 
-    def __init__(self, rights: str, file: File, index: int, *, shared: bool, locked: bool = False) -> None:
+    def __init__(
+        self, rights: str, file: File, index: int, *, shared: bool, locked: bool = False
+    ) -> None:
         super().__init__(rights, shared=shared, locked=locked)
         self.file, self.index = file, index
         self.own: Bytes | None = None
@@ -133,7 +139,8 @@ class FileCell(Cell):
 
 
 def refusal(cell: Cell | None, wanted: str) -> str:
-    """What an access gets: "" if it is allowed, else the signal's code; any letter of ``wanted`` is enough."""
+    """What an access gets: "" if it is allowed, else the signal's code; any letter of ``wanted`` is
+    enough."""
     if cell is None:
         return "SEGV_MAPERR"
     if not set(cell.rights) & set(wanted):
@@ -144,12 +151,14 @@ def refusal(cell: Cell | None, wanted: str) -> str:
 
 
 def unfetchable(cell: Cell | None) -> str:
-    """What an instruction fetch gets: the page is brought in before anybody asks whether it may be executed."""
+    """What an instruction fetch gets: the page is brought in before anybody asks whether it may be
+    executed."""
     if cell is not None and cell.rights and "x" not in cell.rights:
         return refusal(cell, cell.rights) or "SEGV_ACCERR"
     return refusal(cell, "x")
 
 
 def readable(geometry: Geometry) -> str:
-    """The rights of which any lets a program read: x86 has no write-only or execute-only pages, RISC-V has execute-only."""
+    """The rights of which any lets a program read: x86 has no write-only or execute-only pages,
+    RISC-V has execute-only."""
     return "rw" if geometry.name == "sv39" else "rwx"

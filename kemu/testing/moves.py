@@ -37,7 +37,18 @@ from kemu.kernel.mm.madvise import (
 )
 from kemu.kernel.mm.mremap import MREMAP_DONTUNMAP, MREMAP_FIXED, MREMAP_MAYMOVE
 from kemu.testing.model import Cell, FileCell, refusal
-from kemu.testing.stage import BASE, DATA_FD, MEMORY_FD, PAGE, PAGES, SCRATCH, Arena, Stage, clip, prot
+from kemu.testing.stage import (
+    BASE,
+    DATA_FD,
+    MEMORY_FD,
+    PAGE,
+    PAGES,
+    SCRATCH,
+    Arena,
+    Stage,
+    clip,
+    prot,
+)
 
 EXTRA = {"": 0, "noreserve": MAP_NORESERVE, "populate": MAP_POPULATE, "locked": MAP_LOCKED}
 """Flags of mmap that may be asked for."""
@@ -58,14 +69,33 @@ PUNCH = 3
 class Moves(Stage):
     """What changes the map of a process."""
 
-    def mmap(self, who: int, first: int, count: int, rights: str = "rw", kind: str = "private", *, extra: str = "") -> None:
-        """Map pages of the arena over what is there; ``kind``: "private" or "shared", or that and " file" or " memory";
-        ``extra``: "noreserve", "populate" or "locked"."""
-        shared, fd = "shared" in kind, DATA_FD if "file" in kind else MEMORY_FD if "memory" in kind else -1
+    def mmap(
+        self,
+        who: int,
+        first: int,
+        count: int,
+        rights: str = "rw",
+        kind: str = "private",
+        *,
+        extra: str = "",
+    ) -> None:
+        """Map pages of the arena over what is there; ``kind``: "private" or "shared", or that and "
+        file" or " memory"; ``extra``: "noreserve", "populate" or "locked"."""
+        shared, fd = (
+            "shared" in kind,
+            DATA_FD if "file" in kind else MEMORY_FD if "memory" in kind else -1,
+        )
         task, arena = self.pick(who)
         address, size = clip(first, count)
-        flags = (MAP_SHARED if shared else MAP_PRIVATE) | MAP_FIXED | EXTRA[extra] | (MAP_ANONYMOUS if fd < 0 else 0)
-        outcome = self.script.syscall(task, "mmap", address, size, prot(rights), flags, fd, 0 if fd < 0 else first * PAGE)
+        flags = (
+            (MAP_SHARED if shared else MAP_PRIVATE)
+            | MAP_FIXED
+            | EXTRA[extra]
+            | (MAP_ANONYMOUS if fd < 0 else 0)
+        )
+        outcome = self.script.syscall(
+            task, "mmap", address, size, prot(rights), flags, fd, 0 if fd < 0 else first * PAGE
+        )
         cells = range(first, min(first + count, PAGES))
         if any(cell is not None and cell.fixed for cell in arena[first : cells.stop]):
             self._expect(outcome.errno, EPERM, "mmap: errno")
@@ -75,7 +105,11 @@ class Moves(Stage):
             for page in cells:
                 anonymous = Cell(rights, shared=shared, locked=locked)
                 file = self.files.get(fd)
-                cell = FileCell(rights, file, page, shared=shared, locked=locked) if file else anonymous
+                cell = (
+                    FileCell(rights, file, page, shared=shared, locked=locked)
+                    if file
+                    else anonymous
+                )
                 if locked or extra == "populate":
                     cell.settle()
                 arena[page] = cell
@@ -98,7 +132,9 @@ class Moves(Stage):
         task, arena = self.pick(who)
         address, size = clip(first, count)
         call = "pkey_mprotect" if count % 2 else "mprotect"
-        outcome = self.script.syscall(task, call, address, size, prot(rights), *([-1] if count % 2 else []))
+        outcome = self.script.syscall(
+            task, call, address, size, prot(rights), *([-1] if count % 2 else [])
+        )
         wanted = 0
         for cell in arena[first : first + count]:
             if cell is None or cell.fixed:
@@ -112,7 +148,8 @@ class Moves(Stage):
         self._checked()
 
     def mremap(self, who: int, first: int, count: int, to: int, *, leave: bool = False) -> None:
-        """Move pages to another place of the arena; ``leave``: the old place stays, empty (MREMAP_DONTUNMAP)."""
+        """Move pages to another place of the arena; ``leave``: the old place stays, empty
+        (MREMAP_DONTUNMAP)."""
         task, arena = self.pick(who)
         count = min(count, PAGES - max(first, to))
         moved, size = arena[first : first + count], count * PAGE
@@ -121,7 +158,9 @@ class Moves(Stage):
         if leave and not all(type(cell) is Cell and not cell.shared for cell in moved):
             leave = False
         flags = MREMAP_MAYMOVE | MREMAP_FIXED | (MREMAP_DONTUNMAP if leave else 0)
-        outcome = self.script.syscall(task, "mremap", BASE + first * PAGE, size, size, flags, BASE + to * PAGE)
+        outcome = self.script.syscall(
+            task, "mremap", BASE + first * PAGE, size, size, flags, BASE + to * PAGE
+        )
         wanted = EINVAL if abs(first - to) < count else EFAULT if moved[0] is None else 0
         if leave and outcome.errno == ENOMEM and self._limited(task):
             self._give_way(arena, to, count)
@@ -131,8 +170,12 @@ class Moves(Stage):
                 self._move(arena, first, moved, to, leave)
         self._checked()
 
-    def _move(self, arena: Arena, first: int, moved: list[Cell | None], to: int, leave: bool) -> None:
-        arena[first : first + len(moved)] = [_emptied(cell) if leave and cell else None for cell in moved]
+    def _move(
+        self, arena: Arena, first: int, moved: list[Cell | None], to: int, leave: bool
+    ) -> None:
+        arena[first : first + len(moved)] = [
+            _emptied(cell) if leave and cell else None for cell in moved
+        ]
         for page, cell in enumerate(moved, to):
             arena[page] = cell or arena[page]
 
@@ -146,9 +189,17 @@ class Moves(Stage):
         task, arena = self.pick(who)
         old, new = min(old, PAGES - first), min(new, PAGES - first)
         cells = arena[first : first + old]
-        if any(cell is None or cell.fixed or cell.guard or type(cell) is not Cell or cell.shared for cell in cells) or new > old:
+        if (
+            any(
+                cell is None or cell.fixed or cell.guard or type(cell) is not Cell or cell.shared
+                for cell in cells
+            )
+            or new > old
+        ):
             return self._checked()
-        outcome = self.script.syscall(task, "mremap", BASE + first * PAGE, old * PAGE, new * PAGE, 0)
+        outcome = self.script.syscall(
+            task, "mremap", BASE + first * PAGE, old * PAGE, new * PAGE, 0
+        )
         if any(cell is not None and cell.fixed for cell in arena[first + new : first + old]):
             self._expect(outcome.errno, EPERM, "mremap: errno")
         else:
@@ -165,7 +216,9 @@ class Moves(Stage):
             return self._checked()
         self._expect(got, wanted, "brk:")
         del arena.heap[pages:]
-        arena.heap += [Cell("rw", shared=False, locked=arena.future) for _ in range(pages - len(arena.heap))]
+        arena.heap += [
+            Cell("rw", shared=False, locked=arena.future) for _ in range(pages - len(arena.heap))
+        ]
         return self._checked()
 
     # ---------------------------------------------------------------- advice, locks, seals
@@ -175,10 +228,13 @@ class Moves(Stage):
         self.madvise(who, first, count, "dontneed")
 
     def madvise(self, who: int, first: int, count: int, advice: str) -> None:
-        """One of ``ADVICE``: up to the first page that refuses it; a hole is passed over and told at the end."""
+        """One of ``ADVICE``: up to the first page that refuses it; a hole is passed over and told
+        at the end."""
         task, arena = self.pick(who)
         address, size = clip(first, count)
-        if advice == "guard" and any(isinstance(cell, FileCell) for cell in arena[first : first + count]):
+        if advice == "guard" and any(
+            isinstance(cell, FileCell) for cell in arena[first : first + count]
+        ):
             return  # where a later mlock stops depends on which mappings were merged
         outcome = self.script.syscall(task, "madvise", address, size, ADVICE[advice])
         wanted = 0
@@ -198,7 +254,9 @@ class Moves(Stage):
         """MADV_POPULATE_READ, MADV_POPULATE_WRITE: nothing is different afterwards."""
         task, arena = self.pick(who)
         address, size = clip(first, count)
-        outcome = self.script.syscall(task, "madvise", address, size, MADV_POPULATE_WRITE if write else MADV_POPULATE_READ)
+        outcome = self.script.syscall(
+            task, "madvise", address, size, MADV_POPULATE_WRITE if write else MADV_POPULATE_READ
+        )
         if not any(refusal(cell, "w" if write else "r") for cell in arena[first : first + count]):
             self._expect(outcome.errno, 0, "populate: errno")
         elif outcome.errno == 0:
@@ -220,7 +278,11 @@ class Moves(Stage):
                 cell.locked, cell.onfault = lock, onfault
         if lock and not onfault and not hole:
             bring_in(arena[first : first + count])
-        if hole or (lock and not onfault and any(refusal(cell, cell.rights) for cell in arena[first : first + count] if cell)):
+        if hole or (
+            lock
+            and not onfault
+            and any(refusal(cell, cell.rights) for cell in arena[first : first + count] if cell)
+        ):
             self._expect(outcome.errno, ENOMEM, f"{call}: errno")
         elif not lock or onfault:
             self._expect(outcome.errno, 0, f"{call}: errno")
@@ -229,7 +291,11 @@ class Moves(Stage):
     def mlockall(self, who: int, flags: int) -> None:
         """Lock all: MCL_CURRENT 1, MCL_FUTURE 2, or both; 0 is munlockall."""
         task, arena = self.pick(who)
-        outcome = self.script.syscall(task, "mlockall", flags) if flags else self.script.syscall(task, "munlockall")
+        outcome = (
+            self.script.syscall(task, "mlockall", flags)
+            if flags
+            else self.script.syscall(task, "munlockall")
+        )
         self._expect(outcome.errno, 0, "mlockall: errno")
         arena.future = bool(flags & 2)
         for cell in [*arena, *arena.heap]:
@@ -260,7 +326,9 @@ class Moves(Stage):
         address, size = clip(first, count)
         last = SCRATCH if what == "mincore" else MS_SYNC if count % 2 else MS_ASYNC
         outcome = self.script.syscall(task, what, address, size, last)
-        self._expect(outcome.errno, ENOMEM if None in arena[first : first + count] else 0, f"{what}: errno")
+        self._expect(
+            outcome.errno, ENOMEM if None in arena[first : first + count] else 0, f"{what}: errno"
+        )
         self._checked()
 
     # ---------------------------------------------------------------- files
@@ -301,14 +369,19 @@ class Moves(Stage):
             self._expect(outcome.errno, EPERM, "remap_file_pages: errno")
         elif outcome.errno != ENOMEM or not self._limited(task):
             self._expect(outcome.errno, 0, "remap_file_pages: errno")
-            arena[page] = FileCell(cell.rights, cell.file, to, shared=True, locked=cell.locked or arena.future)
+            arena[page] = FileCell(
+                cell.rights, cell.file, to, shared=True, locked=cell.locked or arena.future
+            )
         self._checked()
 
     def reopen(self, who: int) -> None:
-        """Close the descriptor of the file on disk and open it again, which gives the same number."""
+        """Close the descriptor of the file on disk and open it again, which gives the same
+        number."""
         task, _ = self.pick(who)
         self._ok(task, "close", DATA_FD)
-        self._expect(self._ok(task, "open", "/data", O_RDWR), DATA_FD, "open: the lowest free descriptor")
+        self._expect(
+            self._ok(task, "open", "/data", O_RDWR), DATA_FD, "open: the lowest free descriptor"
+        )
         self._checked()
 
     # ---------------------------------------------------------------- limits

@@ -1,6 +1,7 @@
 """The stage of a ``World``: a kernel, the model, two files, and the processes that take part.
 
-The rule that keeps this package honest: the model learns nothing from the kernel but errnos, and those it predicts first.
+The rule that keeps this package honest: the model learns nothing from the kernel but errnos, and
+those it predicts first.
 """
 
 from __future__ import annotations
@@ -44,8 +45,8 @@ DATA_FD, MEMORY_FD, PIPE_FD = 3, 4, 5
 
 
 class Arena(list["Cell | None"]):
-    """What a process must see: a cell for each page of the arena, ``heap`` above ``start``; ``future``: new mappings are
-    locked."""
+    """What a process must see: a cell for each page of the arena, ``heap`` above ``start``;
+    ``future``: new mappings are locked."""
 
     def __init__(self, cells: list[Cell | None], start: int, heap: list[Cell]) -> None:
         super().__init__(cells)
@@ -61,8 +62,8 @@ Actor = tuple[task_struct, Arena]
 
 
 class Stage:
-    """``verifying``: invariants are checked behind every operation; ``bodies``: a wrong kernel's functions; ``record``: the
-    journal is kept."""
+    """``verifying``: invariants are checked behind every operation; ``bodies``: a wrong kernel's
+    functions; ``record``: the journal is kept."""
 
     def __init__(
         self,
@@ -81,7 +82,9 @@ class Stage:
         """The events between two operations."""
         self.kernel.activate()
         self.cpus = len(system.cpus)
-        self.data = create_file("/data", "disk", b"".join((n + 1).to_bytes(PAGE, "little") for n in range(PAGES)))
+        self.data = create_file(
+            "/data", "disk", b"".join((n + 1).to_bytes(PAGE, "little") for n in range(PAGES))
+        )
         load_file("/program", program(EM_RISCV if geometry.name == "sv39" else EM_X86_64))
         self._fill_cache()
         self.free, self.promised = self._at_rest()
@@ -97,7 +100,8 @@ class Stage:
         self.processes: list[Actor] = [(first, self._new_arena(first))]
 
     def _begin(self) -> task_struct:
-        """A process that survives refused accesses, does not wait for its children, and has the file open as 3."""
+        """A process that survives refused accesses, does not wait for its children, and has the
+        file open as 3."""
         task = self.script.spawn("p")
         self._harden(task)
         self._ok(task, "sigaction", SIGCHLD, "ignore")
@@ -123,18 +127,25 @@ class Stage:
         self.script.syscall(task, "exit_group", 0)
 
     def _at_rest(self) -> tuple[int, int]:
-        """Frames that are free or cache the file, and promised pages, when no process of ours is left and no batch holds
-        anything."""
+        """Frames that are free or cache the file, and promised pages, when no process of ours is
+        left and no batch holds anything."""
         for cpu in system.cpus:
             self.script.schedule(system.tasks[1], cpu=cpu.id)
             lru_add_drain()
-        return system.zone.nr_free_pages + self.data.i_mapping.nrpages, system.counters.vm_committed_as
+        return (
+            system.zone.nr_free_pages + self.data.i_mapping.nrpages,
+            system.counters.vm_committed_as,
+        )
 
     # ---------------------------------------------------------------- helpers
 
     def runnable(self) -> list[Actor]:
         """Who can do something: not the dead, and not the parent of a vfork that waits."""
-        return [actor for actor in self.processes if actor[0].state == TASK_RUNNING and not actor[0].exit_state]
+        return [
+            actor
+            for actor in self.processes
+            if actor[0].state == TASK_RUNNING and not actor[0].exit_state
+        ]
 
     def pick(self, number: int) -> Actor:
         """The process that the number means."""
@@ -165,11 +176,14 @@ class Stage:
 
 
 def program(machine: int = EM_X86_64) -> bytes:
-    """The smallest program that can be executed: an ELF header, one segment, a few bytes of code at 0x400000."""
+    """The smallest program that can be executed: an ELF header, one segment, a few bytes of code at
+    0x400000."""
     code, size = bytes.fromhex("b83c0000000f05"), 64 + 56 + 7
     header = b"\x7fELF\x02\x01\x01" + bytes(9)
     header += struct.pack("<HHIQQQIHHHHHH", 2, machine, 1, 0x40_0078, 64, 0, 0, 64, 56, 1, 64, 0, 0)
-    return header + struct.pack("<IIQQQQQQ", 1, 5, 0, 0x40_0000, 0x40_0000, size, size, 0x1000) + code
+    return (
+        header + struct.pack("<IIQQQQQQ", 1, 5, 0, 0x40_0000, 0x40_0000, size, size, 0x1000) + code
+    )
 
 
 def clip(first: int, count: int) -> tuple[int, int]:

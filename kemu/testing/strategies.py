@@ -1,4 +1,5 @@
-"""Hypothesis strategies for what processes do: each operation is (name of a method of ``World``, arguments by name).
+"""Hypothesis strategies for what processes do: each operation is (name of a method of ``World``,
+arguments by name).
 
     @given(programs())
     def test_something(program):
@@ -21,7 +22,9 @@ try:
     from hypothesis import settings
     from hypothesis import strategies as st
 except ImportError as error:
-    raise UsageError("kemu.testing: Hypothesis is not installed", hint="pip install 'kemu[fuzz]'") from error
+    raise UsageError(
+        "kemu.testing: Hypothesis is not installed", hint="pip install 'kemu[fuzz]'"
+    ) from error
 
 Operation = tuple[str, dict[str, Any]]
 
@@ -32,7 +35,17 @@ rights = st.sampled_from(["rw", "rw", "rw", "r", "", "w", "x", "rx", "rwx"])
 values = st.integers(1, (1 << 64) - 1)
 cpus = st.integers(0, 1)
 words = st.sampled_from([0, 0, 1, 2, 255, 511])
-kinds = st.sampled_from(["private", "private", "shared", "private file", "shared file", "private memory", "shared memory"])
+kinds = st.sampled_from(
+    [
+        "private",
+        "private",
+        "shared",
+        "private file",
+        "shared file",
+        "private memory",
+        "shared memory",
+    ]
+)
 extras = st.sampled_from(["", "", "", *EXTRA])
 yes_or_no = st.booleans()
 
@@ -43,24 +56,53 @@ RULES: dict[str, dict[str, st.SearchStrategy[Any]]] = {
     "heap": {"who": processes, "page": pages, "value": values},
     "pread": {"who": processes, "page": pages, "source": pages, "memory": yes_or_no},
     "pwrite": {"who": processes, "page": pages, "to": pages, "memory": yes_or_no},
-    "process_vm": {"who": processes, "page": pages, "other": processes, "there": pages, "write": yes_or_no},
+    "process_vm": {
+        "who": processes,
+        "page": pages,
+        "other": processes,
+        "there": pages,
+        "write": yes_or_no,
+    },
     "memory": {"who": processes, "other": processes, "page": pages, "write": yes_or_no},
     "pin": {"who": processes, "page": pages},
     "unpin": {"who": processes, "page": pages},
     "splice": {"who": processes, "page": pages},
     "drain": {"who": processes},
-    "mmap": {"who": processes, "first": pages, "count": counts, "rights": rights, "kind": kinds, "extra": extras},
+    "mmap": {
+        "who": processes,
+        "first": pages,
+        "count": counts,
+        "rights": rights,
+        "kind": kinds,
+        "extra": extras,
+    },
     "munmap": {"who": processes, "first": pages, "count": counts},
     "mprotect": {"who": processes, "first": pages, "count": counts, "rights": rights},
     "mremap": {"who": processes, "first": pages, "count": counts, "to": pages, "leave": yes_or_no},
     "resize": {"who": processes, "first": pages, "old": counts, "new": counts},
     "brk": {"who": processes, "pages": counts},
-    "madvise": {"who": processes, "first": pages, "count": counts, "advice": st.sampled_from(sorted(ADVICE))},
+    "madvise": {
+        "who": processes,
+        "first": pages,
+        "count": counts,
+        "advice": st.sampled_from(sorted(ADVICE)),
+    },
     "populate": {"who": processes, "first": pages, "count": counts, "write": yes_or_no},
-    "mlock": {"who": processes, "first": pages, "count": counts, "lock": yes_or_no, "onfault": yes_or_no},
+    "mlock": {
+        "who": processes,
+        "first": pages,
+        "count": counts,
+        "lock": yes_or_no,
+        "onfault": yes_or_no,
+    },
     "mlockall": {"who": processes, "flags": st.integers(0, 3)},
     "mseal": {"who": processes, "first": pages, "count": st.just(1)},
-    "look": {"who": processes, "first": pages, "count": counts, "what": st.sampled_from(["mincore", "msync"])},
+    "look": {
+        "who": processes,
+        "first": pages,
+        "count": counts,
+        "what": st.sampled_from(["mincore", "msync"]),
+    },
     "ftruncate": {"who": processes, "pages": st.integers(0, PAGES), "memory": yes_or_no},
     "punch": {"who": processes, "first": pages, "count": counts, "memory": yes_or_no},
     "sync": {"who": processes, "advice": st.integers(0, 5)},
@@ -89,13 +131,16 @@ settings.register_profile("kemu-deep", deadline=None, max_examples=3000, statefu
 
 
 def profile(name: str) -> settings:
-    """"ci" (less than two minutes) or "deep" (as long as a coffee): ``settings`` for a property or a state machine."""
+    """Profile "ci" (less than two minutes) or "deep" (as long as a coffee): ``settings`` for a property or
+    a state machine."""
     return settings.get_profile(f"kemu-{name}")
 
 
 def operations() -> st.SearchStrategy[Operation]:
     """One operation on a world; loads and stores are the most frequent."""
-    return st.sampled_from([*FREQUENT, *RULES]).flatmap(lambda name: st.tuples(st.just(name), st.fixed_dictionaries(RULES[name])))
+    return st.sampled_from([*FREQUENT, *RULES]).flatmap(
+        lambda name: st.tuples(st.just(name), st.fixed_dictionaries(RULES[name]))
+    )
 
 
 def programs(longest: int = 30) -> st.SearchStrategy[list[Operation]]:
@@ -104,7 +149,8 @@ def programs(longest: int = 30) -> st.SearchStrategy[list[Operation]]:
 
 
 def play(program: list[Operation], **options: Any) -> World:
-    """A new world (``options`` are those of ``World``) on which the program was run; process 0 has memory to begin with."""
+    """A new world (``options`` are those of ``World``) on which the program was run; process 0 has
+    memory to begin with."""
     world = World(**options)
     world.mmap(0, 0, PAGES)
     for name, arguments in program:

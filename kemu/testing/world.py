@@ -6,8 +6,9 @@
     world.fork(0)                      process 1 is its child
     world.verify()                     invariants, and every byte of every process as the model says
 
-Processes and pages are numbers; a process is counted round among those that can run, so any number means one.  What disagrees
-raises ``InvariantViolation``.  The arena lies across the border of two page tables; each process has a heap beside it.
+Processes and pages are numbers; a process is counted round among those that can run, so any number
+means one.  What disagrees raises ``InvariantViolation``.  The arena lies across the border of two
+page tables; each process has a heap beside it.
 
     stage.py    the kernel, the model, who takes part          moves.py    mappings        copies.py    accesses of all kinds
                                                                family.py   tasks, signals

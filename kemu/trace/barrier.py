@@ -4,15 +4,17 @@
     __setattr__            record(vma, "vm_end", old, addr)      -> four slots in the journal
     slot                   the new value
 
-Three things carry state: a ``@struct`` (an attrs class with slots; its fields), a ``Table`` (a dictionary; its keys) and
-a word of RAM (``machine/physmem.py``, which is a Table too).  ``None`` in a Table means *absent*.
+Three things carry state: a ``@struct`` (an attrs class with slots; its fields), a ``Table`` (a
+dictionary; its keys) and a word of RAM (``machine/physmem.py``, which is a Table too).  ``None`` in
+a Table means *absent*.
 
-``__init__`` goes round the barrier: a new struct is inert until a recorded assignment links it somewhere,
-and that is exactly what undo needs.
+``__init__`` goes round the barrier: a new struct is inert until a recorded assignment links it
+somewhere, and that is exactly what undo needs.
 
-Recording can be switched off as a whole: the barrier is taken out of the classes, the call wrappers out of the functions
-(``frames.py``), and the kernel runs as it is written, for bulk work even without the calls of its small functions
-(``inline.py``).  Going back is then impossible; everything else is the same.
+Recording can be switched off as a whole: the barrier is taken out of the classes, the call wrappers
+out of the functions (``frames.py``), and the kernel runs as it is written, for bulk work even
+without the calls of its small functions (``inline.py``).  Going back is then impossible; everything
+else is the same.
 """
 
 from __future__ import annotations
@@ -61,7 +63,10 @@ def _no_mark(mark: tuple[int, int]) -> None:
 def _refuse(record: tuple[Any, ...]) -> None:
     """Refuse a record: the state is sealed."""
     obj, field = record[0], record[1]
-    raise KernelBug(f"write to {type(obj).__name__}.{field} while the state is sealed: looking must not change anything")
+    raise KernelBug(
+        f"write to {type(obj).__name__}.{field} while the state is sealed: looking must not change "
+        "anything"
+    )
 
 
 tape = Tape()
@@ -72,8 +77,9 @@ _store = object.__setattr__
 
 @cache
 def _barrier_of(cls: type) -> Callable[[Any, str, Any], None]:
-    """The barrier itself, ``__setattr__`` of the structure ``cls``: record field, old and new value, then store.  The stores
-    are those of the slots, ready at hand: finding one by name anew takes longer than to store."""
+    """The barrier itself, ``__setattr__`` of the structure ``cls``: record field, old and new
+    value, then store.  The stores are those of the slots, ready at hand: finding one by name anew
+    takes longer than to store."""
     store = {field.name: plain_setter(cls, field.name) for field in attrs.fields(cls)}
 
     def recorded_setattr(obj: Any, name: str, value: Any) -> None:
@@ -84,13 +90,15 @@ def _barrier_of(cls: type) -> Callable[[Any, str, Any], None]:
 
 
 def _watched(_obj: Any, _attribute: attrs.Attribute[Any], value: Any) -> Any:
-    """Stands in for the barrier while attrs makes a class: a class with such a hook gets an ``__init__`` that goes round it."""
+    """Stands in for the barrier while attrs makes a class: a class with such a hook gets an
+    ``__init__`` that goes round it."""
     return value
 
 
 @dataclass_transform(field_specifiers=(attrs.field,))
 def struct(cls: type[T]) -> type[T]:
-    """Make ``cls`` a kernel structure: attrs class with slots, compared by identity, every assignment recorded."""
+    """Make ``cls`` a kernel structure: attrs class with slots, compared by identity, every
+    assignment recorded."""
     made = attrs.define(cls, slots=True, eq=False, weakref_slot=False, on_setattr=_watched)
     made._restore = _store  # type: ignore[attr-defined]
     made._cell = True  # type: ignore[attr-defined]
@@ -116,15 +124,16 @@ _way_round: dict[type, Any] = {}
 
 @cache
 def _straight_init(cls: type) -> Any:
-    """An ``__init__`` for ``cls`` that assigns its fields: without a barrier there is nothing to go round, and what goes round
-    takes three times as long."""
+    """An ``__init__`` for ``cls`` that assigns its fields: without a barrier there is nothing to go
+    round, and what goes round takes three times as long."""
     parameters, body, space = _assignments(cls)
     exec(f"def __init__({', '.join(['self', *parameters])}):\n{body}", space)
     return space["__init__"]
 
 
 def _assignments(cls: type) -> tuple[list[str], str, dict[str, Any]]:
-    """How the fields of ``self``, a ``cls``, get their first values: parameters, statements, and the names that these use."""
+    """How the fields of ``self``, a ``cls``, get their first values: parameters, statements, and
+    the names that these use."""
     parameters, body, space = [], [], {"_not_given": attrs.NOTHING}
     for field in sorted(attrs.fields(cls), key=lambda field: bool(field.kw_only)):
         default: Any = field.default
@@ -135,26 +144,39 @@ def _assignments(cls: type) -> tuple[list[str], str, dict[str, Any]]:
             if field.kw_only and "*" not in parameters:
                 parameters.append("*")
             needed = default is attrs.NOTHING
-            parameters.append(field.alias + ("" if needed else "=_not_given" if makes else f"={value}"))
-            value = f"{value} if {field.alias} is _not_given else {field.alias}" if makes else field.alias
+            parameters.append(
+                field.alias + ("" if needed else "=_not_given" if makes else f"={value}")
+            )
+            value = (
+                f"{value} if {field.alias} is _not_given else {field.alias}"
+                if makes
+                else field.alias
+            )
         body.append(f"    self.{field.name} = {value}\n")
     return parameters, "".join(body), space
 
 
 def maker(cls: type[T]) -> Callable[..., T]:
-    """A function that makes structures of ``cls`` as fast as if there were no barrier, for making many: each is begun as one of
-    a class of the same shape without barrier, and becomes one of ``cls`` when its fields are in place."""
+    """A function that makes structures of ``cls`` as fast as if there were no barrier, for making
+    many: each is begun as one of a class of the same shape without barrier, and becomes one of
+    ``cls`` when its fields are in place."""
     parameters, body, space = _assignments(cast(type, cls))
-    bare: Any = type(cls.__name__, cls.__bases__, {"__slots__": vars(cls)["__slots__"], "__setattr__": _store})
+    bare: Any = type(
+        cls.__name__, cls.__bases__, {"__slots__": vars(cls)["__slots__"], "__setattr__": _store}
+    )
     space |= {"_new": object.__new__, "_bare": bare, "_cls": cls}
-    exec(f"def make({', '.join(parameters)}):\n    self = _new(_bare)\n{body}    self.__class__ = _cls\n    return self\n", space)
+    exec(
+        f"def make({', '.join(parameters)}):\n    self = _new(_bare)\n{body}    self.__class__ = "
+        "_cls\n    return self\n",
+        space,
+    )
     made: Callable[..., T] = space["make"]
     return made
 
 
 class Table(dict[K, V]):
-    """A dictionary whose changes are events.  Change it by ``put`` only; iterate it in sorted order only (going back and
-    forth may change the order in which the keys lie)."""
+    """A dictionary whose changes are events.  Change it by ``put`` only; iterate it in sorted order
+    only (going back and forth may change the order in which the keys lie)."""
 
     __slots__ = ("name",)
     _cell = True
@@ -210,7 +232,11 @@ def record(journal: Journal | None) -> None:
     if journal is None:
         tape.log, tape.extend, tape.mark = [], _discard, _no_mark
     else:
-        tape.log, tape.extend, tape.mark = journal.log, journal.log.extend, journal.fresh_marks.extend
+        tape.log, tape.extend, tape.mark = (
+            journal.log,
+            journal.log.extend,
+            journal.fresh_marks.extend,
+        )
 
 
 def _switch(on: bool) -> None:
@@ -224,16 +250,17 @@ def _switch(on: bool) -> None:
 
 @cache
 def _relax_collector() -> None:
-    """Once: a machine is millions of long-lived objects, and a journal more still.  With the usual thresholds the collector
-    that looks for cycles among them costs more than the barrier."""
+    """Once: a machine is millions of long-lived objects, and a journal more still.  With the usual
+    thresholds the collector that looks for cycles among them costs more than the barrier."""
     gc.freeze()
     gc.set_threshold(200_000, 50, 100)
 
 
 @contextmanager
 def sealed() -> Iterator[None]:
-    """Within the block any write raises ``KernelBug`` and no call is marked.  Without recording there is no barrier to
-    close; the block then only has its effect on RAM and tables, as far as they are changed by a call of ``put``."""
+    """Within the block any write raises ``KernelBug`` and no call is marked.  Without recording
+    there is no barrier to close; the block then only has its effect on RAM and tables, as far as
+    they are changed by a call of ``put``."""
     kept_extend, kept_mark, kept_log = tape.extend, tape.mark, tape.log
     tape.extend, tape.mark, tape.log = _refuse, _no_mark, []
     _barrier_in_tables(True)
@@ -245,7 +272,7 @@ def sealed() -> Iterator[None]:
 
 
 def plain_setter(cls: type, field: str) -> Callable[[Any, Any], None]:
-    """A function ``(obj, value)`` that stores ``field`` of a structure without recording it: for a bulk record that carries
-    the change itself."""
+    """A function ``(obj, value)`` that stores ``field`` of a structure without recording it: for a
+    bulk record that carries the change itself."""
     setter: Callable[[Any, Any], None] = getattr(cls, field).__set__
     return setter

@@ -3,16 +3,17 @@
     events     x 0->1   y 5->6   x 1->2   z 3->4   x 2->0   z 4->7        a block of the log
     net                 y 5->6            z 3->7                          a shorter log with the same two ends
 
-Most of what a kernel writes it writes over: a lock is taken and given back, a counter goes up and down, a list head
-points here and there.  The net effect of a block holds each cell once, with the first old and the last new value, and a
-cell that is back where it was not at all.  It has the form of a log, so the same loop goes over it, in both directions.
+Most of what a kernel writes it writes over: a lock is taken and given back, a counter goes up and
+down, a list head points here and there.  The net effect of a block holds each cell once, with the
+first old and the last new value, and a cell that is back where it was not at all.  It has the form
+of a log, so the same loop goes over it, in both directions.
 
-What may be put together is a *cell*: a field of a structure or a key of a table, declared by ``_cell = True`` on its
-class.  Anything else (a copied row, a tree that is changed by position) depends on what came before it: it stays as it
-is, and nothing is put together across it.
+What may be put together is a *cell*: a field of a structure or a key of a table, declared by
+``_cell = True`` on its class.  Anything else (a copied row, a tree that is changed by position)
+depends on what came before it: it stays as it is, and nothing is put together across it.
 
-Eight blocks together make one of the next level, and so on: the further the jump, the larger the blocks.  They are made
-while one goes over them, a few on each jump, so no single jump pays for all.
+Eight blocks together make one of the next level, and so on: the further the jump, the larger the
+blocks.  They are made while one goes over them, a few on each jump, so no single jump pays for all.
 
 The rule that keeps this file honest: a block is used only when the whole of it is crossed.
 """
@@ -30,7 +31,8 @@ FAN = 8
 """Blocks of a level that make one of the next."""
 
 A_JUMP = 2
-"""Blocks of the lowest level, or half as many of another one, that a jump may make; one takes about ten milliseconds."""
+"""Blocks of the lowest level, or half as many of another one, that a jump may make; one takes about
+ten milliseconds."""
 
 
 @uninterruptible
@@ -63,7 +65,8 @@ def _add(made: list[Any], cells: dict[tuple[int, Any], list[Any]]) -> None:
 
 
 class Part(NamedTuple):
-    """The events (first, last] of a jump; with a `level` of 0 or more they are one block of that level."""
+    """The events (first, last] of a jump; with a `level` of 0 or more they are one block of that
+    level."""
 
     first: int
     last: int
@@ -79,13 +82,17 @@ class Blocks:
         self.made: dict[tuple[int, int], list[Any]] = {}
 
     def parts(self, log: list[Any], first: int, last: int) -> list[Part]:
-        """(first, last] cut into the largest blocks whose net effect is there, and what is left between them, in order.  Up
-        to ``A_JUMP`` blocks that are missing are made."""
+        """(first, last] cut into the largest blocks whose net effect is there, and what is left
+        between them, in order.  Up to ``A_JUMP`` blocks that are missing are made."""
         self._make(log, first, last)
         found = []
         while first < last:
             level = self._largest(first, last)
-            end = first + self.size * FAN**level if level >= 0 else min((first // self.size + 1) * self.size, last)
+            end = (
+                first + self.size * FAN**level
+                if level >= 0
+                else min((first // self.size + 1) * self.size, last)
+            )
             found.append(Part(first, end, level))
             first = end
         return found
@@ -97,9 +104,12 @@ class Blocks:
         return log[part.first * 4 : part.last * 4]
 
     def _largest(self, first: int, last: int) -> int:
-        """The level of the largest block that begins at ``first`` and ends at ``last`` or before; -1: there is none."""
+        """The level of the largest block that begins at ``first`` and ends at ``last`` or before;
+        -1: there is none."""
         level, size = -1, self.size
-        while first % size == 0 and first + size <= last and (level + 1, first // size) in self.made:
+        while (
+            first % size == 0 and first + size <= last and (level + 1, first // size) in self.made
+        ):
             level, size = level + 1, size * FAN
         return level
 
@@ -110,7 +120,9 @@ class Blocks:
             for number in range(-(-first // size), last // size):
                 if cost > budget:
                     return
-                if (level, number) not in self.made and (found := self._block(log, level, number)) is not None:
+                if (level, number) not in self.made and (
+                    found := self._block(log, level, number)
+                ) is not None:
                     self.made[level, number] = found
                     budget -= cost
             level, size = level + 1, size * FAN
@@ -120,9 +132,15 @@ class Blocks:
         if not level:
             return net(log[number * self.size * 4 : (number + 1) * self.size * 4])
         below = [self.made.get((level - 1, n)) for n in range(number * FAN, (number + 1) * FAN)]
-        return net([slot for part in below if part is not None for slot in part]) if all(p is not None for p in below) else None
+        return (
+            net([slot for part in below if part is not None for slot in part])
+            if all(p is not None for p in below)
+            else None
+        )
 
     def forget_after(self, event: int) -> None:
         """Events behind ``event`` are gone."""
-        for level, number in [key for key in self.made if (key[1] + 1) * self.size * FAN ** key[0] > event]:
+        for level, number in [
+            key for key in self.made if (key[1] + 1) * self.size * FAN ** key[0] > event
+        ]:
             del self.made[level, number]

@@ -1,7 +1,9 @@
-"""A fingerprint of all recorded state: the same state gives the same digest, in any process, on any run.
+"""A fingerprint of all recorded state: the same state gives the same digest, in any process, on any
+run.
 
-The dump starts at a root object and follows every field.  Each structure gets a number when it is first met, so identity and
-sharing are part of the state and memory addresses are not; dictionaries are read in sorted order.
+The dump starts at a root object and follows every field.  Each structure gets a number when it is
+first met, so identity and sharing are part of the state and memory addresses are not; dictionaries
+are read in sorted order.
 """
 
 from __future__ import annotations
@@ -63,6 +65,6 @@ class _Dump:
 
 
 def digest(root: Any, expand: Expand) -> str:
-    """SHA-256 (hex) of everything that ``root`` leads to.  ``expand(obj)`` gives the parts of an object that is neither a
-    structure nor a dictionary, or None to take them as usual."""
+    """SHA-256 (hex) of everything that ``root`` leads to.  ``expand(obj)`` gives the parts of an
+    object that is neither a structure nor a dictionary, or None to take them as usual."""
     return _Dump(expand).run(root)

@@ -1,10 +1,11 @@
-"""What a piece of Python is by its form, for those who rewrite code without knowing what it means (inline.py).
+"""What a piece of Python is by its form, for those who rewrite code without knowing what it means
+(inline.py).
 
     if x < 0: return A          choice       A if x < 0 else B
     return B                    structured   the same with every return at the end of a branch
 
-and what is evaluated before what: an expression may only move where nothing that it could change, or that could change it, is
-passed.
+and what is evaluated before what: an expression may only move where nothing that it could change,
+or that could change it, is passed.
 """
 
 from __future__ import annotations
@@ -24,7 +25,12 @@ def copied(node: Any) -> Any:
     if not isinstance(node, ast.AST):
         return node
     new = type(node)()
-    new.__dict__.update({name: copied(part) if isinstance(part, (ast.AST, list)) else part for name, part in vars(node).items()})
+    new.__dict__.update(
+        {
+            name: copied(part) if isinstance(part, (ast.AST, list)) else part
+            for name, part in vars(node).items()
+        }
+    )
     return new
 
 
@@ -42,7 +48,11 @@ class Swap(ast.NodeTransformer):
 def without_docstring(body: list[ast.stmt]) -> list[ast.stmt]:
     """A function's statements; one at least."""
     first = body[0]
-    is_text = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str)
+    is_text = (
+        isinstance(first, ast.Expr)
+        and isinstance(first.value, ast.Constant)
+        and isinstance(first.value.value, str)
+    )
     return body[1:] or [ast.Pass()] if is_text else body
 
 
@@ -53,20 +63,35 @@ def has(body: Sequence[ast.AST], kinds: tuple[type[ast.AST], ...]) -> bool:
 
 def stored(body: Sequence[ast.AST]) -> set[str]:
     """The names that ``body`` assigns."""
-    names = (node for statement in body for node in ast.walk(statement) if isinstance(node, ast.Name))
+    names = (
+        node for statement in body for node in ast.walk(statement) if isinstance(node, ast.Name)
+    )
     return {node.id for node in names if not isinstance(node.ctx, ast.Load)}
 
 
 def bound(call: ast.Call, definition: ast.FunctionDef) -> dict[str, ast.expr] | None:
-    """What each parameter gets, in the order of evaluation; None where that is not plain from the text."""
+    """What each parameter gets, in the order of evaluation; None where that is not plain from the
+    text."""
     arguments = definition.args
     parameters = [a.arg for a in arguments.args]
     passed = [call.func.value, *call.args] if isinstance(call.func, ast.Attribute) else call.args
-    if any(isinstance(a, ast.Starred) for a in call.args) or any(k.arg is None for k in call.keywords):
+    if any(isinstance(a, ast.Starred) for a in call.args) or any(
+        k.arg is None for k in call.keywords
+    ):
         return None
-    given = dict(zip(parameters, passed, strict=False)) | {k.arg: k.value for k in call.keywords if k.arg is not None}
-    defaults = dict(zip(parameters[len(parameters) - len(arguments.defaults) :], arguments.defaults, strict=True))
-    defaults |= {a.arg: d for a, d in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True) if d is not None}
+    given = dict(zip(parameters, passed, strict=False)) | {
+        k.arg: k.value for k in call.keywords if k.arg is not None
+    }
+    defaults = dict(
+        zip(
+            parameters[len(parameters) - len(arguments.defaults) :], arguments.defaults, strict=True
+        )
+    )
+    defaults |= {
+        a.arg: d
+        for a, d in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
+        if d is not None
+    }
     for name in [*parameters, *(a.arg for a in arguments.kwonlyargs)]:
         if name not in given:
             if not isinstance(defaults.get(name), ast.Constant):
@@ -86,7 +111,9 @@ def structured(body: list[ast.stmt]) -> list[ast.stmt] | None:
             continue
         rest = body[i + 1 :]
         short = not rest or isinstance(rest[0], ast.Return)  # may stand in both branches
-        if not isinstance(node, ast.If) or not (always_ends(node.body) or always_ends(node.orelse) or short):
+        if not isinstance(node, ast.If) or not (
+            always_ends(node.body) or always_ends(node.orelse) or short
+        ):
             return None
         then = structured(node.body if always_ends(node.body) else [*node.body, *rest])
         other = structured(node.orelse if always_ends(node.orelse) else [*node.orelse, *rest])
@@ -110,16 +137,28 @@ def choice(body: list[ast.stmt]) -> ast.expr | None:
     if isinstance(first, ast.Return):
         return first.value or ast.Constant(None)
     if isinstance(first, ast.If) and always_ends(first.body):
-        then, other = choice(first.body), choice([*first.orelse, *body[1:]]) if first.orelse or body[1:] else None
-        return ast.IfExp(first.test, then, other) if then is not None and other is not None else None
-    if isinstance(first, ast.Assign) and len(body) > 1 and len(first.targets) == 1 and isinstance(first.targets[0], ast.Name):
+        then, other = (
+            choice(first.body),
+            choice([*first.orelse, *body[1:]]) if first.orelse or body[1:] else None,
+        )
+        return (
+            ast.IfExp(first.test, then, other) if then is not None and other is not None else None
+        )
+    if (
+        isinstance(first, ast.Assign)
+        and len(body) > 1
+        and len(first.targets) == 1
+        and isinstance(first.targets[0], ast.Name)
+    ):
         rest = copied(choice(body[1:]))
         name = first.targets[0].id
         early = list(before_calls(rest)) if rest is not None else []
         use = next((node for node in early if isinstance(node, ast.Name) and node.id == name), None)
         if rest is None or use is None or name in stored([rest]) or not comes_first(rest, use):
             return None
-        changed: ast.expr = Swap(use, ast.NamedExpr(ast.Name(name, ast.Store()), first.value)).visit(rest)
+        changed: ast.expr = Swap(
+            use, ast.NamedExpr(ast.Name(name, ast.Store()), first.value)
+        ).visit(rest)
         return changed
     return None
 
@@ -147,7 +186,8 @@ def in_order(node: ast.expr) -> Iterator[ast.expr]:
 
 
 def before_calls(node: ast.expr) -> Iterator[ast.expr]:
-    """The parts of ``node``, inner ones first, that are evaluated whatever happens and before anything is called."""
+    """The parts of ``node``, inner ones first, that are evaluated whatever happens and before
+    anything is called."""
     for child in in_order(node):
         yield from before_calls(child)
         if has([child], (ast.Call,)):

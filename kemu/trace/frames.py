@@ -1,11 +1,13 @@
 """Call frames: which function of the kernel, and which of Linux's files, stands over an event.
 
-``@linux("mm/memory.c")`` does three jobs: it marks in the journal where the function is entered and left, it says where
-the original lives, and a test checks the name against ``docs/linux-functions.tsv``.  ``@hardware`` marks what the CPU
-does by itself (the page walk), so that the tree never blames the kernel for it.
+``@linux("mm/memory.c")`` does three jobs: it marks in the journal where the function is entered and
+left, it says where the original lives, and a test checks the name against
+``docs/linux-functions.tsv``.  ``@hardware`` marks what the CPU does by itself (the page walk), so
+that the tree never blames the kernel for it.
 
-A decorated function keeps two code objects, the one that was written and one of the same signature that puts marks
-around it; switching recording swaps them, so names that other modules have imported stay right.
+A decorated function keeps two code objects, the one that was written and one of the same signature
+that puts marks around it; switching recording swaps them, so names that other modules have imported
+stay right.
 """
 
 from __future__ import annotations
@@ -29,7 +31,8 @@ CO_VARARGS, CO_VARKEYWORDS = 0x4, 0x8
 
 @attrs.frozen
 class Function:
-    """A function that leaves frames: ``path`` is the file of the original in Linux, or ``HARDWARE``."""
+    """A function that leaves frames: ``path`` is the file of the original in Linux, or
+    ``HARDWARE``."""
 
     fid: int
     name: str
@@ -47,7 +50,8 @@ _numbers: dict[FunctionType, int] = {}
 
 
 def linux(path: str) -> Callable[[F], F]:
-    """Declare that the function is Linux's function of the same name in ``path`` (relative to the source tree)."""
+    """Declare that the function is Linux's function of the same name in ``path`` (relative to the
+    source tree)."""
 
     def decorate(function: F) -> F:
         return cast(F, _register(cast(FunctionType, function), path))
@@ -64,7 +68,14 @@ def _register(function: FunctionType, path: str) -> FunctionType:
     fid = len(FUNCTIONS)
     code = function.__code__
     FUNCTIONS.append(
-        Function(fid, function.__name__, path, function.__module__, code.co_firstlineno, function.__doc__ or "")
+        Function(
+            fid,
+            function.__name__,
+            path,
+            function.__module__,
+            code.co_firstlineno,
+            function.__doc__ or "",
+        )
     )
     _codes.append((function, code, _marked(function, fid)))
     _numbers[function] = fid
@@ -81,8 +92,8 @@ _FID = 0x6B656D75
 def _marked(function: FunctionType, fid: int) -> CodeType:
     """Code of the same signature that marks, calls the function as written, and marks again.
 
-    Compiling costs more than everything else here, so it is done once a shape of signature; each function then gets the
-    template with its own names and number."""
+    Compiling costs more than everything else here, so it is done once a shape of signature; each
+    function then gets the template with its own names and number."""
     code = function.__code__
     if code.co_flags & (CO_VARARGS | CO_VARKEYWORDS):
         raise TypeError(f"{function.__name__}: a function with a frame takes no *args or **kwargs")
@@ -95,7 +106,10 @@ def _marked(function: FunctionType, fid: int) -> CodeType:
     named = code.co_argcount + code.co_kwonlyargcount
     template = _template(code.co_argcount, code.co_varnames[code.co_argcount : named])
     return template.replace(
-        co_consts=tuple({_FID: fid, ~_FID: ~fid}.get(c, c) if isinstance(c, int) else c for c in template.co_consts),
+        co_consts=tuple(
+            {_FID: fid, ~_FID: ~fid}.get(c, c) if isinstance(c, int) else c
+            for c in template.co_consts
+        ),
         co_names=tuple(as_written if name == "_as_written" else name for name in template.co_names),
         co_varnames=code.co_varnames[:named],
         co_name=code.co_name,
@@ -131,10 +145,11 @@ def _template(positional: int, keywords: tuple[str, ...]) -> CodeType:
 class Bodies:
     """What the functions run when it is not the written code.
 
-    ``in_force`` maps a function to the code of a wrong kernel (races/mutants.py), ``written`` keeps what it ran before.
-    ``expanded`` maps a function to the same with calls put in (inline.py), by whether changes are recorded; it is what runs while
-    no wrong kernel is planted, and ``calls`` keeps what ran before, by the function object that runs it; ``as_written`` counts
-    those who asked for the written code."""
+    ``in_force`` maps a function to the code of a wrong kernel (races/mutants.py), ``written`` keeps
+    what it ran before. ``expanded`` maps a function to the same with calls put in (inline.py), by
+    whether changes are recorded; it is what runs while no wrong kernel is planted, and ``calls``
+    keeps what ran before, by the function object that runs it; ``as_written`` counts those who
+    asked for the written code."""
 
     def __init__(self) -> None:
         self.in_force: Mapping[FunctionType, CodeType] = {}
@@ -155,8 +170,9 @@ def _on_record_change(recording: bool) -> None:
 
 
 def use_bodies(bodies: Mapping[FunctionType, CodeType]) -> None:
-    """From now on the functions in ``bodies`` run that code, all others what was written.  A function keeps its frame: only
-    what it does inside is another thing.  Code of the same signature is expected."""
+    """From now on the functions in ``bodies`` run that code, all others what was written.  A
+    function keeps its frame: only what it does inside is another thing.  Code of the same signature
+    is expected."""
     if bodies == _bodies.in_force:
         return
     _leave_expanded()
@@ -170,8 +186,8 @@ def use_bodies(bodies: Mapping[FunctionType, CodeType]) -> None:
 
 
 def use_expanded(expanded: Mapping[bool, Mapping[FunctionType, CodeType]]) -> None:
-    """While no other body is in force, the functions in ``expanded[recorded]`` run that code when changes are recorded (True) or
-    not (False): the same without the calls."""
+    """While no other body is in force, the functions in ``expanded[recorded]`` run that code when
+    changes are recorded (True) or not (False): the same without the calls."""
     _leave_expanded()
     _bodies.expanded = expanded
     _enter_expanded()
@@ -179,7 +195,8 @@ def use_expanded(expanded: Mapping[bool, Mapping[FunctionType, CodeType]]) -> No
 
 @contextmanager
 def as_written() -> Iterator[None]:
-    """Within the block every function runs as it is written: for who replaces one that others call."""
+    """Within the block every function runs as it is written: for who replaces one that others
+    call."""
     _leave_expanded()
     _bodies.as_written += 1
     try:
@@ -219,7 +236,8 @@ def body_of(function: FunctionType) -> CodeType:
 
 
 def _runs_body(function: FunctionType) -> FunctionType:
-    """The function object whose code does the work of ``function``: another one where marks are put around it."""
+    """The function object whose code does the work of ``function``: another one where marks are put
+    around it."""
     found = _numbers.get(function) if tape.recording else None
     if found is None:
         return function
@@ -249,8 +267,11 @@ class Call:
     depth: int
 
 
-def call_tree(marks: Sequence[int], first_mark: int = 0, last_mark: int | None = None) -> list[Call]:
-    """The calls in ``marks[first_mark:last_mark]`` as trees in order; what is still open at the end is cut there."""
+def call_tree(
+    marks: Sequence[int], first_mark: int = 0, last_mark: int | None = None
+) -> list[Call]:
+    """The calls in ``marks[first_mark:last_mark]`` as trees in order; what is still open at the end
+    is cut there."""
     roots: list[Call] = []
     open_calls: list[Call] = []
     at = 0

@@ -3,11 +3,11 @@
     stretch 0   objects {3, 8, 9}   classes {page, task_struct}   fields {_refcount, min_flt}
     stretch 1   objects {3, 7}      classes {page}                fields {_refcount, flags}
 
-Most stretches say nothing about a given thing, and with these three sets a search goes past them without a look at their
-events.  The log keeps its objects alive, so their ``id`` is a name.
+Most stretches say nothing about a given thing, and with these three sets a search goes past them
+without a look at their events.  The log keeps its objects alive, so their ``id`` is a name.
 
-The rule that keeps this file honest: only whole stretches are kept; the end of the log, which still grows, is looked at
-anew each time.
+The rule that keeps this file honest: only whole stretches are kept; the end of the log, which still
+grows, is looked at anew each time.
 """
 
 from __future__ import annotations

@@ -4,16 +4,18 @@
     expanded        entry = system.phys.load(vmf.pmd)
                     vmf.pte = ... & entry ... if entry else 0
 
-Linux's headers are full of ``static inline`` functions, and kemu has the same ones by the same names.  In Python a call costs
-more than what such a function does.  So the modules that bulk work runs through are read again, a call of one of their own
-functions is replaced by the function's body, and the result is compiled: the same statements in the same order, without the
-calls.  While changes are recorded, functions that leave frames stay functions, so that they can be looked at.
+Linux's headers are full of ``static inline`` functions, and kemu has the same ones by the same
+names.  In Python a call costs more than what such a function does.  So the modules that bulk work
+runs through are read again, a call of one of their own functions is replaced by the function's
+body, and the result is compiled: the same statements in the same order, without the calls.  While
+changes are recorded, functions that leave frames stay functions, so that they can be looked at.
 
-Form alone decides.  A function that only chooses what it returns becomes an expression; one whose returns all stand at the
-ends of branches becomes statements before the one that begins with its call; everything else stays a call.
+Form alone decides.  A function that only chooses what it returns becomes an expression; one whose
+returns all stand at the ends of branches becomes statements before the one that begins with its
+call; everything else stays a call.
 
-The rule that keeps this honest: nothing here knows what a function means.  Expanded code is in force only while no wrong kernel
-is planted, and the tests hold it against the written one.
+The rule that keeps this honest: nothing here knows what a function means.  Expanded code is in
+force only while no wrong kernel is planted, and the tests hold it against the written one.
 """
 
 from __future__ import annotations
@@ -51,7 +53,18 @@ from kemu.trace.kept import Expanded
 LARGEST = 450
 """Nodes of the syntax tree above which a function stays a function."""
 
-KEPT = (*SCOPES, ast.FunctionDef, ast.ClassDef, ast.Try, ast.With, ast.Yield, ast.YieldFrom, ast.Global, ast.Nonlocal, ast.Import)
+KEPT = (
+    *SCOPES,
+    ast.FunctionDef,
+    ast.ClassDef,
+    ast.Try,
+    ast.With,
+    ast.Yield,
+    ast.YieldFrom,
+    ast.Global,
+    ast.Nonlocal,
+    ast.Import,
+)
 """A function with one of these stays a function."""
 
 
@@ -59,11 +72,14 @@ Names = Mapping[str, Mapping[str, Any]]
 """Which methods has what hides behind a name."""
 
 
-def expand(modules: Iterable[ModuleType], names: Names, kept: AbstractSet[FunctionType] = frozenset()) -> Expanded:
+def expand(
+    modules: Iterable[ModuleType], names: Names, kept: AbstractSet[FunctionType] = frozenset()
+) -> Expanded:
     """The functions of ``modules`` with calls of their own functions put in.
 
-    ``names`` says which methods has what hides behind a name in all of them: with "phys" those of a PhysMem, the ones in
-    ``system.phys.load(pa)`` and ``phys.load(pa)`` are known too.  Calls of ``kept`` functions stay calls."""
+    ``names`` says which methods has what hides behind a name in all of them: with "phys" those of a
+    PhysMem, the ones in ``system.phys.load(pa)`` and ``phys.load(pa)`` are known too.  Calls of
+    ``kept`` functions stay calls."""
     expander = _Expander(modules, names, kept)
     for function in expander.written:
         code = expander.code(function)
@@ -95,7 +111,9 @@ class _Definition:
 class _Expander:
     """The functions of some modules, as syntax trees, and how far each has been expanded."""
 
-    def __init__(self, modules: Iterable[ModuleType], names: Names, kept: AbstractSet[FunctionType]) -> None:
+    def __init__(
+        self, modules: Iterable[ModuleType], names: Names, kept: AbstractSet[FunctionType]
+    ) -> None:
         self.codes: list[tuple[str, str, CodeType]] = []
         self.aliases: list[tuple[str, str, str, str]] = []
         self.kept = kept
@@ -110,7 +128,10 @@ class _Expander:
                 if isinstance(node, ast.ClassDef):
                     space = vars(vars(module)[node.name])
                     for method in node.body:
-                        if isinstance(method, ast.FunctionDef) and id(space.get(method.name)) in methods:
+                        if (
+                            isinstance(method, ast.FunctionDef)
+                            and id(space.get(method.name)) in methods
+                        ):
                             self._read(method, space)
 
     def _read(self, node: ast.stmt, space: Mapping[str, Any]) -> None:
@@ -138,8 +159,12 @@ class _Expander:
         for argument in [*bare.args.args, *bare.args.kwonlyargs]:
             argument.annotation = None
         bare.args.defaults = [ast.Constant(None) for _ in bare.args.defaults]
-        bare.args.kw_defaults = [default and ast.Constant(None) for default in bare.args.kw_defaults]
-        tree = ast.fix_missing_locations(ast.Module([bare], []))  # what was put in counts as the line before it
+        bare.args.kw_defaults = [
+            default and ast.Constant(None) for default in bare.args.kw_defaults
+        ]
+        tree = ast.fix_missing_locations(
+            ast.Module([bare], [])
+        )  # what was put in counts as the line before it
         written = function.__code__
         module = compile(tree, written.co_filename, "exec", dont_inherit=True)
         made = next(c for c in module.co_consts if isinstance(c, CodeType))
@@ -167,9 +192,13 @@ class _Caller:
         return [new for statement in body for new in self.statement(statement)]
 
     def statement(self, node: ast.stmt) -> list[ast.stmt]:
-        """What ``node`` becomes: the body of the call that it begins with, then what is left of it."""
+        """What ``node`` becomes: the body of the call that it begins with, then what is left of
+        it."""
         before: list[ast.stmt] = []
-        if isinstance(node, ast.Expr | ast.Return | ast.Assign | ast.AnnAssign) and node.value is not None:
+        if (
+            isinstance(node, ast.Expr | ast.Return | ast.Assign | ast.AnnAssign)
+            and node.value is not None
+        ):
             before, node.value = self.leading(node.value)
         elif isinstance(node, ast.If):
             before, node.test = self.leading(node.test)
@@ -200,7 +229,8 @@ class _Caller:
         return before, node
 
     def first_call(self, node: ast.expr) -> ast.Call | None:
-        """The call of one of ours before which ``node`` evaluates nothing that the call could change."""
+        """The call of one of ours before which ``node`` evaluates nothing that the call could
+        change."""
         if isinstance(node, ast.Call) and self.has_body(node):
             return node
         for child in in_order(node):
@@ -212,11 +242,18 @@ class _Caller:
         return None
 
     def callee(self, node: ast.Call) -> FunctionType | None:
-        """The function of ours that is called here by its name, or by the name of the one whose method it is."""
+        """The function of ours that is called here by its name, or by the name of the one whose
+        method it is."""
         called = node.func
         if isinstance(called, ast.Attribute):
-            owner = called.value.attr if isinstance(called.value, ast.Attribute) else getattr(called.value, "id", "")
-            function = self.expander.names.get(owner.split("__", maxsplit=1)[0], {}).get(called.attr)
+            owner = (
+                called.value.attr
+                if isinstance(called.value, ast.Attribute)
+                else getattr(called.value, "id", "")
+            )
+            function = self.expander.names.get(owner.split("__", maxsplit=1)[0], {}).get(
+                called.attr
+            )
         elif isinstance(called, ast.Name) and called.id not in self.locals:
             function = self.globals.get(called.id)
         else:
@@ -225,12 +262,16 @@ class _Caller:
             return None
         return function if function in self.expander.written else None
 
-    def definition(self, call: ast.Call) -> tuple[FunctionType, _Definition, dict[str, ast.expr]] | None:
+    def definition(
+        self, call: ast.Call
+    ) -> tuple[FunctionType, _Definition, dict[str, ast.expr]] | None:
         """The function of ours that is called, and what its parameters get."""
         function = self.callee(call)
         found = self.expander.of(function) if function is not None else None
         given = bound(call, found.node) if found is not None else None
-        return None if function is None or found is None or given is None else (function, found, given)
+        return (
+            None if function is None or found is None or given is None else (function, found, given)
+        )
 
     def has_body(self, call: ast.Call) -> bool:
         """True if the call can become statements."""
@@ -273,7 +314,8 @@ class _Caller:
         return before + body, value
 
     def alias(self, name: str, theirs: dict[str, Any]) -> str:
-        """The name under which the caller finds what the global ``name`` means in the callee's module."""
+        """The name under which the caller finds what the global ``name`` means in the callee's
+        module."""
         value = theirs.get(name, vars(builtins).get(name))
         mine = self.globals.get(name, vars(builtins).get(name))
         if name not in self.locals and mine is value:
@@ -288,12 +330,14 @@ class _Caller:
     # ---------------------------------------------------------------- expressions
 
     def expression(self, node: ast.expr) -> ast.expr:
-        """``node`` with the calls of functions that only choose what they return replaced by that choice."""
+        """``node`` with the calls of functions that only choose what they return replaced by that
+        choice."""
         changed: ast.expr = _Expressions(self).visit(node)
         return changed
 
     def as_expression(self, call: ast.Call) -> ast.expr | None:
-        """The call as an expression, None if it is none or its arguments would be evaluated at another time."""
+        """The call as an expression, None if it is none or its arguments would be evaluated at
+        another time."""
         found = self.definition(call)
         if found is None or found[1].choice is None:
             return None
@@ -306,8 +350,12 @@ class _Caller:
             return None
         early, calm = list(before_calls(holder.value)), not has([holder], (ast.Call,))
         for name, value in costly.items():
-            uses = [node for node in ast.walk(holder) if isinstance(node, ast.Name) and node.id == name]
-            first = next((node for node in early if isinstance(node, ast.Name) and node.id == name), None)
+            uses = [
+                node for node in ast.walk(holder) if isinstance(node, ast.Name) and node.id == name
+            ]
+            first = next(
+                (node for node in early if isinstance(node, ast.Name) and node.id == name), None
+            )
             if len(uses) == 1 and calm and is_read(value):
                 first = uses[0]
             if first is None or (not is_read(value) and not comes_first(holder.value, first)):
@@ -335,7 +383,8 @@ class _Given(ast.expr):
 
 
 class _Expressions(ast.NodeTransformer):
-    """Replaces calls inside an expression, the innermost first; what has a scope of its own is left alone."""
+    """Replaces calls inside an expression, the innermost first; what has a scope of its own is left
+    alone."""
 
     def __init__(self, caller: _Caller) -> None:
         self.caller = caller
@@ -348,9 +397,16 @@ class _Expressions(ast.NodeTransformer):
 
 
 class _Names(ast.NodeTransformer):
-    """Gives the callee's names their meaning in the caller: locals a new name, parameters what was given, globals an alias."""
+    """Gives the callee's names their meaning in the caller: locals a new name, parameters what was
+    given, globals an alias."""
 
-    def __init__(self, caller: _Caller, rename: dict[str, str], replace: dict[str, ast.expr], theirs: dict[str, Any]) -> None:
+    def __init__(
+        self,
+        caller: _Caller,
+        rename: dict[str, str],
+        replace: dict[str, ast.expr],
+        theirs: dict[str, Any],
+    ) -> None:
         self.caller, self.rename, self.replace, self.theirs = caller, rename, replace, theirs
 
     def visit(self, node: ast.AST) -> Any:
@@ -369,7 +425,8 @@ class _Names(ast.NodeTransformer):
 
 
 def _shorter(node: ast.AST) -> ast.AST:
-    """``getattr(x, "name")`` and its like for a name that is known by now, as it would be written by hand."""
+    """``getattr(x, "name")`` and its like for a name that is known by now, as it would be written
+    by hand."""
     call = node.value if isinstance(node, ast.Expr) else node
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name) or len(call.args) < 2:
         return node

@@ -3,9 +3,10 @@
     log    obj  field  old  new | obj  field  old  new | ...        four slots an event, one flat list
     marks  4*event  fid | 4*event  ~fid | ...                       entering and leaving a function, between events
 
-Going back is writing the old values from the end to the front, going forward is writing the new ones again: the same
-loop in two directions, so nothing in the kernel needs undo code of its own.  An object takes part by having
-``_restore(field, value)``, which stores without recording.  Far jumps go over net effects (``blocks.py``).
+Going back is writing the old values from the end to the front, going forward is writing the new
+ones again: the same loop in two directions, so nothing in the kernel needs undo code of its own.
+An object takes part by having ``_restore(field, value)``, which stores without recording.  Far
+jumps go over net effects (``blocks.py``).
 
 The rule that keeps this file honest: nothing here looks at what an object *is*.
 """
@@ -51,8 +52,8 @@ class Journal:
 
     @property
     def marks(self) -> array[int]:
-        """The marks, two words each.  New ones come into a list, which takes them faster, and move over when somebody looks: in
-        a list they would need three times the memory."""
+        """The marks, two words each.  New ones come into a list, which takes them faster, and move
+        over when somebody looks: in a list they would need three times the memory."""
         if self.fresh_marks:
             self._marks.fromlist(self.fresh_marks)
             self.fresh_marks.clear()
@@ -68,16 +69,19 @@ class Journal:
         return self.cursor * SLOTS == len(self.log)
 
     def catch_up(self) -> None:
-        """Count what has been recorded since the last look: the cursor follows the end while the machine runs."""
+        """Count what has been recorded since the last look: the cursor follows the end while the
+        machine runs."""
         self.cursor = len(self.log) // SLOTS
 
     def prepare(self) -> None:
-        """Take in what has been recorded for questions about the past: cheap after each command, long after a million events."""
+        """Take in what has been recorded for questions about the past: cheap after each command,
+        long after a million events."""
         self.index.catch_up(self.log)
         self.open_before(len(self.marks))
 
     def event(self, number: int) -> tuple[Restorable, Any, Any, Any]:
-        """(object, field, old, new) of event ``number``, counted from 1; the state *at* N is the one after event N."""
+        """(object, field, old, new) of event ``number``, counted from 1; the state *at* N is the
+        one after event N."""
         if not 1 <= number <= len(self):
             raise IndexError(f"event {number}: the journal has events 1 to {len(self)}")
         at = (number - 1) * SLOTS
@@ -97,7 +101,9 @@ class Journal:
     def _back(self, number: int) -> None:
         for part in reversed(self.blocks.parts(self.log, number, self.cursor)):
             log = self.blocks.of(self.log, part)
-            for obj, field, old in zip(log[-4::-SLOTS], log[-3::-SLOTS], log[-2::-SLOTS], strict=True):
+            for obj, field, old in zip(
+                log[-4::-SLOTS], log[-3::-SLOTS], log[-2::-SLOTS], strict=True
+            ):
                 obj._restore(field, old)
 
     def _forward(self, number: int) -> None:
@@ -107,7 +113,8 @@ class Journal:
                 obj._restore(field, new)
 
     def open_before(self, index: int) -> list[int]:
-        """The functions (by number) that are open before the mark at ``index`` (an index into ``marks``), outermost first."""
+        """The functions (by number) that are open before the mark at ``index`` (an index into
+        ``marks``), outermost first."""
         while len(self._stacks) * STACKS <= index:
             first = (len(self._stacks) - 1) * STACKS
             self._stacks.append(tuple(self._open(self._stacks[-1], first, first + STACKS)))
@@ -129,14 +136,16 @@ class Journal:
         return self.log[self.cursor * SLOTS :], self.marks[:]
 
     def rejoin(self, future: tuple[list[Any], array[int]]) -> None:
-        """Have the future again that was forgotten; the cursor stands at the end, where it stood then."""
+        """Have the future again that was forgotten; the cursor stands at the end, where it stood
+        then."""
         events, marks = future
         self.log += events
         self.fresh_marks.clear()
         self._marks = marks[:]
 
     def truncate(self) -> None:
-        """Forget the events after the cursor, and the marks of the calls that made them: another future will follow.
+        """Forget the events after the cursor, and the marks of the calls that made them: another
+        future will follow.
 
         The cursor stands between two commands, so no call is open there."""
         end = self.cursor * SLOTS

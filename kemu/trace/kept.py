@@ -1,7 +1,7 @@
 """Expanded code, kept beside the compiled modules: ``__pycache__/bulk.cpython-311.expanded``.
 
-Making it takes a second, loading it some milliseconds.  As with Python's own ``.pyc``: it is made again when a source file
-changed, nobody needs it, and it may be deleted at any time.
+Making it takes a second, loading it some milliseconds.  As with Python's own ``.pyc``: it is made
+again when a source file changed, nobody needs it, and it may be deleted at any time.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ from pathlib import Path
 from types import CodeType, FunctionType
 
 Expanded = tuple[list[tuple[str, str, CodeType]], list[tuple[str, str, str, str]]]
-"""Module, name and new code of each function that became another one; and module and name of each global that the new code
-needs, with the module and name where its value is found, in the order in which they can be made."""
+"""Module, name and new code of each function that became another one; and module and name of each
+global that the new code needs, with the module and name where its value is found, in the order in
+which they can be made."""
 
 
 def _path(module: str) -> Path:
@@ -24,17 +25,21 @@ def _path(module: str) -> Path:
 
 
 def _key(folders: Iterable[str]) -> bytes:
-    """What the kept code depends on: the Python, and size and time of change of every source file in ``folders``."""
+    """What the kept code depends on: the Python, and size and time of change of every source file
+    in ``folders``."""
     found = [MAGIC_NUMBER, sys.version.encode()]
     for folder in folders:
         with os.scandir(folder) as entries:
-            files = sorted((entry.path, entry.stat()) for entry in entries if entry.name.endswith(".py"))
+            files = sorted(
+                (entry.path, entry.stat()) for entry in entries if entry.name.endswith(".py")
+            )
         found += [f"{path} {stat.st_size} {stat.st_mtime_ns}".encode() for path, stat in files]
     return source_hash(b"\n".join(found))
 
 
 def load(module: str, folders: Iterable[str]) -> tuple[Expanded, ...] | None:
-    """What was saved for the source file ``module``, None if there is nothing or it is out of date."""
+    """What was saved for the source file ``module``, None if there is nothing or it is out of
+    date."""
     try:
         content = _path(module).read_bytes()
         key = _key(folders)
@@ -56,13 +61,17 @@ def possible(module: str) -> bool:
     try:
         folder = _path(module).parent
         folder.mkdir(parents=True, exist_ok=True)
-    except (OSError, NotImplementedError):  # the folder is not ours, or this Python keeps no compiled files
+    except (
+        OSError,
+        NotImplementedError,
+    ):  # the folder is not ours, or this Python keeps no compiled files
         return False
     return os.access(folder, os.W_OK)
 
 
 def save(module: str, folders: Iterable[str], stored: tuple[Expanded, ...]) -> None:
-    """Keep ``stored``, where that is possible; whoever reads meanwhile finds the old file or the new one."""
+    """Keep ``stored``, where that is possible; whoever reads meanwhile finds the old file or the
+    new one."""
     if not possible(module):
         return
     path = _path(module)

@@ -1,8 +1,9 @@
 """The micro-step hook: where another CPU could run in between.
 
-``step()`` stands inside every atomic operation, lock operation and page-table access.  It does nothing until an explorer is
-attached; then it is the place where the explorer may hand the baton to another CPU.  A lock that is held is a place where a
-CPU must wait: alone on the machine it would wait for ever, under an explorer another CPU runs until the lock is free.
+``step()`` stands inside every atomic operation, lock operation and page-table access.  It does
+nothing until an explorer is attached; then it is the place where the explorer may hand the baton to
+another CPU.  A lock that is held is a place where a CPU must wait: alone on the machine it would
+wait for ever, under an explorer another CPU runs until the lock is free.
 
     atomic_inc     step(); change the value
     spin_lock      step_until(free, page, "ptl"); mark it held
@@ -27,7 +28,8 @@ class Explorer(Protocol):
         """The executing CPU is about to take a step: another one may go first."""
 
     def on_wait(self, ready: Ready, obj: Any, lock: str) -> None:
-        """The executing CPU can take its step only once ``ready(obj, lock)``; returns when that is so and it is its turn."""
+        """The executing CPU can take its step only once ``ready(obj, lock)``; returns when that is
+        so and it is its turn."""
 
     def is_removed(self, lock: str) -> bool:
         """True if the executing CPU is to run without the lock of this name."""
@@ -52,7 +54,8 @@ def step() -> None:
 
 
 def step_until(ready: Ready, obj: Any, lock: str) -> None:
-    """One micro-step that the CPU can take only once ``ready(obj, lock)``.  ``KernelBug`` where nobody could make it so."""
+    """One micro-step that the CPU can take only once ``ready(obj, lock)``.  ``KernelBug`` where
+    nobody could make it so."""
     if attached.explorer is not None:
         attached.explorer.on_wait(ready, obj, lock)
     elif not ready(obj, lock):

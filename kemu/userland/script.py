@@ -1,8 +1,9 @@
 """User code as a script: single loads, stores, fetches and system calls of a task.
 
-Each operation lets a CPU run the task (a context switch, if it ran another one), does one thing in user mode, takes the
-signals that wait, and then lets the tasks run that became runnable by it: a parent that waited for a child, a process that
-was sent a signal.  What came of it is an ``Outcome``.
+Each operation lets a CPU run the task (a context switch, if it ran another one), does one thing in
+user mode, takes the signals that wait, and then lets the tasks run that became runnable by it: a
+parent that waited for a child, a process that was sent a signal.  What came of it is an
+``Outcome``.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ from kemu.machine.mmu import FETCH, READ, WRITE, GeneralProtection, PageFault, a
 
 @attrs.frozen
 class SigInfo:
-    """A signal that a task took: ``killed`` if it ended the task; ``error_code`` of the page fault behind it."""
+    """A signal that a task took: ``killed`` if it ended the task; ``error_code`` of the page fault
+    behind it."""
 
     signo: int
     code: int
@@ -55,9 +57,9 @@ class Completed:
 class Outcome:
     """What an operation did.
 
-    ``value`` result of a call (0 if it failed), ``errno`` (0 if it did not), ``data`` of a load, ``signal`` the first that
-    the task took, ``blocked``: the call waits; ``minor``/``major`` faults charged to the task; ``completed`` the calls of
-    others that returned because of it."""
+    ``value`` result of a call (0 if it failed), ``errno`` (0 if it did not), ``data`` of a load,
+    ``signal`` the first that the task took, ``blocked``: the call waits; ``minor``/``major`` faults
+    charged to the task; ``completed`` the calls of others that returned because of it."""
 
     value: int = 0
     errno: int = 0
@@ -85,15 +87,22 @@ class Script:
         self.kernel = kernel
 
     def spawn(self, name: str) -> task_struct:
-        """A child of init called ``name`` with an address space as after exec: a stack, nothing touched, no heap yet."""
+        """A child of init called ``name`` with an address space as after exec: a stack, nothing
+        touched, no heap yet."""
         init = system.tasks[1]
         self._run_on(init, None)
         asked = system.sysctl.fail_alloc or system.sysctl.fail_slab
         pid = _returned(sys_fork())
         if pid < 0 and asked and not (system.sysctl.fail_alloc or system.sysctl.fail_slab):
-            raise UsageError(f"spawn {name}: an allocation failed because set fail asked for it", hint="set fail off, then spawn")
+            raise UsageError(
+                f"spawn {name}: an allocation failed because set fail asked for it",
+                hint="set fail off, then spawn",
+            )
         if pid < 0:
-            raise UsageError(f"spawn {name}: out of memory (errno {-pid})", hint="end a process first, or start with more --mem")
+            raise UsageError(
+                f"spawn {name}: out of memory (errno {-pid})",
+                hint="end a process first, or start with more --mem",
+            )
         task = system.tasks[pid]
         task.comm = name[:15]
         task.sighand.action.put(SIGCHLD, None)
@@ -101,7 +110,9 @@ class Script:
         self.kernel.journal.catch_up()
         return task
 
-    def syscall(self, task: task_struct, name: str, *args: object, cpu: int | None = None) -> Outcome:
+    def syscall(
+        self, task: task_struct, name: str, *args: object, cpu: int | None = None
+    ) -> Outcome:
         """Let ``task`` make the system call ``name``."""
         function = SYSCALLS[name]
         return self._perform(task, cpu, lambda: _returned(function(*args)))
@@ -120,7 +131,8 @@ class Script:
         return self._perform(task, cpu, lambda: _touch(addr, FETCH))
 
     def schedule(self, task: task_struct, cpu: int | None = None) -> Outcome:
-        """Let a CPU run ``task``, without doing anything: a kernel thread then borrows the address space it finds."""
+        """Let a CPU run ``task``, without doing anything: a kernel thread then borrows the address
+        space it finds."""
         return self._perform(task, cpu, lambda: 0)
 
     def _run_on(self, task: task_struct, cpu: int | None) -> None:
@@ -129,7 +141,13 @@ class Script:
         system.cpu = system.cpus[task.cpu if cpu is None else cpu]
         schedule_to(task)
 
-    def _perform(self, task: task_struct, cpu: int | None, action: Callable[[], int], got: bytearray | None = None) -> Outcome:
+    def _perform(
+        self,
+        task: task_struct,
+        cpu: int | None,
+        action: Callable[[], int],
+        got: bytearray | None = None,
+    ) -> Outcome:
         self._refuse_if_unable(task)
         self._run_on(task, cpu)
         system.delivered = []
@@ -156,10 +174,13 @@ class Script:
         if task.exit_state or task.state == TASK_DEAD:
             raise UsageError(f"{task.comm} (pid {task.pid}) has ended", hint="see: ps")
         if task.state != TASK_RUNNING:
-            raise UsageError(f"{task.comm} (pid {task.pid}) waits in {task.blocked_in}", hint="see: ps")
+            raise UsageError(
+                f"{task.comm} (pid {task.pid}) waits in {task.blocked_in}", hint="see: ps"
+            )
 
     def settle(self) -> tuple[Completed, ...]:
-        """Let everybody run who became runnable: those that waited, those that were sent a signal."""
+        """Let everybody run who became runnable: those that waited, those that were sent a
+        signal."""
         done: list[Completed] = []
         for _ in range(1000):
             other = self._next_to_run()
@@ -177,7 +198,11 @@ class Script:
     def _next_to_run(self) -> task_struct | None:
         for pid in sorted(system.tasks):
             other = system.tasks[pid]
-            if other.exit_state == EXIT_ZOMBIE or other.flags & PF_KTHREAD or other.state != TASK_RUNNING:
+            if (
+                other.exit_state == EXIT_ZOMBIE
+                or other.flags & PF_KTHREAD
+                or other.state != TASK_RUNNING
+            ):
                 continue
             if other.blocked_in or signal_pending(other):
                 return other
@@ -257,4 +282,3 @@ def _store(addr: int, data: bytes) -> int:
 def _touch(addr: int, kind: int) -> int:
     _access(addr, kind)
     return 0
-

@@ -6,8 +6,8 @@
     from kemu.views.json import to_data                  to_data(reading) -> JSON values    any reading, for programs
     from kemu.views.pictures.draw import dot, svg       dot(picture) -> str, svg(reading) -> str       pictures, for slides
 
-``terminal.render`` finds the renderer by the type of the reading; each is a function ``NAME(reading, style) -> str`` without a
-newline at the end:
+``terminal.render`` finds the renderer by the type of the reading; each is a function
+``NAME(reading, style) -> str`` without a newline at the end:
 
     tasks         process_list  task_tree  task  registers  outcome  access
     spaces        address_space  mm  vma_detail  smaps  smaps_rollup  status  stat  statm  pagemap  layout
@@ -16,5 +16,6 @@ newline at the end:
     moments       event  events  calls  difference  change  moment  text  value
     graph         picture: one of the kinds in graph_walk, graph_tables, graph_sharing, graph_spaces, graph_ram, graph_plot
 
-``procfs.render`` takes AddressSpace (maps), Smaps, SmapsRollup, StatusReading, StatReading, StatmReading.
+``procfs.render`` takes AddressSpace (maps), Smaps, SmapsRollup, StatusReading, StatReading,
+StatmReading.
 """

@@ -1,7 +1,7 @@
 """Answers for the terminal: why, history, cost, timelines, sub-steps.
 
-An answer of `why` is the thing, the events that wrote it, and behind the newest of them the command, the functions that
-were open, and the rule in one sentence.
+An answer of `why` is the thing, the events that wrote it, and behind the newest of them the
+command, the functions that were open, and the rule in one sentence.
 """
 
 from __future__ import annotations
@@ -31,7 +31,9 @@ def why(reading: Why, style: Style) -> str:
     for label, text in rows:
         if text:
             indent = f"  {label:<8} "
-            lines += wrap(text, style.width, initial_indent=indent, subsequent_indent=" " * len(indent))
+            lines += wrap(
+                text, style.width, initial_indent=indent, subsequent_indent=" " * len(indent)
+            )
     return "\n".join(lines)
 
 
@@ -46,18 +48,28 @@ def history(reading: History, style: Style) -> str:
         command = f"  ({value.command})" if value.command else ""
         head = f"#{value.number:<5} {value.function:<{width}} "
         text = f"{value.old} -> {value.new}{note}{command}"
-        lines += wrap(text, style.width, initial_indent=head, subsequent_indent=" " * len(head), break_long_words=False)
+        lines += wrap(
+            text,
+            style.width,
+            initial_indent=head,
+            subsequent_indent=" " * len(head),
+            break_long_words=False,
+        )
     return "\n".join(lines)
 
 
 def cost(reading: Cost, _style: Style) -> str:
     """Two columns: as it was, and if fork copied at once."""
-    lines = [f"#{reading.first} -> #{reading.last}", f"{'':<24} {'as it was':>12} {'eager copy':>12}"]
+    lines = [
+        f"#{reading.first} -> #{reading.last}",
+        f"{'':<24} {'as it was':>12} {'eager copy':>12}",
+    ]
     lines += [f"{row.what:<24} {row.now:>12} {row.eager:>12}" for row in reading.rows]
     if reading.shared:
         saved = reading.shared - reading.copied
         lines.append(
-            f"fork shared {plural(reading.shared, 'page')}, {reading.copied} of them copied since: copy-on-write saved "
+            f"fork shared {plural(reading.shared, 'page')}, {reading.copied} of them copied since: "
+            "copy-on-write saved "
             f"{plural(saved, 'frame')}, {saved * 4096} bytes of copying"
         )
     return "\n".join(lines)
@@ -70,7 +82,9 @@ def timelines(reading: Timelines, _style: Style) -> str:
         mark = "*" if row.current else " "
         origin = f"left {row.parent} at #{row.branched}" if row.parent else "from the boot"
         newest = f", last: {row.newest}" if row.newest else ""
-        lines.append(f"{mark} {row.number:<3} {origin:<20} {plural(row.commands, 'command')}{newest}")
+        lines.append(
+            f"{mark} {row.number:<3} {origin:<20} {plural(row.commands, 'command')}{newest}"
+        )
     return "\n".join(lines)
 
 
@@ -78,7 +92,14 @@ def timeline_difference(reading: TimelineDifference, style: Style) -> str:
     """What differs, by object."""
     head = f"timeline {reading.one} -> timeline {reading.other}"
     lines = change_lines(reading.changes, style)
-    return "\n".join([f"{head}: {plural(len(reading.changes), 'difference')}" if lines else f"{head}: nothing differs", *lines])
+    return "\n".join(
+        [
+            f"{head}: {plural(len(reading.changes), 'difference')}"
+            if lines
+            else f"{head}: nothing differs",
+            *lines,
+        ]
+    )
 
 
 def sub_steps(reading: SubSteps, style: Style) -> str:
@@ -89,5 +110,7 @@ def sub_steps(reading: SubSteps, style: Style) -> str:
         number = f"{reading.number}.{event.number}"
         lines += hanging(f"#{number:<9} {event.function:<{width}} ", event.text, style)
     if reading.events and reading.events[-1].number < reading.total:
-        lines.append(f"of {reading.total} that event #{reading.number} stands for; step into goes on")
+        lines.append(
+            f"of {reading.total} that event #{reading.number} stands for; step into goes on"
+        )
     return "\n".join(lines)

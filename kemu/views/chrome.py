@@ -4,8 +4,9 @@
     process 2 "CPUs"       a track a CPU: which task ran, and in it the same calls; free frames as a curve
     process 3 "commands"   what was typed; the resident pages of each process as curves
 
-There is no clock in kemu: a microsecond is one event. Event N stands at N us; a call that begins behind it and before the next
-one begins at a fraction between them, each at its own, so that a call lies within the one that made it.
+There is no clock in kemu: a microsecond is one event. Event N stands at N us; a call that begins
+behind it and before the next one begins at a fraction between them, each at its own, so that a call
+lies within the one that made it.
 """
 
 from __future__ import annotations
@@ -37,7 +38,9 @@ def chrome(tracks: Tracks) -> str:
     events = list(trace_events(tracks))
     about = {"unit": "1 us is one event of kemu", "events": f"{tracks.first + 1} to {tracks.last}"}
     rows = ",\n".join(json.dumps(event, separators=(",", ":")) for event in events)
-    return f'{{"displayTimeUnit":"ns","otherData":{json.dumps(about)},"traceEvents":[\n{rows}\n]}}\n'
+    return (
+        f'{{"displayTimeUnit":"ns","otherData":{json.dumps(about)},"traceEvents":[\n{rows}\n]}}\n'
+    )
 
 
 def trace_events(tracks: Tracks) -> Iterator[Event]:
@@ -45,25 +48,51 @@ def trace_events(tracks: Tracks) -> Iterator[Event]:
     spans = timed(tracks.roots)
     yield from _names(tracks)
     for text, first, last in tracks.commands:
-        yield _slice((COMMANDS, 1), text, first + COMMAND, last + COMMAND, {"events": f"#{first + 1}-#{last}"})
+        yield _slice(
+            (COMMANDS, 1),
+            text,
+            first + COMMAND,
+            last + COMMAND,
+            {"events": f"#{first + 1}-#{last}"},
+        )
     yield from (_of_call(span, TASKS, span.call.pid) for span in spans)
     yield from _running(spans)
     yield from (_of_call(span, CPUS, span.call.cpu) for span in spans)
     for counted in tracks.counters:
         place = CPUS if counted.name == "free frames" else COMMANDS
-        yield {"ph": "C", "name": counted.name, "pid": place, "ts": counted.number, "args": {"pages": counted.value}}
-    faults = [(span.begin, "page fault", span.call.pid) for span in spans if span.call.function == "exc_page_fault"]
+        yield {
+            "ph": "C",
+            "name": counted.name,
+            "pid": place,
+            "ts": counted.number,
+            "args": {"pages": counted.value},
+        }
+    faults = [
+        (span.begin, "page fault", span.call.pid)
+        for span in spans
+        if span.call.function == "exc_page_fault"
+    ]
     sent = [(float(at.number), at.name, at.pid) for at in tracks.signals]
     for time, name, task in sorted([*faults, *sent]):
-        yield {"ph": "i", "s": "t", "name": name, "cat": "instant", "pid": TASKS, "tid": task, "ts": time}
+        yield {
+            "ph": "i",
+            "s": "t",
+            "name": name,
+            "cat": "instant",
+            "pid": TASKS,
+            "tid": task,
+            "ts": time,
+        }
 
 
 COMMAND = 0.5
-"""A command begins and ends so much behind the event before its first and its last one: where its neighbours end and begin."""
+"""A command begins and ends so much behind the event before its first and its last one: where its
+neighbours end and begin."""
 
 
 def timed(roots: tuple[RanCall | tuple[int, str], ...]) -> list[Span]:
-    """Every call with its times. What happens behind the same event shares the microsecond behind it, in order."""
+    """Every call with its times. What happens behind the same event shares the microsecond behind
+    it, in order."""
     order: list[tuple[int, RanCall, bool]] = []
     for root in roots:
         if isinstance(root, RanCall):
@@ -92,9 +121,19 @@ def _marks(call: RanCall) -> Iterator[tuple[int, RanCall, bool]]:
     yield call.last, call, False
 
 
-def _slice(track: tuple[int, int], name: str, begin: float, end: float, args: dict[str, Any]) -> Event:
+def _slice(
+    track: tuple[int, int], name: str, begin: float, end: float, args: dict[str, Any]
+) -> Event:
     times = {"ts": round(begin, 6), "dur": round(end - begin, 6)}
-    return {"ph": "X", "name": name, "cat": "kemu", "pid": track[0], "tid": track[1], **times, "args": args}
+    return {
+        "ph": "X",
+        "name": name,
+        "cat": "kemu",
+        "pid": track[0],
+        "tid": track[1],
+        **times,
+        "args": args,
+    }
 
 
 def _of_call(span: Span, pid: int, tid: int) -> Event:

@@ -16,7 +16,9 @@ def difference_row(row: DifferenceRow, style: Style) -> str:
 
 def conformance(reading: Conformance, style: Style) -> str:
     """All differences, and the sums."""
-    return "\n".join([*(difference_row(row, style) for row in reading.differences), summary(reading)])
+    return "\n".join(
+        [*(difference_row(row, style) for row in reading.differences), summary(reading)]
+    )
 
 
 def summary(reading: Conformance) -> str:
@@ -33,12 +35,19 @@ def real(reading: RealReading, style: Style) -> str:
     for row in reading.rows:
         lines += _row(row, style)
     for command, why in reading.unexpressed:
-        lines += wrap(f"not repeated: {command}: {why}", style.width, subsequent_indent="  ", break_long_words=False)
+        lines += wrap(
+            f"not repeated: {command}: {why}",
+            style.width,
+            subsequent_indent="  ",
+            break_long_words=False,
+        )
     if reading.left_out:
         lines.append(f"not seen, since it needs root: {', '.join(reading.left_out)}")
     if reading.stopped:
         lines.append(f"the host's run ended early: {reading.stopped}")
-    lines.append(f"first difference: {reading.difference}" if reading.difference else "no difference")
+    lines.append(
+        f"first difference: {reading.difference}" if reading.difference else "no difference"
+    )
     return "\n".join(lines)
 
 
@@ -46,4 +55,8 @@ def _row(row: RealRow, style: Style) -> list[str]:
     """The command, and what both gave, or what each gave."""
     if row.same:
         return [f"  {row.command}", f"      both  {row.host}"]
-    return [style.paint(f"* {row.command}", "changed"), f"      host  {row.host}", f"      kemu  {row.kemu}"]
+    return [
+        style.paint(f"* {row.command}", "changed"),
+        f"      host  {row.host}",
+        f"      kemu  {row.kemu}",
+    ]

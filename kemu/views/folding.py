@@ -1,12 +1,14 @@
-"""Lines that are wider than the terminal, broken between words: a terminal itself breaks them wherever its edge is.
+"""Lines that are wider than the terminal, broken between words: a terminal itself breaks them
+wherever its edge is.
 
     cost              what a command or a range cost, beside the same with
                       eager copying
     PID  PPID  NAME  S  CPU  MM  PAGES  RSS
         MINFLT  MAJFLT
 
-What follows goes under the last column, if that begins in the left half, and else a little to the right. A line that cannot
-be broken stays whole, and so does what is to be copied: commands and code, which stand indented, in no columns, and have marks.
+What follows goes under the last column, if that begins in the left half, and else a little to the
+right. A line that cannot be broken stays whole, and so does what is to be copied: commands and
+code, which stand indented, in no columns, and have marks.
 """
 
 from __future__ import annotations

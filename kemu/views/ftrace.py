@@ -5,7 +5,8 @@
      0)               |    /* pfn 0x112 _refcount 2 -> 3 */
      0) + 38.000 us   |  }
 
-There is no clock in kemu: a microsecond is one event, so a duration says how many changes of state happened in the call.
+There is no clock in kemu: a microsecond is one event, so a duration says how many changes of state
+happened in the call.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Lessons for the terminal: Markdown wrapped to the width, with wide characters counted as two columns.
+"""Lessons for the terminal: Markdown wrapped to the width, with wide characters counted as two
+columns.
 
-What Markdown means is kept as far as a line of text can: headings, **bold**, `code`, lists, tables and fences as they are.
-Colour is never the only signal: a role has its word or its mark.
+What Markdown means is kept as far as a line of text can: headings, **bold**, `code`, lists, tables
+and fences as they are. Colour is never the only signal: a role has its word or its mark.
 """
 
 from __future__ import annotations
@@ -16,9 +17,13 @@ from kemu.views.style import Style, plural, table
 MARKS = {"right": "ok", "wrong": "--", "hint": "hint", "note": "->"}
 """What stands before the first line of a role."""
 _PAINT = {"right": "name", "wrong": "error", "hint": "kernel", "title": "name"}
-_INLINE = re.compile(r"(\x01[^\x02]*\x02|\*\*[^*\n]+\*\*|`[^`\n]+`|(?<![\w*])\*[^\s*][^*\n]*\*(?![\w*]))")
+_INLINE = re.compile(
+    r"(\x01[^\x02]*\x02|\*\*[^*\n]+\*\*|`[^`\n]+`|(?<![\w*])\*[^\s*][^*\n]*\*(?![\w*]))"
+)
 _ITEM = re.compile(r"^(\s*(?:[-*+]|\d{1,3}[.)])\s+)(.*)$")
-_MARKED = re.compile(r"`[^`\n]+`|\*\*([^*\n]+)\*\*|(?<![A-Za-z0-9_*])\*([^\s*][^*\n]*)\*(?![A-Za-z0-9_*])")
+_MARKED = re.compile(
+    r"`[^`\n]+`|\*\*([^*\n]+)\*\*|(?<![A-Za-z0-9_*])\*([^\s*][^*\n]*)\*(?![A-Za-z0-9_*])"
+)
 _LINK = re.compile(r"\[([^\]\n]+)\]\(([^)\s]+)\)")
 
 
@@ -30,14 +35,20 @@ def lesson_text(reading: LessonText, style: Style) -> str:
         rule = style.glyphs.rule * min(columns(reading.text), style.width)
         return f"\n{style.paint(reading.text, 'name')}\n{rule}"
     if reading.role in ("options", "fact"):
-        return "\n".join(line for text in reading.text.split("\n") for line in wrapped(text, style, "  ", "     "))
+        return "\n".join(
+            line
+            for text in reading.text.split("\n")
+            for line in wrapped(text, style, "  ", "     ")
+        )
     mark = MARKS.get(reading.role, "")
     if not mark:
         return "\n".join([*markdown(reading.text, style), ""])
     painted = style.paint(mark, _PAINT.get(reading.role, "name"))
     body = list(markdown(reading.text, style._replace(width=style.width - len(mark) - 1)))
     indent = " " * (len(mark) + 1)
-    return "\n".join([f"{painted} {body[0] if body else ''}", *((indent + line).rstrip() for line in body[1:])])
+    return "\n".join(
+        [f"{painted} {body[0] if body else ''}", *((indent + line).rstrip() for line in body[1:])]
+    )
 
 
 def markdown(text: str, style: Style) -> Iterator[str]:
@@ -63,7 +74,8 @@ def markdown(text: str, style: Style) -> Iterator[str]:
 
 
 def _alone(line: str) -> bool:
-    """Does the line stand for itself?  An empty one, a heading, a row of a table, an indented one."""
+    """Does the line stand for itself?  An empty one, a heading, a row of a table, an indented
+    one."""
     return not line.strip() or line.startswith(("#", "|", "    ", ">"))
 
 
@@ -84,7 +96,8 @@ def _paragraph(lines: list[str], style: Style) -> Iterator[str]:
 
 
 def joined(lines: list[str]) -> str:
-    """The lines of a paragraph as one: with a blank between, but not between two wide characters."""
+    """The lines of a paragraph as one: with a blank between, but not between two wide
+    characters."""
     made = lines[0].strip()
     for line in lines[1:]:
         bare = line.strip()
@@ -96,7 +109,9 @@ def joined(lines: list[str]) -> str:
 def wrapped(text: str, style: Style, first: str = "", following: str = "") -> list[str]:
     """The text in lines of the width, broken at blanks, and between wide characters."""
     lines, current, width = [], first, columns(first)
-    room = style.width if text.isascii() else style.width - 2  # a mark that may not begin a line hangs behind its end
+    room = (
+        style.width if text.isascii() else style.width - 2
+    )  # a mark that may not begin a line hangs behind its end
     for word in _words(_MARKED.sub(_emphasis, _LINK.sub(r"\1 (\2)", text))):
         size = columns(_bare(word))
         if width + size > room and current.strip() and not _hangs(word):
@@ -110,7 +125,8 @@ def wrapped(text: str, style: Style, first: str = "", following: str = "") -> li
 
 
 def _emphasis(found: re.Match[str]) -> str:
-    """Emphasis between two marks of no width, so that it may go over a line's end; inline code as it is."""
+    """Emphasis between two marks of no width, so that it may go over a line's end; inline code as
+    it is."""
     return found[0] if found[0].startswith("`") else f"\x01{found[1] or found[2]}\x02"
 
 
@@ -135,8 +151,11 @@ _CLOSING = frozenset(
 
 
 def _words(text: str) -> Iterator[str]:
-    """Pieces between which a line may be broken; a blank goes with the word behind it, and inline code stays whole."""
-    for piece in re.findall(r"\s*`[^`]+`[^\s\u2e80-\uffef]*|\s*[\u2e80-\uffef]|\s*[^\s\u2e80-\uffef]+", text):
+    """Pieces between which a line may be broken; a blank goes with the word behind it, and inline
+    code stays whole."""
+    for piece in re.findall(
+        r"\s*`[^`]+`[^\s\u2e80-\uffef]*|\s*[\u2e80-\uffef]|\s*[^\s\u2e80-\uffef]+", text
+    ):
         yield re.sub(r"^\s+", " ", piece)
 
 
@@ -162,11 +181,14 @@ def columns(text: str) -> int:
     """Columns that the text takes on a terminal."""
     if text.isascii():
         return len(text)
-    return sum(0 if combining(char) else 2 if east_asian_width(char) in "WF" else 1 for char in text)
+    return sum(
+        0 if combining(char) else 2 if east_asian_width(char) in "WF" else 1 for char in text
+    )
 
 
 def lesson_list(reading: LessonList, style: Style) -> str:
-    """The lessons, one a line, with what is done of each; minutes stand where nothing is done yet."""
+    """The lessons, one a line, with what is done of each; minutes stand where nothing is done
+    yet."""
     if not reading.rows:
         return "\n".join(["there are no lessons", *reading.problems])
     wide = max(len(row.id) for row in reading.rows)
@@ -178,7 +200,13 @@ def lesson_list(reading: LessonList, style: Style) -> str:
         here = row.id == reading.current
         lines.append(style.paint(f"*{line[1:]}", "name") if here else line)
     minutes = sum(row.minutes * (row.steps - row.done) // max(row.steps, 1) for row in reading.rows)
-    return "\n".join([*lines, *reading.problems, f"lesson start NUMBER takes one; about {minutes} minutes are left"])
+    return "\n".join(
+        [
+            *lines,
+            *reading.problems,
+            f"lesson start NUMBER takes one; about {minutes} minutes are left",
+        ]
+    )
 
 
 def cut(text: str, room: int) -> str:
@@ -199,6 +227,14 @@ def lesson_steps(reading: LessonSteps, style: Style) -> str:
     states = [STATES.get(row.state, row.state) for row in reading.rows]
     points = [f"{row.points}/{row.most}" for row in reading.rows]
     cells = zip(reading.rows, points, states, strict=True)
-    rows = [(row.number, row.id, row.kind, reached, row.hints or "", state) for row, reached, state in cells]
+    rows = [
+        (row.number, row.id, row.kind, reached, row.hints or "", state)
+        for row, reached, state in cells
+    ]
     lines = [style.paint(reading.title, "name"), *table("step <id <kind points hints <state", rows)]
-    return "\n".join([*lines, f"{plural(sum(row.state != 'open' for row in reading.rows), 'step')} of {len(rows)} done"])
+    return "\n".join(
+        [
+            *lines,
+            f"{plural(sum(row.state != 'open' for row in reading.rows), 'step')} of {len(rows)} done",
+        ]
+    )

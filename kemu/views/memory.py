@@ -13,8 +13,13 @@ MAP_MARGIN = 10
 
 
 def frame_line(frame: FrameReading) -> str:
-    """A frame in one line: ``0x1a3 anon, refcount 2, mapcount 2: parent 0x10000, child 0x10000``."""
-    words = [f"{frame.pfn:#x} {frame.state}", f"refcount {frame.refcount}", f"mapcount {frame.mapcount}"]
+    """A frame in one line: ``0x1a3 anon, refcount 2, mapcount 2: parent 0x10000, child
+    0x10000``."""
+    words = [
+        f"{frame.pfn:#x} {frame.state}",
+        f"refcount {frame.refcount}",
+        f"mapcount {frame.mapcount}",
+    ]
     if frame.state == "anon":
         words.append("exclusive" if frame.exclusive else "not exclusive")
     held = ", ".join(holder_text(holder) for holder in frame.holders)
@@ -33,7 +38,8 @@ def holder_text(holder: Holder) -> str:
 
 
 def unexplained(missing: int) -> str:
-    """What is odd about a refcount that is not the sum of its holders: ``2 references that nobody here explains``."""
+    """What is odd about a refcount that is not the sum of its holders: ``2 references that nobody
+    here explains``."""
     if missing >= 0:
         return f"{plural(missing, 'reference')} that nobody here explains" if missing else ""
     return f"{plural(-missing, 'holder')} more than references: a get is missing"
@@ -47,14 +53,32 @@ def frame(reading: FrameReading, style: Style) -> str:
         *[("held by", _holder(holder)) for holder in r.holders],
         ("missing" if r.missing > 0 else "too few", unexplained(r.missing)),
         ("mapcount", f"{r.mapcount}  (_mapcount {r.mapcount - 1})"),
-        ("exclusive", ("yes: its one mapping may write without a copy" if r.exclusive else "no") if r.state == "anon" else ""),
-        ("flags", " ".join(r.flags) + (f"  ({r.letters})" if r.letters else "") if r.flags else "none"),
+        (
+            "exclusive",
+            ("yes: its one mapping may write without a copy" if r.exclusive else "no")
+            if r.state == "anon"
+            else "",
+        ),
+        (
+            "flags",
+            " ".join(r.flags) + (f"  ({r.letters})" if r.letters else "") if r.flags else "none",
+        ),
         ("mapping", f"{r.mapping}, index {r.index:#x}" if r.mapping else ""),
         ("table", r.table),
         ("order", f"first of a free block of {1 << r.order}" if r.order is not None else ""),
-        ("begins", f"{r.preview.hex(' ')}  {printable(r.preview)}" if r.preview.strip(b"\0") else "with zeros"),
+        (
+            "begins",
+            f"{r.preview.hex(' ')}  {printable(r.preview)}"
+            if r.preview.strip(b"\0")
+            else "with zeros",
+        ),
     ]
-    return "\n".join([f"frame {r.pfn:#x} at {r.address:#x}: {style.paint(r.state, 'name')}", *facts(pairs, style)])
+    return "\n".join(
+        [
+            f"frame {r.pfn:#x} at {r.address:#x}: {style.paint(r.state, 'name')}",
+            *facts(pairs, style),
+        ]
+    )
 
 
 def _holder(holder: Holder) -> str:
@@ -70,7 +94,13 @@ def rmap(reading: RmapReading, style: Style) -> str:
         return f"{head}, no reverse map"
     head += f", found through {r.via} at index {r.index:#x}; mapcount {r.mapcount}"
     rows = [
-        ("*" if v.mapped else " ", f"{v.name} ({v.pid})", f"{v.address:#x}", v.letters or "-", short(v.vma))
+        (
+            "*" if v.mapped else " ",
+            f"{v.name} ({v.pid})",
+            f"{v.address:#x}",
+            v.letters or "-",
+            short(v.vma),
+        )
         for v in reading.visits
     ]
     if not rows:
@@ -79,9 +109,12 @@ def rmap(reading: RmapReading, style: Style) -> str:
 
 
 def memory_map(reading: MemoryMap, style: Style) -> str:
-    """mem: one letter a frame, 64 to a line, or 32 on a narrow terminal; lines that repeat the one above are folded."""
+    """mem: one letter a frame, 64 to a line, or 32 on a narrow terminal; lines that repeat the one
+    above are folded."""
     letters = "".join(run.letter * run.count for run in reading.runs)
-    columns = MAP_COLUMNS // 2 if style.fold and style.width < MAP_COLUMNS + MAP_MARGIN else MAP_COLUMNS
+    columns = (
+        MAP_COLUMNS // 2 if style.fold and style.width < MAP_COLUMNS + MAP_MARGIN else MAP_COLUMNS
+    )
     lines: list[str] = []
     previous, skipped = "", 0
     for at in range(0, len(letters), columns):
@@ -93,7 +126,10 @@ def memory_map(reading: MemoryMap, style: Style) -> str:
             lines.append(f"{style.glyphs.more:>8}  {plural(skipped, 'more line')} like this")
         lines.append(f"{at:>#8x}  {row}")
         previous, skipped = row, 0
-    key = [f"{letter}  {meaning}: {plural(count, 'frame')}" for letter, meaning, count in reading.legend]
+    key = [
+        f"{letter}  {meaning}: {plural(count, 'frame')}"
+        for letter, meaning, count in reading.legend
+    ]
     return "\n".join([*lines, *key])
 
 
@@ -104,7 +140,11 @@ def free(reading: FreeReading, style: Style) -> str:
         ("memory", f"{plural(r.total, 'frame')}, {r.managed} managed by the allocator"),
         ("free", f"{plural(r.free, 'frame')} ({r.free * 4} kB)"),
         ("used", numbered(r.used)),
-        ("buddy", " ".join(f"{order}:{count}" for order, count in enumerate(r.orders)) + "  (order: free blocks)"),
+        (
+            "buddy",
+            " ".join(f"{order}:{count}" for order, count in enumerate(r.orders))
+            + "  (order: free blocks)",
+        ),
         ("marks", numbered(r.watermarks)),
         ("lru", numbered(r.lru)),
         ("committed", plural(r.committed, "page")),
@@ -117,4 +157,9 @@ def file_list(reading: FileList, _style: Style) -> str:
     """ls: one line a file."""
     if not reading.files:
         return "no files; load brings one in"
-    return "\n".join(table("<PATH <KIND BYTES CACHED_PAGES", [(f.path, f.kind, f.size, f.cached) for f in reading.files]))
+    return "\n".join(
+        table(
+            "<PATH <KIND BYTES CACHED_PAGES",
+            [(f.path, f.kind, f.size, f.cached) for f in reading.files],
+        )
+    )

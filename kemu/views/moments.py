@@ -56,7 +56,9 @@ def events(reading: EventList, style: Style) -> str:
     width = max((len(item.function) for item in reading.events), default=0)
     lines = [line for item in reading.events for line in event_lines(item, width, style)]
     if reading.hidden:
-        lines.append(f"{plural(reading.hidden, 'event')} not shown: lists, locks, statistics, nothing new")
+        lines.append(
+            f"{plural(reading.hidden, 'event')} not shown: lists, locks, statistics, nothing new"
+        )
     return "\n".join(lines) or "no event"
 
 
@@ -101,8 +103,18 @@ def difference(reading: Difference, style: Style) -> str:
     head = f"#{reading.first} -> #{reading.last}"
     lines = change_lines(reading.changes, style)
     if reading.hidden:
-        lines.append(f"{plural(reading.hidden, 'field')} not shown: lists, locks, statistics, details of what is new or gone")
-    return "\n".join([f"{head}: {plural(len(reading.changes), 'difference')}" if lines else f"{head}: nothing differs", *lines])
+        lines.append(
+            f"{plural(reading.hidden, 'field')} not shown: lists, locks, statistics, details of "
+            "what is new or gone"
+        )
+    return "\n".join(
+        [
+            f"{head}: {plural(len(reading.changes), 'difference')}"
+            if lines
+            else f"{head}: nothing differs",
+            *lines,
+        ]
+    )
 
 
 ALIKE_SHOWN = 3
@@ -110,7 +122,8 @@ ALIKE_SHOWN = 3
 
 
 def change_lines(changes: tuple[FieldChange, ...], style: Style) -> list[str]:
-    """One line a field, the object named once; of many objects that changed in the same way the first few."""
+    """One line a field, the object named once; of many objects that changed in the same way the
+    first few."""
     blocks = [tuple(block) for _, block in groupby(changes, key=lambda change: change.what)]
     width = min(max((len(block[0].what) for block in blocks), default=0), style.width // 3)
     lines: list[str] = []
@@ -120,13 +133,17 @@ def change_lines(changes: tuple[FieldChange, ...], style: Style) -> list[str]:
         for block in shown[: len(shown) - len(folded)]:
             lines += _block_lines(block, width, style)
         if folded:
-            lines.append(f"{'':<{width}} {style.glyphs.more} {len(folded)} more like this, to {folded[-1][0].what}")
+            lines.append(
+                f"{'':<{width}} {style.glyphs.more} {len(folded)} more like this, to {folded[-1][0].what}"
+            )
     return lines
 
 
 def _shape(block: tuple[FieldChange, ...]) -> list[str]:
     """How an object changed, addresses and frame numbers left out."""
-    return [re.sub(r"0x[0-9a-f]+", "0x", f"{c.what} {c.field} {c.old} {c.new} {c.note}") for c in block]
+    return [
+        re.sub(r"0x[0-9a-f]+", "0x", f"{c.what} {c.field} {c.old} {c.new} {c.note}") for c in block
+    ]
 
 
 def _block_lines(block: tuple[FieldChange, ...], width: int, style: Style) -> list[str]:
@@ -148,16 +165,25 @@ def change(reading: Change, style: Style) -> str:
     lines = change_lines(reading.difference.changes, style)
     if len(lines) > CHANGES_SHOWN:
         hidden = len(lines) - CHANGES_SHOWN + 1
-        lines[CHANGES_SHOWN - 1 :] = [f"{style.glyphs.more} {hidden} more lines: diff {reading.first} {reading.last}"]
+        lines[CHANGES_SHOWN - 1 :] = [
+            f"{style.glyphs.more} {hidden} more lines: diff {reading.first} {reading.last}"
+        ]
     return "\n".join([f"#{reading.first} -> #{reading.last}", *lines, *reading.notes])
 
 
 def moment(reading: Moment, style: Style) -> str:
-    """Where the experiment stands; with context the way there: calls, changes, the page in question."""
+    """Where the experiment stands; with context the way there: calls, changes, the page in
+    question."""
     r = reading
     where = f"#{r.now}" + (f" of {r.end}, past" if r.now < r.end else "")
-    words = [where, f"timeline {r.timeline}" if r.timeline > 1 else "", f"mark {r.mark}" if r.mark else ""]
-    line = ", ".join(word for word in words if word) + (f", inside '{r.inside}'" if r.inside else "")
+    words = [
+        where,
+        f"timeline {r.timeline}" if r.timeline > 1 else "",
+        f"mark {r.mark}" if r.mark else "",
+    ]
+    line = ", ".join(word for word in words if word) + (
+        f", inside '{r.inside}'" if r.inside else ""
+    )
     return "\n".join(
         [
             *r.stops,

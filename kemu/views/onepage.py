@@ -5,8 +5,8 @@
     * PTE    pfn 0x112  P-UAD---N          -> pfn 0x117  PWUAD---N
     * frame  0x112  ref 2 map 2  app kid   -> 0x117  ref 1 map 1 exclusive  kid
 
-A line that did not change is drawn once; a changed one has ``*`` in front, and behind the arrow what it became.  Where the
-two do not fit side by side, the newer one stands below.
+A line that did not change is drawn once; a changed one has ``*`` in front, and behind the arrow
+what it became.  Where the two do not fit side by side, the newer one stands below.
 """
 
 from __future__ import annotations
@@ -32,7 +32,11 @@ def page_lines(reading: PagePicture, style: Style) -> list[str]:
     changed = [old for old, new in zip(before, after, strict=True) if old != new]
     column = max(map(len, changed), default=0)
     room = style.width - 9 - 4
-    beside = column + max((len(new) for old, new in zip(before, after, strict=True) if old != new), default=0) <= room
+    beside = (
+        column
+        + max((len(new) for old, new in zip(before, after, strict=True) if old != new), default=0)
+        <= room
+    )
     lines = [f"{reading.name} {reading.address:#x}"]
     for label, old, new in zip(LABELS, before, after, strict=True):
         lines += _line(label, old, new, column if beside else -1, style)
@@ -64,7 +68,11 @@ def _vma(vma: VmaReading | None) -> str:
 def _entry(entry: EntryReading) -> str:
     if entry.kind == "none":
         return NONE if entry.level == "pte" else f"no table below {entry.level}"
-    text = f"pfn {entry.pfn:#x}  {entry.letters}" if entry.pfn is not None else f"{entry.kind} {entry.value:#x}"
+    text = (
+        f"pfn {entry.pfn:#x}  {entry.letters}"
+        if entry.pfn is not None
+        else f"{entry.kind} {entry.value:#x}"
+    )
     return f"{text}  {entry.note}" if entry.note else text
 
 

@@ -2,9 +2,11 @@
 
     <!doctype html>  title, the shared look, the page's own style   <body> ... </body>   data and script, if there are some
 
-Every page carries a content security policy that forbids all requests, so that a text which slips in can load nothing.
+Every page carries a content security policy that forbids all requests, so that a text which slips
+in can load nothing.
 
-The rule that keeps this file honest: a text reaches a page through ``esc``, data through ``data_block``, nothing else.
+The rule that keeps this file honest: a text reaches a page through ``esc``, data through
+``data_block``, nothing else.
 """
 
 from __future__ import annotations
@@ -20,14 +22,16 @@ POLICY = f"default-src 'none'; {INSIDE}; base-uri 'none'; form-action 'none'"
 """No request of any kind; what stands inside the file may run."""
 
 UNSAFE = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
-"""Characters that end a script element, begin a comment in it, or end a line of JavaScript, as JSON escapes."""
+"""Characters that end a script element, begin a comment in it, or end a line of JavaScript, as JSON
+escapes."""
 
 INVISIBLE = {code: f"\\x{code:02x}" for code in [*range(9), 11, 12, *range(14, 32), 127]}
 """Control characters, which HTML forbids, as the text that names them."""
 
 
 def document(title: str, body: str, *, style: str = "", script: str = "", lang: str = "en") -> str:
-    """A whole page. ``body``, ``style`` and ``script`` are HTML, CSS and JavaScript; ``title`` and ``lang`` are texts."""
+    """A whole page. ``body``, ``style`` and ``script`` are HTML, CSS and JavaScript; ``title`` and
+    ``lang`` are texts."""
     end = f"<script>\n{script}\n</script>\n" if script else ""
     return (
         f'<!doctype html>\n<html lang="{esc(lang)}">\n<head>\n<meta charset="utf-8">\n'
@@ -46,8 +50,11 @@ def esc(text: object) -> str:
 
 
 def safe_json(value: Any) -> str:
-    """``value`` as JSON that means the same inside a script element: nothing in it can end the element."""
-    return "".join(UNSAFE.get(letter, letter) for letter in json.dumps(value, separators=(",", ":")))
+    """``value`` as JSON that means the same inside a script element: nothing in it can end the
+    element."""
+    return "".join(
+        UNSAFE.get(letter, letter) for letter in json.dumps(value, separators=(",", ":"))
+    )
 
 
 def data_block(name: str, value: Any) -> str:

@@ -1,10 +1,11 @@
-"""The kernel's own text of /proc/PID/...: byte for byte what Linux 6.18 prints for the same numbers.
+"""The kernel's own text of /proc/PID/...: byte for byte what Linux 6.18 prints for the same
+numbers.
 
-Sources: fs/proc/task_mmu.c (show_map_vma, show_smap, smaps_rollup, task_mem), fs/proc/array.c (proc_pid_status,
-do_task_stat, proc_pid_statm).
+Sources: fs/proc/task_mmu.c (show_map_vma, show_smap, smaps_rollup, task_mem), fs/proc/array.c
+(proc_pid_status, do_task_stat, proc_pid_statm).
 
-What the machine does not have is printed as a Linux without it prints it: no clock (times are 0), root with all
-capabilities, no seccomp filter, no supplementary group.
+What the machine does not have is printed as a Linux without it prints it: no clock (times are 0),
+root with all capabilities, no seccomp filter, no supplementary group.
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ def map_head(vma: VmaReading) -> str:
 
 
 def map_line(vma: VmaReading, column: int = NAME_COLUMN) -> str:
-    """A line of maps, without the newline; a mapping without a name ends in a blank.  ``column``: where the kernel puts names."""
+    """A line of maps, without the newline; a mapping without a name ends in a blank.  ``column``:
+    where the kernel puts names."""
     return f"{map_head(vma):<{column}}{vma.name}" if vma.name else map_head(vma)
 
 
@@ -87,7 +89,11 @@ def kb_line(label: str, size: int) -> str:
 
 def smaps_counts(counts: SmapsCounts, *, rollup: bool) -> list[str]:
     """The lines from Rss to Locked."""
-    return [kb_line(label, getattr(counts, name)) for label, name in SMAPS_KEYS if rollup or label not in ROLLUP_ONLY]
+    return [
+        kb_line(label, getattr(counts, name))
+        for label, name in SMAPS_KEYS
+        if rollup or label not in ROLLUP_ONLY
+    ]
 
 
 def smaps_entry(entry: SmapsEntry, column: int = NAME_COLUMN) -> list[str]:
@@ -149,7 +155,13 @@ VM_KEYS = (
 def vm_lines(vm: VmStatus) -> list[str]:
     """The memory part of status (task_mem, hugetlb_report_usage, and what stands behind them)."""
     sizes = [f"{label}:\t{getattr(vm, name) >> 10:>8} kB" for label, name in VM_KEYS]
-    return [*sizes, f"HugetlbPages:\t{0:>8} kB", "CoreDumping:\t0", "THP_enabled:\t1", "untag_mask:\t0xffffffffffffffff"]
+    return [
+        *sizes,
+        f"HugetlbPages:\t{0:>8} kB",
+        "CoreDumping:\t0",
+        "THP_enabled:\t1",
+        "untag_mask:\t0xffffffffffffffff",
+    ]
 
 
 def status(reading: StatusReading) -> str:
@@ -188,7 +200,13 @@ def _status_tail(r: StatusReading) -> list[tuple[str, object]]:
         ("SigCgt", r.caught),
     ]
     all_caps = r.capabilities
-    sets += [("CapInh", 0), ("CapPrm", all_caps), ("CapEff", all_caps), ("CapBnd", all_caps), ("CapAmb", 0)]
+    sets += [
+        ("CapInh", 0),
+        ("CapPrm", all_caps),
+        ("CapEff", all_caps),
+        ("CapBnd", all_caps),
+        ("CapAmb", 0),
+    ]
     return [
         ("Threads", r.threads),
         ("SigQ", f"{r.sig_queued}/{r.sig_limit}"),
@@ -234,7 +252,8 @@ RENDERERS: dict[type[Reading], Callable[[Any], str]] = {
 
 
 def render(reading: Reading) -> str:
-    """The kernel's text of ``reading``, without the last newline.  ``TypeError`` if /proc has no such file."""
+    """The kernel's text of ``reading``, without the last newline.  ``TypeError`` if /proc has no
+    such file."""
     renderer = RENDERERS.get(type(reading))
     if renderer is None:
         raise TypeError(f"/proc has no file for {type(reading).__name__}")

@@ -16,7 +16,10 @@ MOST_ROWS = 40
 def cases(reading: RaceCases, style: Style) -> str:
     """All built-in races."""
     lines: list[str] = []
-    for engine, what in (("litmus", "small programs, all schedules counted"), ("kernel", "kernel functions, each schedule run")):
+    for engine, what in (
+        ("litmus", "small programs, all schedules counted"),
+        ("kernel", "kernel functions, each schedule run"),
+    ):
         lines.append(what)
         for case in (case for case in reading.cases if case.engine == engine):
             lines += _case(case, style)
@@ -25,7 +28,10 @@ def cases(reading: RaceCases, style: Style) -> str:
 
 def _case(case: RaceCase, style: Style) -> list[str]:
     first, *rest = wrap(case.summary, style.width - 17)
-    return [f"  {style.paint(case.name.ljust(14), 'name')} {first}", *(" " * 17 + line for line in rest)]
+    return [
+        f"  {style.paint(case.name.ljust(14), 'name')} {first}",
+        *(" " * 17 + line for line in rest),
+    ]
 
 
 def race(reading: RaceReading, style: Style) -> str:
@@ -37,7 +43,10 @@ def race(reading: RaceReading, style: Style) -> str:
     lines = [*_title(r.race, style), *_cpus(r.cpus, style), *wrap(head + verdict, style.width)]
     lines[-1] = lines[-1].replace(verdict, style.paint(verdict, "error")) if r.bad else lines[-1]
     if not r.complete:
-        lines.append(f"given up after {plural(r.schedules, 'schedule')}: a smaller --bound explores all of them")
+        lines.append(
+            f"given up after {plural(r.schedules, 'schedule')}: a smaller --bound explores all of "
+            "them"
+        )
     for outcome in r.outcomes:
         lines += _outcome(outcome, r, style)
     if r.enough is not None:
@@ -48,14 +57,19 @@ def race(reading: RaceReading, style: Style) -> str:
 
 
 def _title(text: str, style: Style) -> list[str]:
-    return [style.paint(line, "name") for line in wrap(text, style.width, subsequent_indent="  ", break_on_hyphens=False)]
+    return [
+        style.paint(line, "name")
+        for line in wrap(text, style.width, subsequent_indent="  ", break_on_hyphens=False)
+    ]
 
 
 def _cpus(cpus: tuple[str, ...], style: Style) -> list[str]:
     """What each CPU does."""
     lines = []
     for number, text in enumerate(cpus):
-        lines += wrap(text, style.width, initial_indent=f"  CPU {number}  ", subsequent_indent=" " * 9)
+        lines += wrap(
+            text, style.width, initial_indent=f"  CPU {number}  ", subsequent_indent=" " * 9
+        )
     return lines
 
 
@@ -66,10 +80,20 @@ def _outcome(outcome: RaceOutcome, r: RaceReading, style: Style) -> list[str]:
     mark = "bad" if outcome.bad else "ok "
     start = f"  {mark}  {of}  {'#' * filled:<{BAR}}  "
     name = wrap(outcome.name, max(style.width - len(start), 20)) or [""]
-    lines = [start.replace(mark, style.paint(mark, "error"), 1) + name[0] if outcome.bad else start + name[0]]
+    lines = [
+        start.replace(mark, style.paint(mark, "error"), 1) + name[0]
+        if outcome.bad
+        else start + name[0]
+    ]
     lines += [" " * len(start) + more for more in name[1:]]
     for text in outcome.detail[:3]:
-        lines += wrap(text, style.width, initial_indent="         ", subsequent_indent="           ", break_on_hyphens=False)
+        lines += wrap(
+            text,
+            style.width,
+            initial_indent="         ",
+            subsequent_indent="           ",
+            break_on_hyphens=False,
+        )
     if outcome.bad:
         lines.append(f"         race replay {outcome.first}")
     return lines
@@ -92,7 +116,9 @@ def _beside(r: RaceReading, style: Style) -> list[str]:
     rows = max(len(lines) for lines in drawn)
     padded = [[*lines, *[""] * (rows - len(lines))] for lines in drawn]
     joined = (
-        f" {style.glyphs.pipe} ".join(line.ljust(width) for line, width in zip(row, widths, strict=True)).rstrip()
+        f" {style.glyphs.pipe} ".join(
+            line.ljust(width) for line, width in zip(row, widths, strict=True)
+        ).rstrip()
         for row in zip(*padded, strict=True)
     )
     return ["", *joined]
@@ -102,7 +128,10 @@ def _lanes(outcome: RaceOutcome, cpus: int) -> list[str]:
     """A schedule: a column for each CPU, and memory."""
     width = max(len(step.what) for step in outcome.steps)
     width = max(width, 5) + 1
-    lines = [f"{outcome.name}: {outcome.first}", "".join(f"CPU {cpu}".ljust(width) for cpu in range(cpus)) + "memory"]
+    lines = [
+        f"{outcome.name}: {outcome.first}",
+        "".join(f"CPU {cpu}".ljust(width) for cpu in range(cpus)) + "memory",
+    ]
     for step in outcome.steps:
         lane = "".join((step.what if cpu == step.cpu else ".").ljust(width) for cpu in range(cpus))
         lines.append(lane + _memory(step))
@@ -119,13 +148,18 @@ def _memory(step: RaceStep) -> str:
 
 
 def replay(reading: RaceReplay, style: Style) -> str:
-    """A schedule that is walked through: what has happened, where the moment lies, what is to come."""
+    """A schedule that is walked through: what has happened, where the moment lies, what is to
+    come."""
     r = reading
     lines = [*_title(r.race, style), f"schedule {_short(r.schedule, style)}", *_cpus(r.cpus, style)]
     lines += wrap(f"{'ends badly' if r.bad else 'ends well'}: {r.outcome}", style.width)
-    lines[-1] = lines[-1].replace(r.outcome, style.paint(r.outcome, "error")) if r.bad else lines[-1]
+    lines[-1] = (
+        lines[-1].replace(r.outcome, style.paint(r.outcome, "error")) if r.bad else lines[-1]
+    )
     for text in r.detail[:3]:
-        lines += wrap(text, style.width, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False)
+        lines += wrap(
+            text, style.width, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False
+        )
     first = max(0, min(r.done - MOST_ROWS // 2, len(r.steps) - MOST_ROWS))
     shown = r.steps[first : first + MOST_ROWS]
     lines += _steps(r, shown, style)
@@ -133,7 +167,11 @@ def replay(reading: RaceReplay, style: Style) -> str:
 
 
 def _short(schedule: str, style: Style) -> str:
-    return schedule if len(schedule) <= style.width // 2 else schedule[: style.width // 2] + style.glyphs.more
+    return (
+        schedule
+        if len(schedule) <= style.width // 2
+        else schedule[: style.width // 2] + style.glyphs.more
+    )
 
 
 def _steps(r: RaceReplay, shown: Iterable[RaceStep], style: Style) -> list[str]:
@@ -143,7 +181,9 @@ def _steps(r: RaceReplay, shown: Iterable[RaceStep], style: Style) -> list[str]:
     lines = ["  step  " + "".join(f"CPU {cpu}".ljust(lane) for cpu in range(len(r.cpus))) + last]
     for step in shown:
         mark = ">" if step.number == r.done + 1 else " "
-        lanes = "".join(_cut(step.what if cpu == step.cpu else ".", lane, style) for cpu in range(len(r.cpus)))
+        lanes = "".join(
+            _cut(step.what if cpu == step.cpu else ".", lane, style) for cpu in range(len(r.cpus))
+        )
         tail = step.value.split(", CPU")[0] if r.engine == "litmus" else _events(step)
         lines.append(f"{mark} {step.number:>4}  {lanes}{tail}".rstrip())
         if step.note:
@@ -159,12 +199,18 @@ def _cut(text: str, width: int, style: Style) -> str:
 def _events(step: RaceStep) -> str:
     if step.first == step.last:
         return ""
-    return f"#{step.first + 1}" if step.last == step.first + 1 else f"#{step.first + 1}-#{step.last}"
+    return (
+        f"#{step.first + 1}" if step.last == step.first + 1 else f"#{step.first + 1}-#{step.last}"
+    )
 
 
 def _where(r: RaceReplay) -> str:
     """Where the moment lies, and what can be done."""
     if r.done < len(r.steps):
         return f"{r.done} of {plural(len(r.steps), 'step')} have happened: step and back walk through them, race shows where"
-    end = "the calls are still under way: back leads away from here" if r.unfinished else "all have happened"
+    end = (
+        "the calls are still under way: back leads away from here"
+        if r.unfinished
+        else "all have happened"
+    )
     return f"{plural(len(r.steps), 'step')}: {end}"

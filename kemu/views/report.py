@@ -36,16 +36,35 @@ BUTTONS = (
     ("cnext", "&gt;&gt;", "end of the command (Page Down)"),
     ("last", "&gt;|", "last moment (End)"),
 )
-GRAINS = (("shown", "an event"), ("all", "an event, also of lists and locks"), ("call", "a call"), ("command", "a command"))
+GRAINS = (
+    ("shown", "an event"),
+    ("all", "an event, also of lists and locks"),
+    ("call", "a call"),
+    ("command", "a command"),
+)
 
 
 def report(films: Sequence[Film], version: str) -> str:
-    """The page of one film, or of several (the machines of a lesson), of which the first is shown."""
+    """The page of one film, or of several (the machines of a lesson), of which the first is
+    shown."""
     first = films[0]
-    commands = "".join(_commands(number, film.commands, len(films)) for number, film in enumerate(films, 1))
+    commands = "".join(
+        _commands(number, film.commands, len(films)) for number, film in enumerate(films, 1)
+    )
     footer = f"<footer><h2>Commands and what they answered</h2>{commands}</footer>"
-    body = (_head(films, version), _player(films), _moment(first), footer, data_block("films", [data(film) for film in films]))
-    return document(first.title, "\n".join(body), style=part("report.css"), script=part("report_draw.js") + part("report.js"))
+    body = (
+        _head(films, version),
+        _player(films),
+        _moment(first),
+        footer,
+        data_block("films", [data(film) for film in films]),
+    )
+    return document(
+        first.title,
+        "\n".join(body),
+        style=part("report.css"),
+        script=part("report_draw.js") + part("report.js"),
+    )
 
 
 def opening(film: Film) -> int:
@@ -54,9 +73,11 @@ def opening(film: Film) -> int:
 
 
 def default_sides(player: Player) -> tuple[int, ...]:
-    """The ids of the address spaces that are drawn: the oldest that a process of the user has, and that of the running process;
-    where these are one, the newest."""
-    people = [space for space in player.spaces if not space.pids or any(pid > 2 for pid in space.pids)]
+    """The ids of the address spaces that are drawn: the oldest that a process of the user has, and
+    that of the running process; where these are one, the newest."""
+    people = [
+        space for space in player.spaces if not space.pids or any(pid > 2 for pid in space.pids)
+    ]
     chosen = people or player.spaces
     if not chosen:
         return ()
@@ -77,21 +98,30 @@ def _head(films: Sequence[Film], version: str) -> str:
         '<a class="skip screen" href="#moment">to the moment</a>\n'
         f'<header><h1>{esc(film.title)}</h1><p class="soft">{esc(facts)}</p>'
         '<button id="look" class="screen">light/dark</button>'
-        "<noscript><p>This page plays with JavaScript; without it, one moment is shown.</p></noscript></header>"
+        "<noscript><p>This page plays with JavaScript; without it, one moment is "
+        "shown.</p></noscript></header>"
     )
 
 
 def _player(films: Sequence[Film]) -> str:
     film = films[0]
-    buttons = "".join(f'<button id="{name}" aria-label="{does}" title="{does}">{sign}</button>' for name, sign, does in BUTTONS)
+    buttons = "".join(
+        f'<button id="{name}" aria-label="{does}" title="{does}">{sign}</button>'
+        for name, sign, does in BUTTONS
+    )
     grains = "".join(f'<option value="{value}">{words}</option>' for value, words in GRAINS)
     last, now = film.last, opening(film)
-    names = "".join(f'<option value="{number}">{number}. {esc(film.part)}</option>' for number, film in enumerate(films, 1))
+    names = "".join(
+        f'<option value="{number}">{number}. {esc(film.part)}</option>'
+        for number, film in enumerate(films, 1)
+    )
     parts = f'<label>part <select id="part">{names}</select></label>' if len(films) > 1 else ""
     return (
         '<nav class="player screen" aria-label="timeline"><div class="bar">'
-        f'<input type="range" id="slider" min="{film.first}" max="{last}" value="{now}" step="1" aria-label="moment">'
-        f'<div class="buttons">{buttons}</div><output id="where" for="slider">#{now} of {last}</output>{parts}'
+        f'<input type="range" id="slider" min="{film.first}" max="{last}" value="{now}" step="1" '
+        'aria-label="moment">'
+        f'<div class="buttons">{buttons}</div><output id="where" for="slider">#{now} of '
+        f"{last}</output>{parts}"
         f'<label>step <select id="grain">{grains}</select></label>'
         "</div></nav>"
     )
@@ -138,7 +168,9 @@ def _commands(number: int, commands: Iterable[Played], count: int) -> str:
 
 
 def _command(played: Played, prefix: str) -> str:
-    events = f"#{played.first + 1}-#{played.last}" if played.last > played.first else f"at #{played.now}"
+    events = (
+        f"#{played.first + 1}-#{played.last}" if played.last > played.first else f"at #{played.now}"
+    )
     failed = "" if played.ok else ' <b class="bad">failed</b>'
     output = f"<pre>{esc(played.output)}</pre>" if played.output else ""
     name = f'<a href="#{prefix}e{played.now}"><code>{esc(played.text)}</code></a>'
@@ -160,7 +192,10 @@ def data(film: Film) -> dict[str, Any]:
     """The film for the page's script, which unpacks it (report.js)."""
     texts = Texts()
     events = _events(film, texts.place)
-    calls = [(call.depth, texts.place(call.function), texts.place(call.path), call.first, call.last) for call in film.calls]
+    calls = [
+        (call.depth, texts.place(call.function), texts.place(call.path), call.first, call.last)
+        for call in film.calls
+    ]
     machine = film.machine
     return {
         "v": 1,
@@ -187,10 +222,21 @@ def data(film: Film) -> dict[str, Any]:
 
 
 def _events(film: Film, place: Callable[[str], int]) -> dict[str, Any]:
-    columns = {"kind": "kind", "what": "what", "field": "field", "old": "old", "now": "new", "note": "note", "fn": "function"}
+    columns = {
+        "kind": "kind",
+        "what": "what",
+        "field": "field",
+        "old": "old",
+        "now": "new",
+        "note": "note",
+        "fn": "function",
+    }
     return {
         "number": [event.number for event in film.events],
-        **{name: [place(getattr(event, field)) for event in film.events] for name, field in columns.items()},
+        **{
+            name: [place(getattr(event, field)) for event in film.events]
+            for name, field in columns.items()
+        },
         "shown": "".join("01"[shown] for shown in film.shown),
         "before": film.before,
         "rule": [place(rule) for rule in film.rules],
@@ -201,7 +247,9 @@ def _pools(pools: Pools) -> dict[str, Any]:
     return {
         "words": [(hex(word.base), *word[1:]) for word in pools.words],
         "looks": [(*look[:4], look.preview.hex()) for look in pools.looks],
-        "vmas": [(hex(v.start), hex(v.end), v.perm, hex(v.offset), v.inode, v.name) for v in pools.vmas],
+        "vmas": [
+            (hex(v.start), hex(v.end), v.perm, hex(v.offset), v.inode, v.name) for v in pools.vmas
+        ],
         "spaces": pools.spaces,
         "tasks": [[getattr(task, field) for field in TASK_FIELDS] for task in pools.tasks],
         "taskFields": TASK_FIELDS,

@@ -1,4 +1,5 @@
-"""The other panels of the report: tasks, mappings, all of RAM. The page's script draws the same (report.js)."""
+"""The other panels of the report: tasks, mappings, all of RAM. The page's script draws the same
+(report.js)."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ from kemu.views.report_player import Player
 
 
 class Grid(NamedTuple):
-    """``columns`` frames on a line, each ``cell`` wide; the ``label`` before it and the ``line`` in pixels."""
+    """``columns`` frames on a line, each ``cell`` wide; the ``label`` before it and the ``line`` in
+    pixels."""
 
     columns: int
     cell: int
@@ -26,7 +28,14 @@ class Grid(NamedTuple):
 WIDE_GRID = Grid(MAP_COLUMNS, 12, 62)
 NARROW_GRID = Grid(MAP_COLUMNS // 2, 9, 58)
 
-STATES = {"R": "runnable", "S": "sleeping", "D": "waiting", "Z": "zombie", "X": "dead", "T": "stopped"}
+STATES = {
+    "R": "runnable",
+    "S": "sleeping",
+    "D": "waiting",
+    "Z": "zombie",
+    "X": "dead",
+    "T": "stopped",
+}
 
 
 def tasks(player: Player) -> str:
@@ -40,8 +49,19 @@ def _task(task: TaskRow) -> str:
     mm = f"mm#{task.mm}" if task.mm else f"(mm#{task.active_mm})" if task.active_mm else "none"
     state = f"waits in {task.blocked_in}" if task.blocked_in else STATES.get(task.state, task.state)
     cpu = f"runs on {task.running_on}" if task.running_on is not None else ""
-    cells = (task.pid, task.name, state, mm, task.size, task.rss, f"{task.minor} + {task.major}", cpu)
-    return f'<tr data-pid="{task.pid}">' + "".join(f"<td>{esc(cell)}</td>" for cell in cells) + "</tr>"
+    cells = (
+        task.pid,
+        task.name,
+        state,
+        mm,
+        task.size,
+        task.rss,
+        f"{task.minor} + {task.major}",
+        cpu,
+    )
+    return (
+        f'<tr data-pid="{task.pid}">' + "".join(f"<td>{esc(cell)}</td>" for cell in cells) + "</tr>"
+    )
 
 
 def mappings(player: Player, ids: tuple[int, ...]) -> str:
@@ -52,7 +72,8 @@ def mappings(player: Player, ids: tuple[int, ...]) -> str:
 def _mappings(space: SpaceRow, vmas: tuple[VmaReading, ...]) -> str:
     head = "<tr><th>from<th>to<th>rights<th>pages<th>what</tr>"
     rows = "".join(
-        f'<tr data-vma="{space.id}:{vma.start}"><td>{vma.start:#x}</td><td>{vma.end:#x}</td><td>{esc(vma.perm)}</td>'
+        "<tr "
+        f'data-vma="{space.id}:{vma.start}"><td>{vma.start:#x}</td><td>{vma.end:#x}</td><td>{esc(vma.perm)}</td>'
         f'<td class="n">{vma.pages}</td><td>{esc(vma_what(vma))}</td></tr>'
         for vma in vmas
     )
@@ -71,7 +92,8 @@ def vma_what(vma: VmaReading) -> str:
 
 
 class Line(NamedTuple):
-    """A line of the map: its first frame, its letters, and how many lines like the one before are left out above it."""
+    """A line of the map: its first frame, its letters, and how many lines like the one before are
+    left out above it."""
 
     at: int
     letters: str
@@ -79,7 +101,8 @@ class Line(NamedTuple):
 
 
 def map_lines(letters: dict[int, str], frames: int, columns: int) -> list[Line]:
-    """The lines of the map of ``frames`` frames, as `mem` folds them: what repeats the line above is left out, but the last."""
+    """The lines of the map of ``frames`` frames, as `mem` folds them: what repeats the line above
+    is left out, but the last."""
     lines: list[Line] = []
     for at, text, count in _runs(letters, frames, columns):
         if lines and lines[-1].letters == text:
@@ -90,7 +113,8 @@ def map_lines(letters: dict[int, str], frames: int, columns: int) -> list[Line]:
 
 
 def _runs(letters: dict[int, str], frames: int, columns: int) -> Iterator[tuple[int, str, int]]:
-    """(first frame, letters, lines) of neighbouring lines with the same letters; stretches of free lines are not written out."""
+    """(first frame, letters, lines) of neighbouring lines with the same letters; stretches of free
+    lines are not written out."""
     last, after = (frames - 1) // columns, 0
     for line in [*sorted({pfn // columns for pfn in letters} - {last}), last]:
         if line > after:
@@ -101,10 +125,16 @@ def _runs(letters: dict[int, str], frames: int, columns: int) -> Iterator[tuple[
 
 
 def _with_last(lines: list[Line], frames: int, columns: int) -> list[Line]:
-    """So far ``skipped`` counts what follows a line: let it count what is left out before one, and show the very last."""
-    shown = [Line(line.at, line.letters, lines[i - 1].skipped if i else 0) for i, line in enumerate(lines)]
+    """So far ``skipped`` counts what follows a line: let it count what is left out before one, and
+    show the very last."""
+    shown = [
+        Line(line.at, line.letters, lines[i - 1].skipped if i else 0)
+        for i, line in enumerate(lines)
+    ]
     if lines[-1].skipped:
-        shown.append(Line((frames - 1) // columns * columns, lines[-1].letters, lines[-1].skipped - 1))
+        shown.append(
+            Line((frames - 1) // columns * columns, lines[-1].letters, lines[-1].skipped - 1)
+        )
     return shown
 
 
@@ -113,7 +143,9 @@ def memory(player: Player, grid: Grid = WIDE_GRID) -> str:
     letters, y, parts = player.letters(), 0, []
     for line in map_lines(letters, player.film.machine.frames, grid.columns):
         if line.skipped:
-            parts.append(f'<text class="soft" x="{grid.label}" y="{y + 12}">{_more(line.skipped)}</text>')
+            parts.append(
+                f'<text class="soft" x="{grid.label}" y="{y + 12}">{_more(line.skipped)}</text>'
+            )
             y += grid.line
         parts.append(_line(line, y, grid))
         y += grid.line
@@ -153,7 +185,9 @@ def legend(player: Player, letters: dict[int, str]) -> str:
     names = MEANINGS | {letter: space.label for letter, space in player.owners().items()}
     counts = Counter(letters.values())
     counts["."] = player.film.machine.frames - len(letters)
-    return "; ".join(f"{letter} {name} {counts[letter]}" for letter, name in names.items() if counts[letter])
+    return "; ".join(
+        f"{letter} {name} {counts[letter]}" for letter, name in names.items() if counts[letter]
+    )
 
 
 def memory_in_words(player: Player) -> str:

@@ -1,4 +1,5 @@
-"""A film stopped at a moment: the state, and what can be said of it. The page's script (report.js) does the same.
+"""A film stopped at a moment: the state, and what can be said of it. The page's script (report.js)
+does the same.
 
     tables   frame -> index -> (look of the entry, frame that it leads to)
     frames   frame -> look
@@ -13,7 +14,18 @@ from typing import NamedTuple
 
 from kemu.readings import TaskRow, VmaReading
 from kemu.readings.memory import OWNERS
-from kemu.readings.report import ENTRY, FRAMES, NO_ENTRY, NO_TABLE, SPACES, Film, FrameLook, Op, SpaceRow, WordLook
+from kemu.readings.report import (
+    ENTRY,
+    FRAMES,
+    NO_ENTRY,
+    NO_TABLE,
+    SPACES,
+    Film,
+    FrameLook,
+    Op,
+    SpaceRow,
+    WordLook,
+)
 
 FIXED = {"free": ".", "kernel": "K", "table": "T", "zero": "Z", "released": "R"}
 """Letters of frames by their state, as in `mem`."""
@@ -22,7 +34,8 @@ FREE = FrameLook("free", 0, 0, exclusive=False, preview=b"")
 
 
 class Entry(NamedTuple):
-    """An entry of a page table where it stands. ``kind``: table, page, huge, protnone, swap, marker."""
+    """An entry of a page table where it stands. ``kind``: table, page, huge, protnone, swap,
+    marker."""
 
     level: int
     table: int
@@ -63,7 +76,9 @@ class Player:
         for op, *n in ops:
             if op == ENTRY:
                 table, index, count, word, pfn = n
-                self.tables.setdefault(table, {}).update({index + i: (pools.words[word], pfn + i) for i in range(count)})
+                self.tables.setdefault(table, {}).update(
+                    {index + i: (pools.words[word], pfn + i) for i in range(count)}
+                )
             elif op == NO_ENTRY:
                 for i in range(n[2]):
                     del self.tables[n[0]][n[1] + i]
@@ -98,7 +113,15 @@ class Player:
         for index, (look, pfn) in sorted(self.tables.get(table, {}).items()):
             va = base | index << shift
             if va < end:
-                kind = look.kind if look.kind != "present" else "page" if last else "huge" if look.leaf else "table"
+                kind = (
+                    look.kind
+                    if look.kind != "present"
+                    else "page"
+                    if last
+                    else "huge"
+                    if look.leaf
+                    else "table"
+                )
                 found.append(Entry(level, table, index, va, look, pfn, kind))
         return found
 
@@ -142,8 +165,15 @@ class Player:
     def letters(self) -> dict[int, str]:
         """The letter of each frame that is not free, as `mem` shows them."""
         letters = {space.id: letter for letter, space in self.owners().items()}
-        owner = {pfn: letters[number] for pfn, who in self.mapped_by().items() for number in who if number in letters}
-        found = {pfn: _letter(look, owner.get(pfn, "")) for pfn, look in sorted(self.frames.items())}
+        owner = {
+            pfn: letters[number]
+            for pfn, who in self.mapped_by().items()
+            for number in who
+            if number in letters
+        }
+        found = {
+            pfn: _letter(look, owner.get(pfn, "")) for pfn, look in sorted(self.frames.items())
+        }
         return {pfn: letter for pfn, letter in found.items() if letter != "."}
 
 

@@ -1,4 +1,5 @@
-"""The page tables of one or two address spaces, joined at the frames that they share, as HTML tables with arrows of SVG.
+"""The page tables of one or two address spaces, joined at the frames that they share, as HTML
+tables with arrows of SVG.
 
     app                                              child
     pgd 0x10e                                        pgd 0x113
@@ -8,11 +9,12 @@
         [16] 0x10000 P-U... --> 0x112 anon     <-- [16] 0x10000 P-U...
                                 refcount 2
 
-No engine lays this out: a table stands below the one before it, each line is ``ROW`` high, a frame stands beside the first
-entry that leads to it, or below the frame before. The page's script draws the same, character for character, at every
-moment (report.js); a test compares them.
+No engine lays this out: a table stands below the one before it, each line is ``ROW`` high, a frame
+stands beside the first entry that leads to it, or below the frame before. The page's script draws
+the same, character for character, at every moment (report.js); a test compares them.
 
-The rule that keeps this file honest: what an arrow says is also written in the line at which it begins.
+The rule that keeps this file honest: what an arrow says is also written in the line at which it
+begins.
 """
 
 from __future__ import annotations
@@ -24,14 +26,15 @@ from kemu.views.page import esc
 from kemu.views.report_player import Entry, Player
 
 ROW, CAPTION, GAP, HEAD, LINE, PAD = 20, 22, 10, 30, 16, 8
-"""Heights in pixels: of an entry, of a table's caption, between tables, of a name, of a line in a frame, around these lines."""
+"""Heights in pixels: of an entry, of a table's caption, between tables, of a name, of a line in a
+frame, around these lines."""
 MOST_ROWS, FIRST_ROWS, LAST_ROWS = 12, 5, 2
 """Of a table with more entries so many are drawn."""
 
 
 class Shape(NamedTuple):
-    """Widths in pixels: of a column of tables, of an arrow's way, of the frames; ``step``: how far a lower table is moved in;
-    ``full``: with addresses and all letters."""
+    """Widths in pixels: of a column of tables, of an arrow's way, of the frames; ``step``: how far
+    a lower table is moved in; ``full``: with addresses and all letters."""
 
     column: int
     way: int
@@ -50,7 +53,8 @@ NARROW = Shape(118, 14, 94, 3, full=False)
 
 
 class Row(NamedTuple):
-    """Entries that go on in the same way (``times``), or a line that says how many are left out (``entry`` None)."""
+    """Entries that go on in the same way (``times``), or a line that says how many are left out
+    (``entry`` None)."""
 
     entry: Entry | None
     times: int
@@ -85,16 +89,25 @@ def joined(player: Player, ids: tuple[int, ...], shape: Shape = WIDE) -> str:
     mapped = player.mapped_by()
     columns = [_column(player, player.space(number), mapped) for number in ids]
     cells = _cells(player, columns, mapped, ids, shape)
-    bottoms = [box.y + box.height for column in columns for box in column] + [cell.y + cell.height for cell in cells]
+    bottoms = [box.y + box.height for column in columns for box in column] + [
+        cell.y + cell.height for cell in cells
+    ]
     height = max([HEAD, *bottoms]) + GAP
     sides = [player.space(number) for number in ids]
     marks = "".join(_arrows(columns, cells, shape))
     title = f"<title>{esc(summary(player, ids))}</title>"
     parts = [
-        f'<div class="joined{"" if shape.full else " small"}" style="width:{shape.width}px;height:{height}px">',
+        (
+            f'<div class="joined{"" if shape.full else " small"}" '
+            f'style="width:{shape.width}px;height:{height}px">'
+        ),
         f'<svg width="{shape.width}" height="{height}" role="img">{title}{marks}</svg>',
         *(_head(space, side, shape) for side, space in enumerate(sides)),
-        *(_table(player, box, side, shape) for side, column in enumerate(columns) for box in column),
+        *(
+            _table(player, box, side, shape)
+            for side, column in enumerate(columns)
+            for box in column
+        ),
         *(_frame(cell, shape) for cell in cells),
         "</div>",
     ]
@@ -110,7 +123,10 @@ def _column(player: Player, space: SpaceRow, mapped: dict[int, list[int]]) -> li
 
     def place(table: int, level: int, base: int, parent_y: int, y: int) -> int:
         entries = player.entries_of(table, level, base)
-        rows = tuple(row._replace(y=y + CAPTION + i * ROW) for i, row in enumerate(folded(grouped(player, entries, mapped))))
+        rows = tuple(
+            row._replace(y=y + CAPTION + i * ROW)
+            for i, row in enumerate(folded(grouped(player, entries, mapped)))
+        )
         height = CAPTION + len(rows) * ROW
         boxes.append(Box(level, table, len(entries), rows, level, y, height, parent_y))
         y += height + GAP
@@ -125,13 +141,15 @@ def _column(player: Player, space: SpaceRow, mapped: dict[int, list[int]]) -> li
 
 
 def grouped(player: Player, entries: list[Entry], mapped: dict[int, list[int]]) -> list[Row]:
-    """Neighbours that lead to neighbouring frames, with equal bits, and whose frames look the same and have the same owners."""
+    """Neighbours that lead to neighbouring frames, with equal bits, and whose frames look the same
+    and have the same owners."""
     rows: list[Row] = []
     for entry in entries:
         first, count = (rows[-1].entry, rows[-1].times) if rows else (None, 0)
         if (
             first is not None
-            and (first.kind, first.look, first.slot + count, first.pfn + count) == (entry.kind, entry.look, entry.slot, entry.pfn)
+            and (first.kind, first.look, first.slot + count, first.pfn + count)
+            == (entry.kind, entry.look, entry.slot, entry.pfn)
             and entry.kind in ("page", "protnone")
             and player.look(first.pfn) == player.look(entry.pfn)
             and mapped.get(first.pfn) == mapped.get(entry.pfn)
@@ -147,13 +165,22 @@ def folded(rows: list[Row]) -> list[Row]:
     if len(rows) <= MOST_ROWS:
         return rows
     out = rows[FIRST_ROWS : len(rows) - LAST_ROWS]
-    return [*rows[:FIRST_ROWS], Row(None, sum(row.times for row in out)), *rows[len(rows) - LAST_ROWS :]]
+    return [
+        *rows[:FIRST_ROWS],
+        Row(None, sum(row.times for row in out)),
+        *rows[len(rows) - LAST_ROWS :],
+    ]
 
 
 def _cells(
-    player: Player, columns: list[list[Box]], mapped: dict[int, list[int]], ids: tuple[int, ...], shape: Shape
+    player: Player,
+    columns: list[list[Box]],
+    mapped: dict[int, list[int]],
+    ids: tuple[int, ...],
+    shape: Shape,
 ) -> list[Cell]:
-    """The frames to which the drawn entries lead, each beside the first of them if there is room."""
+    """The frames to which the drawn entries lead, each beside the first of them if there is
+    room."""
     wanted: list[tuple[int, int, int]] = []
     known: set[int] = set()
     for column in columns:
@@ -173,11 +200,21 @@ def _cells(
     return cells
 
 
-def frame_lines(pfn: int, times: int, look: FrameLook, others: list[str], *, full: bool) -> list[str]:
+def frame_lines(
+    pfn: int, times: int, look: FrameLook, others: list[str], *, full: bool
+) -> list[str]:
     """What stands in the box of a frame."""
     name = f"{pfn:#x}" if times == 1 else f"{pfn:#x} x{times}"
-    words = {"anon": "exclusive" if look.exclusive else "not exclusive", "file": "page cache", "shmem": "page cache"}
-    counts = f"refcount {look.refcount}, mapcount {look.mapcount}" if full else f"ref {look.refcount} map {look.mapcount}"
+    words = {
+        "anon": "exclusive" if look.exclusive else "not exclusive",
+        "file": "page cache",
+        "shmem": "page cache",
+    }
+    counts = (
+        f"refcount {look.refcount}, mapcount {look.mapcount}"
+        if full
+        else f"ref {look.refcount} map {look.mapcount}"
+    )
     lines = [f"{name} {look.state}", counts]
     if look.state in words:
         lines.append(words[look.state])
@@ -215,10 +252,13 @@ def _head(space: SpaceRow, side: int, shape: Shape) -> str:
 def _table(player: Player, box: Box, side: int, shape: Shape) -> str:
     left, width = _left(side, box.depth, shape)
     level = player.film.machine.levels[box.level]
-    caption = f"{level[0]} {box.pfn:#x}" + (f", {box.used} of {level[2]} used" if shape.full else "")
+    caption = f"{level[0]} {box.pfn:#x}" + (
+        f", {box.used} of {level[2]} used" if shape.full else ""
+    )
     rows = "".join(_row(player, row, shape) for row in box.rows)
     return (
-        f'<table class="pt" data-table="{box.pfn}" style="left:{left}px;top:{box.y}px;width:{width}px">'
+        f'<table class="pt" data-table="{box.pfn}" '
+        f'style="left:{left}px;top:{box.y}px;width:{width}px">'
         f"<caption>{esc(caption)}</caption><tbody>{rows}</tbody></table>"
     )
 
@@ -242,7 +282,11 @@ def target(player: Player, row: Row, shape: Shape) -> str:
     if entry.kind in ("swap", "marker"):
         return player.note(entry) or entry.kind
     words = {"huge": "huge ", "protnone": "none "} if shape.full else {}
-    return words.get(entry.kind, "") + f"{entry.pfn:#x}" + (f" x{row.times}" if row.times > 1 and shape.full else "")
+    return (
+        words.get(entry.kind, "")
+        + f"{entry.pfn:#x}"
+        + (f" x{row.times}" if row.times > 1 and shape.full else "")
+    )
 
 
 def _frame(cell: Cell, shape: Shape) -> str:
@@ -255,24 +299,36 @@ def _frame(cell: Cell, shape: Shape) -> str:
 
 
 def _arrows(columns: list[list[Box]], cells: list[Cell], shape: Shape) -> list[str]:
-    """Lines from entries to the tables below, at the outer side, and arrows to frames, at the inner side."""
+    """Lines from entries to the tables below, at the outer side, and arrows to frames, at the inner
+    side."""
     marks = []
     for side, column in enumerate(columns):
         for box in column:
             if box.depth:
                 marks.append(_elbow(box, side, shape))
-            marks += [_arrow(row, cell, side, shape) for row in box.rows for cell in cells if _hits(row, cell)]
+            marks += [
+                _arrow(row, cell, side, shape)
+                for row in box.rows
+                for cell in cells
+                if _hits(row, cell)
+            ]
     return marks
 
 
 def _hits(row: Row, cell: Cell) -> bool:
-    return row.entry is not None and row.entry.leads and cell.pfn <= row.entry.pfn < cell.pfn + cell.times
+    return (
+        row.entry is not None
+        and row.entry.leads
+        and cell.pfn <= row.entry.pfn < cell.pfn + cell.times
+    )
 
 
 def _elbow(box: Box, side: int, shape: Shape) -> str:
     """From the entry in the table above to the caption of this one."""
     (above, width), (here, own) = _left(side, box.depth - 1, shape), _left(side, box.depth, shape)
-    start, margin, end = (above, above - 4, here) if side == 0 else (above + width, above + width + 4, here + own)
+    start, margin, end = (
+        (above, above - 4, here) if side == 0 else (above + width, above + width + 4, here + own)
+    )
     return f'<path class="down" d="M{start} {box.parent_y}H{margin}V{box.y + CAPTION // 2}H{end}"></path>'
 
 
@@ -284,7 +340,8 @@ def _arrow(row: Row, cell: Cell, side: int, shape: Shape) -> str:
     half, tip = (shape.way // 2, 6) if side == 0 else (-(shape.way // 2), -6)
     dashed = "" if row.entry is not None and "W" in row.entry.look.letters else " readonly"
     return (
-        f'<path class="to{dashed}" d="M{x1} {y1}C{x1 + half} {y1} {x2 - half} {y2} {x2 - tip} {y2}"></path>'
+        f'<path class="to{dashed}" d="M{x1} {y1}C{x1 + half} {y1} {x2 - half} {y2} {x2 - tip} '
+        f'{y2}"></path>'
         f'<path class="tip" d="M{x2} {y2}l{-tip} -4v8z"></path>'
     )
 
@@ -317,27 +374,43 @@ def _frames(pfns: list[int]) -> str:
 
 
 def in_words(player: Player, ids: tuple[int, ...]) -> str:
-    """All that the drawing shows, as lines: every table with its entries, then every frame with those who lead to it."""
+    """All that the drawing shows, as lines: every table with its entries, then every frame with
+    those who lead to it."""
     mapped, lines = player.mapped_by(), []
     frames: dict[int, list[str]] = {}
     for number in ids:
         space = player.space(number)
         lines.append(f"{', '.join(space.users) or space.label} (mm#{space.id})")
         for box in _column(player, space, mapped):
-            lines.append(f"  {player.film.machine.levels[box.level][0]} {box.pfn:#x}, {box.used} used")
+            lines.append(
+                f"  {player.film.machine.levels[box.level][0]} {box.pfn:#x}, {box.used} used"
+            )
             for row in box.rows:
                 lines.append(f"    {_row_words(player, row)}")
                 if row.entry is not None and row.entry.leads:
                     way = f"{space.label} {row.entry.va:#x} {row.entry.look.letters}"
-                    frames.setdefault(row.entry.pfn, []).append(way + (f" x{row.times}" if row.times > 1 else ""))
+                    frames.setdefault(row.entry.pfn, []).append(
+                        way + (f" x{row.times}" if row.times > 1 else "")
+                    )
     for pfn, ways in sorted(frames.items()):
         others = [player.space(n).label for n in mapped.get(pfn, []) if n not in ids]
-        lines.append("; ".join(["frame " + ", ".join(frame_lines(pfn, 1, player.look(pfn), others, full=True)), *ways]))
+        lines.append(
+            "; ".join(
+                [
+                    "frame " + ", ".join(frame_lines(pfn, 1, player.look(pfn), others, full=True)),
+                    *ways,
+                ]
+            )
+        )
     return "\n".join(lines)
 
 
 def _row_words(player: Player, row: Row) -> str:
     if row.entry is None:
         return f"{row.times} more entries"
-    index = f"[{row.entry.slot}]" if row.times == 1 else f"[{row.entry.slot}-{row.entry.slot + row.times - 1}]"
+    index = (
+        f"[{row.entry.slot}]"
+        if row.times == 1
+        else f"[{row.entry.slot}-{row.entry.slot + row.times - 1}]"
+    )
     return f"{index} {row.entry.va:#x} {row.entry.look.letters} -> {target(player, row, WIDE)}"

@@ -40,8 +40,8 @@ def smaps(reading: Smaps, style: Style) -> str:
 
 
 def _name_column(vmas: Sequence[VmaReading], style: Style) -> int:
-    """Where the names of mappings begin: where the kernel puts them; where a terminal would tear one there, so far left that
-    most lines fit."""
+    """Where the names of mappings begin: where the kernel puts them; where a terminal would tear
+    one there, so far left that most lines fit."""
     named = [vma for vma in vmas if vma.name]
 
     def fitting(column: int) -> int:
@@ -69,7 +69,10 @@ def stat(reading: StatReading, _style: Style) -> str:
     named += [(name, value) for name, value in reading.fields if name != "pid"]
     rows = [f"{n:>2} {name:<13}{value!s:<22}" for n, (name, value) in enumerate(named, 1)]
     half = (len(rows) + 1) // 2
-    columns = [f"{left} {right}".rstrip() for left, right in zip(rows[:half], [*rows[half:], ""], strict=False)]
+    columns = [
+        f"{left} {right}".rstrip()
+        for left, right in zip(rows[:half], [*rows[half:], ""], strict=False)
+    ]
     return "\n".join([procfs.stat(reading), *columns])
 
 
@@ -86,17 +89,37 @@ def mm(reading: MmReading, style: Style) -> str:
         ("mm_users", f"{r.mm_users}: {_holders(r.users)}"),
         ("mm_count", f"{r.mm_count}: {_holders(r.counts)}"),
         ("mappings", f"{r.map_count}"),
-        ("total_vm", f"{plural(r.total_vm, 'page')}: data {r.data_vm}, stack {r.stack_vm}, exec {r.exec_vm}"),
-        ("locked_vm", f"{r.locked_vm}; pinned_vm {r.pinned_vm}" if r.locked_vm or r.pinned_vm else ""),
+        (
+            "total_vm",
+            f"{plural(r.total_vm, 'page')}: data {r.data_vm}, stack {r.stack_vm}, exec {r.exec_vm}",
+        ),
+        (
+            "locked_vm",
+            f"{r.locked_vm}; pinned_vm {r.pinned_vm}" if r.locked_vm or r.pinned_vm else "",
+        ),
         ("rss", f"{plural(rss, 'page')}: " + numbered(r.rss)),
         ("peaks", f"hiwater_rss {r.hiwater_rss}, hiwater_vm {r.hiwater_vm}"),
-        ("tables", f"pgtables_bytes {r.pgtables_bytes}: {plural(r.pgtables_bytes >> 12, 'table')}; pgd at {r.pgd:#x}"),
-        ("tlb", f"context_id {r.context_id}, tlb_gen {r.tlb_gen}, used on CPU {' '.join(map(str, r.cpumask)) or 'none'}"),
+        (
+            "tables",
+            (
+                f"pgtables_bytes {r.pgtables_bytes}: {plural(r.pgtables_bytes >> 12, 'table')}; pgd "
+                f"at {r.pgd:#x}"
+            ),
+        ),
+        (
+            "tlb",
+            (
+                f"context_id {r.context_id}, tlb_gen {r.tlb_gen}, used on CPU "
+                f"{' '.join(map(str, r.cpumask)) or 'none'}"
+            ),
+        ),
         ("flags", " ".join(r.flags)),
         ("exe", r.exe),
         ("layout", numbered((name, hex(value)) for name, value in r.layout)),
     ]
-    return "\n".join([f"mm#{r.id} of {style.paint(r.name, 'name')} (pid {r.pid})", *facts(pairs, style)])
+    return "\n".join(
+        [f"mm#{r.id} of {style.paint(r.name, 'name')} (pid {r.pid})", *facts(pairs, style)]
+    )
 
 
 def _holders(holders: tuple[MmHolder, ...]) -> str:
@@ -130,14 +153,20 @@ def vma_detail(reading: VmaDetail, style: Style) -> str:
         ("below", _neighbour(r.before, r.vma.start - r.before.end) if r.before else ""),
         ("above", _neighbour(r.after, r.after.start - r.vma.end) if r.after else ""),
     ]
-    return "\n".join([f"{short(r.vma)} of {style.paint(r.name, 'name')} (pid {r.pid}, mm#{r.mm})", *facts(pairs, style)])
+    return "\n".join(
+        [
+            f"{short(r.vma)} of {style.paint(r.name, 'name')} (pid {r.pid}, mm#{r.mm})",
+            *facts(pairs, style),
+        ]
+    )
 
 
 def _anon(link: AnonLink) -> str:
     role = "its own" if link.own else "inherited"
     return (
         f"#{link.id} ({role}): root #{link.root}, parent #{link.parent}, refcount {link.refcount}, "
-        f"{plural(link.vmas, 'VMA')} may map its pages, num_children {link.num_children}, num_active_vmas {link.num_active_vmas}"
+        f"{plural(link.vmas, 'VMA')} may map its pages, num_children {link.num_children}, "
+        f"num_active_vmas {link.num_active_vmas}"
     )
 
 
@@ -149,14 +178,27 @@ def _neighbour(vma: VmaReading, gap: int) -> str:
 def pagemap(reading: Pagemap, style: Style) -> str:
     """The pagemap with kpageflags and kpagecount: the pages that have an entry."""
     rows = [
-        (f"{p.address:#x}", f"{p.word:#018x}", p.letters, _frame(p), "-" if p.mapcount is None else p.mapcount, p.kpageflags)
+        (
+            f"{p.address:#x}",
+            f"{p.word:#018x}",
+            p.letters,
+            _frame(p),
+            "-" if p.mapcount is None else p.mapcount,
+            p.kpageflags,
+        )
         for p in reading.pages
     ]
     head = f"pagemap of {reading.name} (pid {reading.pid}), {reading.start:#x}-{reading.end:#x}"
     legend = "P present, S swap, F file or shared, X mapped once, G guard; E PageAnonExclusive"
     if not rows:
         return f"{head}: nothing has an entry"
-    return "\n".join([style.paint(head, "name"), *table("<ADDRESS <WORD <BITS PFN MAPS <KPAGEFLAGS", rows), legend])
+    return "\n".join(
+        [
+            style.paint(head, "name"),
+            *table("<ADDRESS <WORD <BITS PFN MAPS <KPAGEFLAGS", rows),
+            legend,
+        ]
+    )
 
 
 def _frame(page: PagemapPage) -> str:
@@ -174,13 +216,20 @@ def _region(region: Region, style: Style) -> str:
     size = size_text(region.end - region.start)
     if region.kind in ("vma", "mapped"):
         return f"  {span} {size:>8}    {region.perm or 'mapped:'} {region.what}".rstrip()
-    line = f"  {span} {size:>8}  {'(' + region.what + ')' if region.kind == 'hole' else region.what}"
+    line = (
+        f"  {span} {size:>8}  {'(' + region.what + ')' if region.kind == 'hole' else region.what}"
+    )
     return style.paint(line, "kernel") if region.kind == "kernel" else line
 
 
 def size_text(size: int) -> str:
-    """A size in the largest unit that divides it: ``128 TB``, ``444 GB``, ``132 kB``; the hole in the middle is ``~16M TB``."""
+    """A size in the largest unit that divides it: ``128 TB``, ``444 GB``, ``132 kB``; the hole in
+    the middle is ``~16M TB``."""
     if size >= 1 << 60:
         return f"~{(size + (1 << 59)) >> 60}M TB"
-    shift, unit = next((s, u) for s, u in ((40, "TB"), (30, "GB"), (20, "MB"), (10, "kB")) if not size & ((1 << s) - 1))
+    shift, unit = next(
+        (s, u)
+        for s, u in ((40, "TB"), (30, "GB"), (20, "MB"), (10, "kB"))
+        if not size & ((1 << s) - 1)
+    )
     return f"{size >> shift} {unit}"

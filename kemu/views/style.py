@@ -1,7 +1,8 @@
 """How text looks: width, glyphs, colour, and the few shapes from which every drawing is made.
 
-Glyphs come from one table chosen once, by what the output can encode.  Colour is one of the 16 ANSI names and never the
-only signal: a changed value also carries ``*``, a bit has its letter, a failure its word.
+Glyphs come from one table chosen once, by what the output can encode.  Colour is one of the 16 ANSI
+names and never the only signal: a changed value also carries ``*``, a bit has its letter, a failure
+its word.
 """
 
 from __future__ import annotations
@@ -36,8 +37,8 @@ ASCII = Glyphs("|- ", "`- ", "|  ", "-", "...", "|", ">", "<", "v", "++++", "+++
 
 
 class Style(NamedTuple):
-    """``width`` in columns; ``colour``: ANSI sequences may be written; ``fold``: it is a terminal, which would break longer lines
-    anywhere."""
+    """``width`` in columns; ``colour``: ANSI sequences may be written; ``fold``: it is a terminal,
+    which would break longer lines anywhere."""
 
     width: int = 80
     glyphs: Glyphs = ASCII
@@ -45,7 +46,8 @@ class Style(NamedTuple):
     fold: bool = False
 
     def paint(self, text: str, role: str) -> str:
-        """``text`` in the colour of ``role`` (changed, error, kernel, name); pad before painting."""
+        """``text`` in the colour of ``role`` (changed, error, kernel, name); pad before
+        painting."""
         return f"\x1b[{ROLES[role]}m{text}\x1b[0m" if self.colour and text else text
 
 
@@ -56,7 +58,12 @@ PLAIN = Style()
 
 
 def style_for(
-    encoding: str | None, *, width: int = 80, colour: bool = False, ascii_only: bool = False, fold: bool = False
+    encoding: str | None,
+    *,
+    width: int = 80,
+    colour: bool = False,
+    ascii_only: bool = False,
+    fold: bool = False,
 ) -> Style:
     """The style for an output that encodes text as ``encoding``."""
     return Style(width, ASCII if ascii_only or not can_encode(encoding) else UNICODE, colour, fold)
@@ -72,20 +79,28 @@ def can_encode(encoding: str | None) -> bool:
 
 
 def table(header: str, rows: Iterable[Sequence[object]], indent: str = "") -> list[str]:
-    """Rows under a header.  In ``header`` each word names a column; a ``<`` before it aligns the column left."""
+    """Rows under a header.  In ``header`` each word names a column; a ``<`` before it aligns the
+    column left."""
     names = header.split()
     left = [name.startswith("<") for name in names]
-    cells = [[name.lstrip("<").replace("_", " ") for name in names], *[[str(cell) for cell in row] for row in rows]]
+    cells = [
+        [name.lstrip("<").replace("_", " ") for name in names],
+        *[[str(cell) for cell in row] for row in rows],
+    ]
     widths = [max(len(row[i]) for row in cells) for i in range(len(names))]
     lines = []
     for row in cells:
-        padded = [c.ljust(w) if is_left else c.rjust(w) for c, w, is_left in zip(row, widths, left, strict=True)]
+        padded = [
+            c.ljust(w) if is_left else c.rjust(w)
+            for c, w, is_left in zip(row, widths, left, strict=True)
+        ]
         lines.append((indent + "  ".join(padded)).rstrip())
     return lines
 
 
 def facts(pairs: Iterable[tuple[str, str]], style: Style, indent: str = "  ") -> list[str]:
-    """``name  text`` lines with the texts aligned and wrapped; a pair with an empty text is left out."""
+    """``name  text`` lines with the texts aligned and wrapped; a pair with an empty text is left
+    out."""
     shown = [(name, text) for name, text in pairs if text]
     margin = max((len(name) for name, _ in shown), default=0) + 2
     lines = []

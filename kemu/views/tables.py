@@ -1,4 +1,5 @@
-"""Translation for the terminal: one walk, two walks side by side, whole page tables, TLBs, and the small picture.
+"""Translation for the terminal: one walk, two walks side by side, whole page tables, TLBs, and the
+small picture.
 
     VMA    0x10000-0x14000 rw-p of parent
     PTE    0x10000 P-UAD---N -> pfn 0x1a3       W is clear: a write faults
@@ -11,7 +12,17 @@ from __future__ import annotations
 
 from itertools import groupby
 
-from kemu.readings import EntryReading, EntryRun, MemoryDump, PageTables, TableReading, TlbCpu, TlbReading, TlbRow, Translation
+from kemu.readings import (
+    EntryReading,
+    EntryRun,
+    MemoryDump,
+    PageTables,
+    TableReading,
+    TlbCpu,
+    TlbReading,
+    TlbRow,
+    Translation,
+)
 from kemu.views import memory
 from kemu.views.spaces import short
 from kemu.views.style import TIE, Style, facts, numbered, paragraph, plural, printable, table
@@ -38,8 +49,13 @@ def translation(reading: Translation, style: Style) -> str:
     head = f"walk {style.paint(r.name, 'name')} {r.address:#x}  (pid {r.pid}, {r.geometry}, root {r.root:#x})"
     if not r.canonical:
         exception = "#GP" if r.geometry.startswith("x86") else "a page fault"
-        return f"{head}\n  not a canonical address: the CPU does not even walk, it raises {exception}"
-    rows = [(s.level, s.index, f"{s.entry_address:#x}", f"{s.value:#018x}", s.letters, leads_to(s)) for s in r.steps]
+        return (
+            f"{head}\n  not a canonical address: the CPU does not even walk, it raises {exception}"
+        )
+    rows = [
+        (s.level, s.index, f"{s.entry_address:#x}", f"{s.value:#018x}", s.letters, leads_to(s))
+        for s in r.steps
+    ]
     lines = table("<LEVEL INDEX <ENTRY_AT <ENTRY <BITS <LEADS_TO", rows, "  ")
     return "\n".join([head, *lines, *facts(_verdict(r), style)])
 
@@ -50,9 +66,24 @@ def _verdict(r: Translation) -> list[tuple[str, str]]:
     return [
         ("stops", r.stopped),
         ("rights", "" if r.stopped else rights_text(r)),
-        ("access", ", ".join(f"{access} faults ({code})" if code else f"{access} ok" for access, code in r.faults)),
-        ("offset", f"{r.offset:#x} in a page of {r.page_size} bytes" if r.page_size != 4096 else f"{r.offset:#x}"),
-        ("address", f"{r.physical:#x} holds {r.byte:#04x} {printable(bytes([r.byte or 0]))}" if shown else ""),
+        (
+            "access",
+            ", ".join(
+                f"{access} faults ({code})" if code else f"{access} ok" for access, code in r.faults
+            ),
+        ),
+        (
+            "offset",
+            f"{r.offset:#x} in a page of {r.page_size} bytes"
+            if r.page_size != 4096
+            else f"{r.offset:#x}",
+        ),
+        (
+            "address",
+            f"{r.physical:#x} holds {r.byte:#04x} {printable(bytes([r.byte or 0]))}"
+            if shown
+            else "",
+        ),
         ("VMA", short(r.vma) if r.vma else "none: this address is not mapped"),
         ("frame", memory.frame_line(r.frame) if r.frame else ""),
         *[("TLB", tlb_line(row)) for row in r.tlb],
@@ -68,7 +99,11 @@ def rights_text(r: Translation) -> str:
 
 def tlb_line(row: TlbRow) -> str:
     """One TLB entry in a few words."""
-    marks = [word for word, on in (("dirty", row.dirty), ("global", row.glob), ("STALE", row.stale)) if on]
+    marks = [
+        word
+        for word, on in (("dirty", row.dirty), ("global", row.glob), ("STALE", row.stale))
+        if on
+    ]
     return f"CPU {row.cpu} pcid {row.pcid}: {row.page:#x} -> {row.pfn:#x} {row.rights} {' '.join(marks)}".rstrip()
 
 
@@ -76,7 +111,13 @@ def picture(reading: Translation, _style: Style) -> str:
     """The three lines: VMA, PTE, frame."""
     r = reading
     vma = f"{short(r.vma)} of {r.name}" if r.vma else f"none at {r.address:#x}"
-    return "\n".join([f"VMA    {vma}", f"PTE    {_pte_line(r)}", f"frame  {memory.frame_line(r.frame) if r.frame else 'none'}"])
+    return "\n".join(
+        [
+            f"VMA    {vma}",
+            f"PTE    {_pte_line(r)}",
+            f"frame  {memory.frame_line(r.frame) if r.frame else 'none'}",
+        ]
+    )
 
 
 def _pte_line(r: Translation) -> str:
@@ -85,14 +126,17 @@ def _pte_line(r: Translation) -> str:
         return f"{page:#x} {r.stopped or 'no tables'}"
     leaf = r.steps[-1]
     if r.stopped:
-        return f"{page:#x} {r.stopped} ({leaf.level})" + (f": {leads_to(leaf)}" if leaf.kind != "none" else "")
+        return f"{page:#x} {r.stopped} ({leaf.level})" + (
+            f": {leads_to(leaf)}" if leaf.kind != "none" else ""
+        )
     refused = [access for access, code in r.faults if code]
     note = f"   {' and '.join(refused)} would fault" if refused else ""
     return f"{page:#x} {leaf.letters} -> {leaf.pfn:#x}{note}"
 
 
 def two_walks(left: Translation, right: Translation, style: Style) -> str:
-    """Two walks level by level: ``=`` where the same entry is used, ``~`` two entries, one frame, ``*`` two frames."""
+    """Two walks level by level: ``=`` where the same entry is used, ``~`` two entries, one frame,
+    ``*`` two frames."""
     rows = []
     for n in range(max(len(left.steps), len(right.steps))):
         a, b = (walk.steps[n] if n < len(walk.steps) else None for walk in (left, right))
@@ -161,11 +205,19 @@ def _folded(runs: list[EntryRun], style: Style) -> list[str]:
     """The first runs, how many follow, the last."""
     pages = sum(run.count for run in runs[ALIKE_SHOWN:-1])
     first = [_run_line(run, style) for run in runs[:ALIKE_SHOWN]]
-    return [*first, f"{style.glyphs.more} {pages} more pages with the same bits", _run_line(runs[-1], style)]
+    return [
+        *first,
+        f"{style.glyphs.more} {pages} more pages with the same bits",
+        _run_line(runs[-1], style),
+    ]
 
 
 def _run_line(run: EntryRun, style: Style) -> str:
-    index = f"[{run.first}]" if run.count == 1 else f"[{run.first}{style.glyphs.more}{run.first + run.count - 1}]"
+    index = (
+        f"[{run.first}]"
+        if run.count == 1
+        else f"[{run.first}{style.glyphs.more}{run.first + run.count - 1}]"
+    )
     if run.entry is None:
         return f"{index} empty"
     target = leads_to(run.entry) + (f" and on ({run.count} pages)" if run.count > 1 else "")
@@ -194,7 +246,15 @@ def _tlb_cpu(cpu: TlbCpu) -> list[str]:
 
 def _tlb_row(row: TlbRow) -> tuple[object, ...]:
     marks = ("D" if row.dirty else "-", "G" if row.glob else "-")
-    return row.pcid, f"{row.page:#x}", f"{row.pfn:#x}", row.rights, *marks, row.name, "STALE" if row.stale else ""
+    return (
+        row.pcid,
+        f"{row.page:#x}",
+        f"{row.pfn:#x}",
+        row.rights,
+        *marks,
+        row.name,
+        "STALE" if row.stale else "",
+    )
 
 
 def dump(reading: MemoryDump, _style: Style) -> str:

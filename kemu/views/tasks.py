@@ -67,7 +67,9 @@ def _branch(node: TaskNode, style: Style, lead: str, below: str, lines: list[str
     lines.append(f"{lead}{task.pid} {task.name}" + (f"  ({note})" if note else ""))
     for child in node.children:
         last = child is node.children[-1]
-        glyph, under = (style.glyphs.last, "   ") if last else (style.glyphs.branch, style.glyphs.bar)
+        glyph, under = (
+            (style.glyphs.last, "   ") if last else (style.glyphs.branch, style.glyphs.bar)
+        )
         _branch(child, style, below + glyph, below + under, lines)
 
 
@@ -76,20 +78,41 @@ def task(reading: TaskReading, style: Style) -> str:
     t = reading.task
     mm = f"mm#{t.mm}" if t.mm else f"none (borrows mm#{t.active_mm})" if t.active_mm else "none"
     pairs = [
-        ("state", f"{t.state}" + (f", runs on CPU {t.running_on}" if t.running_on is not None else f", CPU {t.cpu}")),
+        (
+            "state",
+            f"{t.state}"
+            + (f", runs on CPU {t.running_on}" if t.running_on is not None else f", CPU {t.cpu}"),
+        ),
         ("note", remark(t)),
-        ("family", f"parent {t.ppid}, children {_numbers(reading.children)}, threads {_numbers(reading.thread_pids)}"),
+        (
+            "family",
+            (
+                f"parent {t.ppid}, children {_numbers(reading.children)}, threads "
+                f"{_numbers(reading.thread_pids)}"
+            ),
+        ),
         ("mm", mm),
         ("flags", " ".join(reading.flags)),
-        ("faults", f"{t.minor} minor, {t.major} major; waited-for children {reading.child_minor}, {reading.child_major}"),
+        (
+            "faults",
+            (
+                f"{t.minor} minor, {t.major} major; waited-for children {reading.child_minor}, "
+                f"{reading.child_major}"
+            ),
+        ),
         ("vfork", "the parent waits for this task's exec or exit" if reading.vfork else ""),
         ("signals", ", ".join(f"{signo} {action}" for signo, action in reading.actions)),
         ("pending", _numbers(reading.pending) if reading.pending else ""),
         ("limits", ", ".join(f"{name} {_limit(soft)}" for name, soft, _ in reading.limits)),
         ("usage", f"{plural(reading.usage, 'reference')} to the task_struct"),
-        *[(f"fd {d.fd}", f"{d.path} ({d.kind}, {d.size} bytes, f_count {d.count})") for d in reading.descriptors],
+        *[
+            (f"fd {d.fd}", f"{d.path} ({d.kind}, {d.size} bytes, f_count {d.count})")
+            for d in reading.descriptors
+        ],
     ]
-    return "\n".join([f"task {t.pid} {style.paint(t.name, 'name')}, process {t.tgid}", *facts(pairs, style)])
+    return "\n".join(
+        [f"task {t.pid} {style.paint(t.name, 'name')}, process {t.tgid}", *facts(pairs, style)]
+    )
 
 
 def _numbers(numbers: tuple[int, ...]) -> str:
@@ -100,8 +123,12 @@ def _limit(value: int) -> str:
     return "unlimited" if value == UNLIMITED else str(value)
 
 
-REGISTERS = {"x86-64": ("rip", "rsp", "rax", "cr3", "cr2"), "sv39": ("pc", "sp", "a0", "satp", "stval")}
-"""What the registers are called: instruction, stack, result, root table, address of the last fault."""
+REGISTERS = {
+    "x86-64": ("rip", "rsp", "rax", "cr3", "cr2"),
+    "sv39": ("pc", "sp", "a0", "satp", "stval"),
+}
+"""What the registers are called: instruction, stack, result, root table, address of the last
+fault."""
 
 
 def registers(reading: RegsReading, style: Style) -> str:
@@ -114,13 +141,19 @@ def registers(reading: RegsReading, style: Style) -> str:
         (sp, f"{r.sp:#018x}"),
         (ax, f"{r.ax:#018x}" + (f"  -{r.error} ({(1 << 64) - r.ax})" if r.error else "")),
         (root, f"{r.root:#018x}  tag {r.pcid}"),
-        (fault, f"{r.fault_address:#018x}  trap {r.trap}, error code {r.error_code:#x}" if r.trap else ""),
+        (
+            fault,
+            f"{r.fault_address:#018x}  trap {r.trap}, error code {r.error_code:#x}"
+            if r.trap
+            else "",
+        ),
     ]
     return "\n".join([f"registers of {r.name} (pid {r.pid}), {where}", *facts(pairs, style)])
 
 
 def outcome(reading: Outcome, style: Style) -> str:
-    """A system call's answer as strace prints it: ``mmap -> 0x10000`` or ``mmap -> -ENOMEM (12): why``."""
+    """A system call's answer as strace prints it: ``mmap -> 0x10000`` or ``mmap -> -ENOMEM (12):
+    why``."""
     r = reading
     if r.errno:
         answer = style.paint(f"-{r.error} ({r.errno})", "error")
@@ -145,7 +178,10 @@ def residency(reading: Residency, style: Style) -> str:
     for digit, run in groupby(reading.vector):
         count = len(list(run))
         start = reading.start + at * 4096
-        lines.append(f"  {start:#x}  {plural(count, 'page')} {'in memory' if digit == '1' else 'not in memory'}")
+        lines.append(
+            f"  {start:#x}  {plural(count, 'page')} "
+            f"{'in memory' if digit == '1' else 'not in memory'}"
+        )
         at += count
     return "\n".join(lines)
 
@@ -170,7 +206,9 @@ def access(reading: AccessOutcome, style: Style) -> str:
         where = f" at {r.fault_address:#x}" if r.fault_address or r.code != "SI_KERNEL" else ""
         code = f", error code {r.error_code}" if r.error_code else ""
         end = "; the task is dead" if r.killed else ""
-        return f"{head}: {style.paint(r.signal, 'error')} ({r.code}){where}{code}{end}" + faults(r.minor, r.major)
+        return f"{head}: {style.paint(r.signal, 'error')} ({r.code}){where}{code}{end}" + faults(
+            r.minor, r.major
+        )
     if r.blocked:
         return f"{head}: blocked"
     shown = _bytes(r.data) if r.data else "ok"

@@ -6,7 +6,19 @@ from collections.abc import Callable
 from typing import Any
 
 from kemu import readings as r
-from kemu.views import asking, conform, lessons, memory, moments, onepage, races, spaces, tables, tasks, trust
+from kemu.views import (
+    asking,
+    conform,
+    lessons,
+    memory,
+    moments,
+    onepage,
+    races,
+    spaces,
+    tables,
+    tasks,
+    trust,
+)
 from kemu.views.style import PLAIN, Style
 
 
@@ -89,7 +101,8 @@ RENDERERS: dict[type[r.Reading], Callable[[Any, Style], str]] = {
 
 
 def render(reading: r.Reading, style: Style = PLAIN) -> str:
-    """``reading`` as lines without a newline at the end.  ``TypeError`` for a reading that is only a part of others."""
+    """``reading`` as lines without a newline at the end.  ``TypeError`` for a reading that is only
+    a part of others."""
     renderer = RENDERERS.get(type(reading))
     if renderer is None:
         raise TypeError(f"{type(reading).__name__} is drawn only as part of another reading")

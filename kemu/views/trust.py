@@ -17,7 +17,11 @@ def verify(reading: VerifyReading, style: Style) -> str:
     where = f"at each of {plural(r.events, 'event')}" if r.events else f"at #{r.event}"
     if not r.violations:
         return f"{plural(r.checked, 'invariant')} hold {where}"
-    head = f"first broken by #{r.event}" + (f" in {r.function}" if r.function else "") if r.events else f"broken at #{r.event}"
+    head = (
+        f"first broken by #{r.event}" + (f" in {r.function}" if r.function else "")
+        if r.events
+        else f"broken at #{r.event}"
+    )
     lines = [f"{head}: {plural(len(r.violations), 'violation')}"]
     named = ""
     for violation in r.violations[:SHOWN]:
@@ -37,7 +41,9 @@ def indented(text: str, style: Style) -> list[str]:
 
 def _violation(violation: ViolationReading, style: Style) -> list[str]:
     text = f"{violation.place}: {violation.has}, but {violation.wants}"
-    return wrap(text, style.width, initial_indent="    ", subsequent_indent="      ", break_on_hyphens=False)
+    return wrap(
+        text, style.width, initial_indent="    ", subsequent_indent="      ", break_on_hyphens=False
+    )
 
 
 def mutant_list(reading: MutantList, style: Style) -> str:

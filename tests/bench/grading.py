@@ -2,9 +2,10 @@
 
     python -m tests.bench.grading [--lesson FILE]... [--students 300] [--jobs 2]
 
-Each student takes the lesson with numbers of their own and hands in; then `grade_all` repeats all of it. Without a lesson
-the longest of the shipped ones is taken, by its own points. What is timed is grading alone: on the wall clock, and in CPU time,
-which says what two cores that have nothing else to do would take.
+Each student takes the lesson with numbers of their own and hands in; then `grade_all` repeats all
+of it. Without a lesson the longest of the shipped ones is taken, by its own points. What is timed
+is grading alone: on the wall clock, and in CPU time, which says what two cores that have nothing
+else to do would take.
 """
 
 import argparse
@@ -25,7 +26,10 @@ BAR = 60
 
 def submissions(lesson, folder, students):
     """A file for each student, all steps taken."""
-    return [Student(lesson, name=f"student{number}").takes_all().hands_in(folder) for number in range(students)]
+    return [
+        Student(lesson, name=f"student{number}").takes_all().hands_in(folder)
+        for number in range(students)
+    ]
 
 
 def grading_row(lesson, students, jobs):
@@ -38,7 +42,9 @@ def grading_row(lesson, students, jobs):
     whole = used / jobs * 300 / students
     what = f"grading {students} submissions of {lesson.id}, {len(lesson.steps)} steps, {jobs} processes"
     shown = f"{taken:.1f} s, {used:.1f} s of CPU"
-    return Row(what, shown, "", f"{whole:.0f} s for 300", f"at most {BAR} s for 300", whole <= BAR), grades
+    return Row(
+        what, shown, "", f"{whole:.0f} s for 300", f"at most {BAR} s for 300", whole <= BAR
+    ), grades
 
 
 def cpu_of_children():
@@ -50,11 +56,15 @@ def cpu_of_children():
 def main(argv=None):
     """Print the rows."""
     parser = argparse.ArgumentParser(description="Time the grading of a class.")
-    parser.add_argument("--lesson", action="append", type=Path, help="a lesson file; may be given several times")
+    parser.add_argument(
+        "--lesson", action="append", type=Path, help="a lesson file; may be given several times"
+    )
     parser.add_argument("--students", type=int, default=300)
     parser.add_argument("--jobs", type=int, default=2)
     asked = parser.parse_args(argv)
-    lessons = [parse_file(path) for path in asked.lesson or ()] or [max(every_lesson(), key=lambda lesson: lesson.points)]
+    lessons = [parse_file(path) for path in asked.lesson or ()] or [
+        max(every_lesson(), key=lambda lesson: lesson.points)
+    ]
     for lesson in lessons:
         row, grades = grading_row(lesson, asked.students, asked.jobs)
         wrong = [grade for grade in grades if grade.score != grade.most or grade.flags]

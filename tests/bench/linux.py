@@ -1,7 +1,9 @@
-"""The real kernel's side: linux.c, compiled at run time; without a C compiler the same steps from a Python process.
+"""The real kernel's side: linux.c, compiled at run time; without a C compiler the same steps from a
+Python process.
 
-In Python the loop itself costs something.  It is measured by a second pass over pages that are present already, and taken
-off; what is left is less exact than the C program, and the table says which one was used.
+In Python the loop itself costs something.  It is measured by a second pass over pages that are
+present already, and taken off; what is left is less exact than the C program, and the table says
+which one was used.
 """
 
 import json
@@ -19,7 +21,8 @@ SOURCE = Path(__file__).with_name("linux.c")
 
 
 class RealKernel:
-    """Runs the steps on this computer's own kernel.  ``how`` says by what; it is empty where there is no Linux."""
+    """Runs the steps on this computer's own kernel.  ``how`` says by what; it is empty where there
+    is no Linux."""
 
     def __init__(self):
         self.folder = tempfile.TemporaryDirectory(prefix="kemu-bench-")
@@ -29,10 +32,15 @@ class RealKernel:
             self.how = "C program" if self.program else "Python loop, its own cost taken off"
 
     def run(self, pages):
-        """Microseconds by step (fault, cow: a page; fork, exit: a page-table entry), or {} where there is no Linux."""
+        """Microseconds by step (fault, cow: a page; fork, exit: a page-table entry), or {} where
+        there is no Linux."""
         if not self.how:
             return {}
-        command = [self.program, str(pages)] if self.program else [sys.executable, "-m", "tests.bench.linux", str(pages)]
+        command = (
+            [self.program, str(pages)]
+            if self.program
+            else [sys.executable, "-m", "tests.bench.linux", str(pages)]
+        )
         done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=600)
         return json.loads(done.stdout)
 
@@ -89,7 +97,12 @@ def steps(pages):
     cow = float(os.read(reader, 64))
     start = time.perf_counter()
     os.waitpid(child, 0)
-    return {"fault": fault, "cow": cow, "fork": fork, "exit": (time.perf_counter() - start) / pages * 1e6}
+    return {
+        "fault": fault,
+        "cow": cow,
+        "fork": fork,
+        "exit": (time.perf_counter() - start) / pages * 1e6,
+    }
 
 
 if __name__ == "__main__":

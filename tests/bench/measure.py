@@ -1,7 +1,8 @@
 """Everything that is measured, in turns: real kernel, kemu unrecorded, kemu recorded, and again.
 
-Each measurement is a fresh process, and CPU time is what counts.  A computer that is busy with something else makes it longer
-all the same (caches are shared), so what is compared is measured side by side, and the medians are taken over the turns.
+Each measurement is a fresh process, and CPU time is what counts.  A computer that is busy with
+something else makes it longer all the same (caches are shared), so what is compared is measured
+side by side, and the medians are taken over the turns.
 """
 
 import json
@@ -25,8 +26,9 @@ LINUX, PLAIN, RECORDED = "linux", "unrecorded", "recorded"
 
 @dataclass
 class Measured:
-    """The medians: ``steps[pages][who][what]`` and ``startup[name]``; ``replay`` of recorded programs, once; ``how`` the real
-    kernel was asked; ``repeat`` runs; ``load`` of the computer before and after, itself included."""
+    """The medians: ``steps[pages][who][what]`` and ``startup[name]``; ``replay`` of recorded
+    programs, once; ``how`` the real kernel was asked; ``repeat`` runs; ``load`` of the computer
+    before and after, itself included."""
 
     sizes: list
     repeat: int
@@ -47,7 +49,8 @@ class Measured:
 
 
 def measure_all(sizes, repeat, progress):
-    """``repeat`` turns at each size, and the start-up times; ``progress`` gets a word now and then."""
+    """``repeat`` turns at each size, and the start-up times; ``progress`` gets a word now and
+    then."""
     real, before = RealKernel(), load()
     measured = Measured(list(sizes), repeat, real.how)
     progress("start-up\n")
@@ -66,19 +69,26 @@ def measure_all(sizes, repeat, progress):
 
 
 def load():
-    """The average number of running processes over the last minute; 0 where the system does not say."""
+    """The average number of running processes over the last minute; 0 where the system does not
+    say."""
     return os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
 
 
 def turn(real, pages, progress):
     progress(".")
-    return {LINUX: real.run(pages), PLAIN: kemu(pages, recorded=False), RECORDED: kemu(pages, recorded=True)}
+    return {
+        LINUX: real.run(pages),
+        PLAIN: kemu(pages, recorded=False),
+        RECORDED: kemu(pages, recorded=True),
+    }
 
 
 def kemu(pages, *, recorded):
     """One run of tests/bench/steps.py."""
     command = [sys.executable, "-m", "tests.bench.steps", str(pages), str(int(recorded))]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=3600, cwd=ROOT)
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, timeout=3600, cwd=ROOT
+    )
     assert not done.returncode, f"{' '.join(command)} failed:\n{done.stderr}"
     return json.loads(done.stdout)
 

@@ -39,7 +39,9 @@ def explored(session, line, repeat):
 
 def main():
     for what, seconds, bar in measure():
-        verdict = "" if bar is None else f"   bar {bar:g} s: {'kept' if seconds <= bar else 'MISSED'}"
+        verdict = (
+            "" if bar is None else f"   bar {bar:g} s: {'kept' if seconds <= bar else 'MISSED'}"
+        )
         sys.stdout.write(f"{seconds:8.3f} s  {what}{verdict}\n")
 
 

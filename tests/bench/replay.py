@@ -1,4 +1,5 @@
-"""How long kemu takes to replay what the real kernel recorded, with a full comparison after each operation."""
+"""How long kemu takes to replay what the real kernel recorded, with a full comparison after each
+operation."""
 
 import gzip
 import json
@@ -13,8 +14,8 @@ RECORDED = Path(__file__).resolve().parents[1] / "conform" / "data" / "random.js
 
 
 def measure(programs):
-    """``seconds``, ``programs`` and ``operations`` of one replay of the first ``programs`` recorded random programs (0: of all of
-    them), by two processes on all CPUs."""
+    """``seconds``, ``programs`` and ``operations`` of one replay of the first ``programs`` recorded
+    random programs (0: of all of them), by two processes on all CPUs."""
     with gzip.open(RECORDED, "rt", encoding="utf-8") as lines:
         chosen = [line for number, line in enumerate(lines) if not programs or number < programs]
     operations = sum(len(json.loads(line)["ops"]) for line in chosen)
@@ -24,7 +25,14 @@ def measure(programs):
         kept = all_cpus()
         start = time.perf_counter()
         command = [sys.executable, "-m", "kemu", "conform", "--jobs", "2", str(path)]
-        done = subprocess.run(command, check=False, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=1800)
+        done = subprocess.run(
+            command,
+            check=False,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=1800,
+        )
         took = time.perf_counter() - start
         if kept:
             os.sched_setaffinity(0, kept)
@@ -33,7 +41,8 @@ def measure(programs):
 
 
 def all_cpus():
-    """Use every CPU from now on; the ones that were used before, or nothing where that cannot be said."""
+    """Use every CPU from now on; the ones that were used before, or nothing where that cannot be
+    said."""
     if not hasattr(os, "sched_setaffinity"):
         return None
     before = os.sched_getaffinity(0)

@@ -1,7 +1,8 @@
 """How large a report is, how long it takes to make and to open: ``python -m tests.bench.report``.
 
-A page of 2,000 events, and one of the 10,000 that another session of the same kind has; opened in a headless Chromium with an
-empty profile, from the click to the end of the load event, in which the page has drawn itself. A step is one press of a key.
+A page of 2,000 events, and one of the 10,000 that another session of the same kind has; opened in a
+headless Chromium with an empty profile, from the click to the end of the load event, in which the
+page has drawn itself. A step is one press of a key.
 """
 
 import sys
@@ -39,7 +40,11 @@ def measure(events, repeat):
         path = Path(folder, "story.html")
         start = time.perf_counter()
         write_report(session, str(path), "a long session")
-        found = {"events": session.end, "make": (time.perf_counter() - start) * 1000, "bytes": path.stat().st_size}
+        found = {
+            "events": session.end,
+            "make": (time.perf_counter() - start) * 1000,
+            "bytes": path.stat().st_size,
+        }
         return found | opened(path, repeat) if chromium.find() else found
 
 
@@ -63,10 +68,20 @@ def rows(found, *, bars):
     name = f"report of {found['events']:,} events"
     yield Row(f"{name}, made", f"{found['make']:.0f} ms")
     kept = found["bytes"] <= SIZE_BAR if bars else None
-    yield Row(f"{name}, size", f"{found['bytes'] / 1000:.0f} kB", bar="at most 5 MB" if bars else "", kept=kept)
+    yield Row(
+        f"{name}, size",
+        f"{found['bytes'] / 1000:.0f} kB",
+        bar="at most 5 MB" if bars else "",
+        kept=kept,
+    )
     if "open" in found:
         kept = found["open"] <= OPEN_BAR if bars else None
-        yield Row(f"{name}, opened in Chromium", f"{found['open']:.0f} ms", bar="at most 2 s" if bars else "", kept=kept)
+        yield Row(
+            f"{name}, opened in Chromium",
+            f"{found['open']:.0f} ms",
+            bar="at most 2 s" if bars else "",
+            kept=kept,
+        )
         yield Row(f"{name}, a step", f"{found['step']:.0f} ms")
 
 

@@ -1,4 +1,5 @@
-"""How long kemu takes to start, beside a Python that does nothing: milliseconds of a whole process."""
+"""How long kemu takes to start, beside a Python that does nothing: milliseconds of a whole
+process."""
 
 import subprocess
 import sys
@@ -18,7 +19,9 @@ def measure():
 
 def once(command):
     start = time.perf_counter()
-    done = subprocess.run(command, check=False, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        command, check=False, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60
+    )
     took = time.perf_counter() - start
     assert not done.returncode, f"{' '.join(command)} failed:\n{done.stderr}"
     return took * 1000

@@ -1,9 +1,10 @@
-"""kemu's side of one measurement, in a process of its own: map, touch, fork, copy half, exit, and the journal.
+"""kemu's side of one measurement, in a process of its own: map, touch, fork, copy half, exit, and
+the journal.
 
     python -m tests.bench.steps PAGES 0|1            0 unrecorded, 1 recorded; one line of JSON
 
-A touch is what the C program's loop does: the CPU stores 8 bytes at an address, faults, the kernel serves the fault, the
-store runs again.  Garbage collection stays as the kernel sets it.
+A touch is what the C program's loop does: the CPU stores 8 bytes at an address, faults, the kernel
+serves the fault, the store runs again.  Garbage collection stays as the kernel sets it.
 """
 
 import json
@@ -23,12 +24,14 @@ JUMPS, JUMPS_IF_LARGE = 121, 9
 
 
 def clock():
-    """Microseconds of CPU time: what somebody else's processes do on the computer counts less so."""
+    """Microseconds of CPU time: what somebody else's processes do on the computer counts less
+    so."""
     return time.thread_time() * 1e6
 
 
 class Machine:
-    """A kernel, a process with ``pages`` pages of anonymous memory, and what was measured on it (microseconds)."""
+    """A kernel, a process with ``pages`` pages of anonymous memory, and what was measured on it
+    (microseconds)."""
 
     def __init__(self, pages, *, recorded):
         self.pages = pages
@@ -38,7 +41,9 @@ class Machine:
         self.found = {}
         self.task = self.script.spawn("bench")
         prot, flags = PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS
-        self.area = self.script.syscall(self.task, "mmap", 0, pages * PAGE, prot, flags, -1, 0).value
+        self.area = self.script.syscall(
+            self.task, "mmap", 0, pages * PAGE, prot, flags, -1, 0
+        ).value
         self.script.store(self.task, self.area, b"the first")
 
     def measure(self, name, count, action):
@@ -47,7 +52,9 @@ class Machine:
         action()
         self.found[name] = (clock() - start) / count
         self.found[name + "_events"] = (len(self.journal) - events) / count
-        self.found[name + "_frames"] = (len(self.journal.marks) - marks) / 4 / count  # enter and leave, two slots each
+        self.found[name + "_frames"] = (
+            (len(self.journal.marks) - marks) / 4 / count
+        )  # enter and leave, two slots each
 
     def touch(self, first, last):
         """One store of 8 bytes a page, by the program that runs."""
@@ -75,7 +82,8 @@ def memory_for(pages):
 
 
 def seeks(journal):
-    """Milliseconds: median and longest of jumps to random events, from the end to event 0, and back to the end."""
+    """Milliseconds: median and longest of jumps to random events, from the end to event 0, and back
+    to the end."""
     choose = random.Random(2)
     number = JUMPS if len(journal) < 3_000_000 else JUMPS_IF_LARGE
     took = sorted(jump(journal, choose.randrange(len(journal) + 1)) for _ in range(number))
@@ -83,7 +91,13 @@ def seeks(journal):
     back, forward = jump(journal, 0), jump(journal, len(journal))
     single = jump(journal, len(journal) - 1)
     jump(journal, len(journal))
-    return {"seek": took[number // 2], "seek_max": took[-1], "rewind": back, "replay": forward, "step_back": single}
+    return {
+        "seek": took[number // 2],
+        "seek_max": took[-1],
+        "rewind": back,
+        "replay": forward,
+        "step_back": single,
+    }
 
 
 def jump(journal, number):
@@ -93,7 +107,8 @@ def jump(journal, number):
 
 
 def resident():
-    """The most host memory that this process has held, in bytes; 0 where the system does not say."""
+    """The most host memory that this process has held, in bytes; 0 where the system does not
+    say."""
     try:
         import resource
     except ImportError:

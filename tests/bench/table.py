@@ -1,4 +1,5 @@
-"""The measurements as a table in Markdown: what, how much, beside the real kernel, the bar, and whether it is kept."""
+"""The measurements as a table in Markdown: what, how much, beside the real kernel, the bar, and
+whether it is kept."""
 
 import os
 import platform
@@ -17,7 +18,8 @@ TITLES = {"fault": "demand-zero write fault", "cow": "copy-on-write fault"}
 
 @dataclass
 class Row:
-    """One line: ``shown`` with its unit; ``real`` the same by the real kernel; ``bar`` as text and whether it is kept."""
+    """One line: ``shown`` with its unit; ``real`` the same by the real kernel; ``bar`` as text and
+    whether it is kept."""
 
     what: str
     shown: str
@@ -41,9 +43,17 @@ def rows(measured):
     found += [per_entry(measured, pages, "fork", 1.0) for pages in measured.sizes]
     found += [per_entry(measured, pages, "exit", None) for pages in measured.sizes]
     found += [growth(measured, what) for what in ("fault", "cow", "fork", "exit")]
-    found += [*memory(measured, measured.sizes[-1]), *journal(measured, usual), *seek(measured, usual)]
+    found += [
+        *memory(measured, measured.sizes[-1]),
+        *journal(measured, usual),
+        *seek(measured, usual),
+    ]
     found += replay(measured)
-    return [*found, start_up(measured, "help", "`kemu --help`", 5), start_up(measured, "ps", "`kemu -c ps`", 15)]
+    return [
+        *found,
+        start_up(measured, "help", "`kemu --help`", 5),
+        start_up(measured, "ps", "`kemu -c ps`", 15),
+    ]
 
 
 def against_linux(measured, pages, who, what, bar):
@@ -71,7 +81,8 @@ def per_entry(measured, pages, what, bar):
 
 
 def growth(measured, what):
-    """The time for one page in the largest process against that in the smallest one of at least 1,024 pages' kind."""
+    """The time for one page in the largest process against that in the smallest one of at least
+    1,024 pages' kind."""
     first, last = measured.sizes[0], measured.sizes[-1]
     value = measured.value(last, RECORDED, what) / measured.value(first, RECORDED, what)
     real = [measured.value(pages, LINUX, what) for pages in (last, first)]
@@ -90,15 +101,22 @@ def memory(measured, pages):
         used = measured.value(pages, who, "rss")
         kept = used < 3.5 * (1 << 30) if bar and who == RECORDED else None
         title = f"host memory, {size(pages)} written, forked, half copied, {who}"
-        yield Row(title, f"{used / (1 << 30):.2f} GiB", bar=bar if who == RECORDED else "", kept=kept)
+        yield Row(
+            title, f"{used / (1 << 30):.2f} GiB", bar=bar if who == RECORDED else "", kept=kept
+        )
 
 
 def journal(measured, pages):
     events = measured.value(pages, RECORDED, "events")
     extra = measured.value(pages, RECORDED, "rss") - measured.value(pages, PLAIN, "rss")
-    yield Row(f"journal, an event, all that recording costs in host memory, {size(pages)}", f"{extra / events:.0f} bytes")
+    yield Row(
+        f"journal, an event, all that recording costs in host memory, {size(pages)}",
+        f"{extra / events:.0f} bytes",
+    )
     for what, title in (*TITLES.items(), ("exit", "exit, an entry")):
-        count, frames = (measured.value(pages, RECORDED, what + kind) for kind in ("_events", "_frames"))
+        count, frames = (
+            measured.value(pages, RECORDED, what + kind) for kind in ("_events", "_frames")
+        )
         yield Row(f"journal, {title}", f"{count:.1f} events, {frames:.1f} calls")
 
 
@@ -119,7 +137,8 @@ def replay(measured):
     done = measured.replay
     rate = done["operations"] / done["seconds"]
     yield Row(
-        f"replay of {done['programs']} recorded programs, {done['operations']} operations, two processes",
+        f"replay of {done['programs']} recorded programs, {done['operations']} operations, two "
+        "processes",
         f"{done['seconds']:.1f} s, {rate:.0f} operations a second",
         bar="the whole set under 60 s",
         kept=done["seconds"] < 60,
@@ -171,7 +190,8 @@ def machine(measured):
     kernel = f"{platform.system()} {platform.release()}"
     real = measured.how or "none: this is not Linux"
     return (
-        f"{cpu_model()}, {os.cpu_count()} CPUs, one used; {kernel}; {python}; load {measured.load[0]:.1f} before, "
+        f"{cpu_model()}, {os.cpu_count()} CPUs, one used; {kernel}; {python}; load "
+        f"{measured.load[0]:.1f} before, "
         f"{measured.load[1]:.1f} after; medians of {measured.repeat}; real kernel: {real}."
     )
 

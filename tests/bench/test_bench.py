@@ -1,4 +1,5 @@
-"""The measurements run and give every row.  How fast they are is not asserted: a clock in a test fails on somebody's computer."""
+"""The measurements run and give every row.  How fast they are is not asserted: a clock in a test
+fails on somebody's computer."""
 
 import subprocess
 import sys
@@ -29,7 +30,9 @@ ROWS = (
 
 def bench(*arguments):
     command = [sys.executable, "-m", "tests.bench", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300, cwd=ROOT)
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, timeout=300, cwd=ROOT
+    )
     assert done.returncode == 0, done.stderr
     return [line.split(" | ") for line in done.stdout.splitlines() if line.startswith("| ")]
 
@@ -42,7 +45,9 @@ def test_every_row_is_there_with_a_number():
         assert all(any(c.isdigit() for c in row[1]) for row in found), title
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="the steps beside kemu's are those of a Linux kernel")
+@pytest.mark.skipif(
+    sys.platform != "linux", reason="the steps beside kemu's are those of a Linux kernel"
+)
 def test_without_a_compiler_python_does_the_real_kernels_steps(monkeypatch):
     monkeypatch.setattr(linux, "compiled", lambda _folder: None)
     real = linux.RealKernel()

@@ -2,10 +2,11 @@
 
     python -m tests.bench.timetravel [--events 1000000]
 
-The session is one of commands, as a person would give them: a process fills 24 MiB at once, forks, parent and child write
-page by page, rights change, grandchildren come and go, until there are so many events. What is timed is what happens
-between a line typed and its answer drawn, in CPU time, with all that `context short` shows. *First* is with nothing
-prepared: no net effects of blocks, no index.
+The session is one of commands, as a person would give them: a process fills 24 MiB at once, forks,
+parent and child write page by page, rights change, grandchildren come and go, until there are so
+many events. What is timed is what happens between a line typed and its answer drawn, in CPU time,
+with all that `context short` shows. *First* is with nothing prepared: no net effects of blocks, no
+index.
 """
 
 import argparse
@@ -22,13 +23,23 @@ from tests.bench.table import Row, line
 
 PAGES = 6000
 BASE = 0x10000000
+
+
 def things(pages):
-    """What `why` is asked about: things that were written a moment ago, and things that were last written at the beginning."""
+    """What `why` is asked about: things that were written a moment ago, and things that were last
+    written at the beginning."""
     old, new, nowhere = f"{BASE:#x}", f"{BASE + pages // 2 * 4096:#x}", f"{BASE * 9:#x}"
     return [
-        f"pte app {old}", f"pte kid {old}", f"pte app {new}", f"frame pfn(app,{old})", f"frame pfn(app,{new}) _mapcount",
-        f"frame pfn(app,{new}) flags", f"vma app {old}", f"vma app {old} vm_flags", f"vma app {nowhere}", "mm app total_vm",
-        "mm app MM_ANONPAGES", "mm app brk", "task app", "task app min_flt", "task app mm", "task kid exit_state", f"tlb {old}",
+        f"pte app {old}", f"pte kid {old}", ("pte "
+                                            "app "
+                                            f"{new}"), f"frame pfn(app,{old})", f"frame pfn(app,{new}) _mapcount",
+        f"frame pfn(app,{new}) flags", f"vma app {old}", ("vma "
+                                                         "app "
+                                                         f"{old} "
+                                                         "vm_flags"), f"vma app {nowhere}", "mm app total_vm",
+        "mm app MM_ANONPAGES", "mm app brk", "task app", ("task "
+                                                         "app "
+                                                         "min_flt"), "task app mm", "task kid exit_state", f"tlb {old}",
         f"tlb {old} 1",
     ]  # fmt: skip
 
@@ -144,7 +155,9 @@ def measure(events, pages, repeat):
 
 def _process(how, *numbers):
     command = [sys.executable, "-m", "tests.bench.timetravel", how, *map(str, numbers)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=3600, cwd=ROOT)
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, timeout=3600, cwd=ROOT
+    )
     assert not done.returncode, f"{' '.join(command)} failed:\n{done.stderr}"
     return json.loads(done.stdout)
 
@@ -155,7 +168,12 @@ def rows(found):
 
     def row(what, key, bar=None):
         value = found[key]
-        return Row(what, f"{value:.3g} ms", bar=f"under {bar} ms" if bar else "", kept=value < bar if bar else None)
+        return Row(
+            what,
+            f"{value:.3g} ms",
+            bar=f"under {bar} ms" if bar else "",
+            kept=value < bar if bar else None,
+        )
 
     yield row(f"jump to a random event of {session}, median", "jump", 100)
     yield row("jump to a random event, 95th percentile", "jump_p95", 250)
@@ -170,15 +188,28 @@ def rows(found):
     yield row("continue to the end past a watch of tasks()", "watch")
     text = f"{found['bytes']:.0f} bytes"
     kept = found["bytes"] <= 200
-    yield Row("journal, an event, calls and prepared blocks included", text, bar="at most 200 bytes", kept=kept)
+    yield Row(
+        "journal, an event, calls and prepared blocks included",
+        text,
+        bar="at most 200 bytes",
+        kept=kept,
+    )
     yield Row("calls of kernel functions, an event", f"{found['calls'] / found['events']:.2f}")
 
 
 def options(argv):
-    parser = argparse.ArgumentParser(prog="python -m tests.bench.timetravel", description="kemu's speed in a long session.")
-    parser.add_argument("--events", type=int, default=1_000_000, metavar="N", help="events of the session (1000000)")
-    parser.add_argument("--pages", type=int, default=PAGES, metavar="N", help=f"pages of the process ({PAGES})")
-    parser.add_argument("--repeat", type=int, default=121, metavar="N", help="jumps that are timed (121)")
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.bench.timetravel", description="kemu's speed in a long session."
+    )
+    parser.add_argument(
+        "--events", type=int, default=1_000_000, metavar="N", help="events of the session (1000000)"
+    )
+    parser.add_argument(
+        "--pages", type=int, default=PAGES, metavar="N", help=f"pages of the process ({PAGES})"
+    )
+    parser.add_argument(
+        "--repeat", type=int, default=121, metavar="N", help="jumps that are timed (121)"
+    )
     parser.add_argument("--journey", type=int, nargs=3, help=argparse.SUPPRESS)
     parser.add_argument("--unrecorded", type=int, nargs=3, help=argparse.SUPPRESS)
     return parser.parse_args(argv)

@@ -54,7 +54,8 @@ class Machine(MemoryMachine):
 
 
 def machine(examples=60):
-    """Steps a minute, with all invariants behind each, and everything looked at at the end of each example."""
+    """Steps a minute, with all invariants behind each, and everything looked at at the end of each
+    example."""
     Counted.steps = 0
     profile = settings(
         max_examples=examples,

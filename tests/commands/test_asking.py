@@ -15,8 +15,10 @@ from kemu.trace.frames import FUNCTIONS
 from kemu.trace.index import STRETCH
 
 STORY = (
-    "spawn app; mmap app 0x10000 3p rw; write app 0x10000 7; read app 0x11000; write app 0x12000 7; fork app as kid; "
-    "write kid 0x10000 8; write app 0x10000 9; write kid 0x11000 1; mprotect app 0x12000 1p r; munmap kid 0x12000 1p; "
+    "spawn app; mmap app 0x10000 3p rw; write app 0x10000 7; read app 0x11000; write app 0x12000 "
+    "7; fork app as kid; "
+    "write kid 0x10000 8; write app 0x10000 9; write kid 0x11000 1; mprotect app 0x12000 1p r; "
+    "munmap kid 0x12000 1p; "
     "mmap app 0x200000 70p rw populate; fork app as third; write third 0x200000 1"
 )
 
@@ -57,7 +59,8 @@ def entry(session, name, address):
     ],
 )
 def test_why_names_just_the_events_that_wrote_the_thing(session, expression, make):
-    """Each event of the chain changes the value, and between them it stays; a value that is not there yet counts as 0."""
+    """Each event of the chain changes the value, and between them it stays; a value that is not
+    there yet counts as 0."""
     from kemu.debugger.stops import value_at
     from kemu.language.expr import compile_text
 
@@ -83,9 +86,15 @@ def test_why_of_an_entry_tells_the_rule_and_the_command(session):
     first = Session()
     first.run("spawn app; mmap app 0x10000 1p rw; write app 0x10000 7; fork app as kid")
     reading = first.reading("why pte app 0x10000")
-    assert reading.rule == "write-protected by fork: both sides must trap, so that the first writer copies"
+    assert (
+        reading.rule
+        == "write-protected by fork: both sides must trap, so that the first writer copies"
+    )
     assert reading.command == "fork app as kid"
-    assert [event.function for event in reading.events] == ["do_anonymous_page", "__copy_present_ptes"]
+    assert [event.function for event in reading.events] == [
+        "do_anonymous_page",
+        "__copy_present_ptes",
+    ]
 
 
 def test_why_looks_into_a_row(session):
@@ -125,8 +134,10 @@ def test_why_of_a_number_of_the_whole_machine(session):
 @pytest.mark.parametrize(
     "thing",
     [
-        "pte app 0x10000", "frame 0x112", "frame 0x112 _mapcount", "frame 0x112 flags", "vma app 0x10000",
-        "vma kid 0x12000", "mm app total_vm", "mm app MM_ANONPAGES", "mm kid mm_users", "mm app pgtables_bytes",
+        "pte app 0x10000", "frame 0x112", ("frame 0x112 "
+                                          "_mapcount"), "frame 0x112 flags", "vma app 0x10000",
+        "vma kid 0x12000", "mm app total_vm", ("mm app "
+                                              "MM_ANONPAGES"), "mm kid mm_users", "mm app pgtables_bytes",
         "task app", "task kid mm", "task app min_flt", "tlb 0x200000", "counter PGALLOC",
     ],
 )  # fmt: skip
@@ -165,7 +176,11 @@ def test_why_signal_tells_the_check_and_the_way_out(line, place, word):
 
 @pytest.mark.parametrize(
     ("line", "function"),
-    [("munmap app 0x10001 1p", "do_vmi_munmap"), ("mmap app 0x10000 0p r", "do_mmap"), ("wait app", "do_wait")],
+    [
+        ("munmap app 0x10001 1p", "do_vmi_munmap"),
+        ("mmap app 0x10000 0p r", "do_mmap"),
+        ("wait app", "do_wait"),
+    ],
 )
 def test_why_errno_finds_the_function_that_decided_and_changes_nothing(line, function):
     session = Session()
@@ -197,7 +212,10 @@ def test_rules_name_functions_of_the_kernel():
 
 def test_the_cost_of_fork_and_one_write():
     session = Session()
-    session.run("spawn app; mmap app 0x10000 3p rw; write app 0x10000 7; write app 0x11000 7; write app 0x12000 7; mark before")
+    session.run(
+        "spawn app; mmap app 0x10000 3p rw; write app 0x10000 7; write app 0x11000 7; write app "
+        "0x12000 7; mark before"
+    )
     session.run("fork app as kid; write kid 0x10000 8")
     reading = session.reading("cost before")
     rows = {row.what: (row.now, row.eager) for row in reading.rows}
@@ -226,9 +244,15 @@ def test_why_in_another_future_knows_nothing_of_the_first():
 @pytest.mark.parametrize(
     ("line", "rule"),
     [
-        ("why pte kid 0x50000", "nothing was ever written there: no page has been mapped at this address"),
+        (
+            "why pte kid 0x50000",
+            "nothing was ever written there: no page has been mapped at this address",
+        ),
         ("why vma app 0x90000", "no mapping was ever made there"),
-        ("why tlb 0x5000", "nothing was ever remembered there: the CPU has translated no address of this page"),
+        (
+            "why tlb 0x5000",
+            "nothing was ever remembered there: the CPU has translated no address of this page",
+        ),
         ("why task init pid", "no event has written it: it is as it was at the boot"),
     ],
 )
@@ -261,5 +285,7 @@ def test_what_a_function_says_of_itself_is_shown_without_the_marks_of_its_source
     for name in marked:
         assert "`" not in first_words(name)
         assert not any("``" in line for line in session.reading(f"source {name}").lines)
-    assert first_words("expand") == ("Split a block of order high down to low: each upper half becomes a free block.")
+    assert first_words("expand") == (
+        "Split a block of order high down to low: each upper half becomes a free block."
+    )
     assert first_words("nosuch") == ""

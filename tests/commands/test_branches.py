@@ -45,13 +45,25 @@ def test_two_timelines_differ_in_who_copied():
 def test_a_rehearsal_leaves_no_trace():
     session = Session()
     session.run(START + "; write kid 0x10000 9")
-    before = (session.state_hash(), session.end, session.now, session.names(), list(session.timeline.records))
+    before = (
+        session.state_hash(),
+        session.end,
+        session.now,
+        session.names(),
+        list(session.timeline.records),
+    )
     for record in session.timeline.records:
         with rehearsal(session, record) as scratch:
             perform(session, record)
             scratch.catch_up()
             assert len(scratch) == record.last - record.first
-    assert (session.state_hash(), session.end, session.now, session.names(), session.timeline.records) == before
+    assert (
+        session.state_hash(),
+        session.end,
+        session.now,
+        session.names(),
+        session.timeline.records,
+    ) == before
 
 
 def test_the_state_after_a_row_is_that_after_its_sub_steps():
@@ -88,7 +100,11 @@ def test_a_saved_experiment_comes_back_to_the_same_state(tmp_path):
     other = Session()
     assert "the state is the saved one" in other.text(f"restore '{path}'")
     assert other.state_hash() == session.state_hash()
-    assert (other.marks, other.names(), other.current_pid) == (session.marks, session.names(), session.current_pid)
+    assert (other.marks, other.names(), other.current_pid) == (
+        session.marks,
+        session.names(),
+        session.current_pid,
+    )
     assert "spawn app\n" in path.read_text()
 
 
@@ -141,8 +157,10 @@ def test_only_a_file_is_ever_replaced(word, tmp_path):
 # ---------------------------------------------------------------- a restore that fails
 
 BEFORE = (
-    "spawn app; mmap app 0x10000 2p rw; write app 0x10000 1; mark wrote; fork app as kid; undo; write app 0x11000 2; "
-    "print 41 + 1; watch app.rss; display app.rss; alias look walk app; use app; write app 0 1; back 3"
+    "spawn app; mmap app 0x10000 2p rw; write app 0x10000 1; mark wrote; fork app as kid; undo; "
+    "write app 0x11000 2; "
+    "print 41 + 1; watch app.rss; display app.rss; alias look walk app; use app; write app 0 1; "
+    "back 3"
 )
 
 
@@ -153,15 +171,47 @@ def all_of(session):
         session.goto(event)
         hashes.append(session.state_hash())
     session.goto(now)
-    lines = [(line.number, line.parent, line.branched, tuple(line.records)) for line in session.timelines]
-    settings = (session.context, session.granularity, dict(session.aliases), dict(session.preferences), session.verifying)
-    kept = (list(session.values), session.last, list(session.stops), dict(session.displays), dict(session.numbers_given))
-    names = (session.names(), session.marks.copy(), session.current_pid, session.cpu, session.depth, list(session.failures))
-    return now, session.end, hashes, lines, session.timeline.number, settings, kept, names, session.state_hash()
+    lines = [
+        (line.number, line.parent, line.branched, tuple(line.records)) for line in session.timelines
+    ]
+    settings = (
+        session.context,
+        session.granularity,
+        dict(session.aliases),
+        dict(session.preferences),
+        session.verifying,
+    )
+    kept = (
+        list(session.values),
+        session.last,
+        list(session.stops),
+        dict(session.displays),
+        dict(session.numbers_given),
+    )
+    names = (
+        session.names(),
+        session.marks.copy(),
+        session.current_pid,
+        session.cpu,
+        session.depth,
+        list(session.failures),
+    )
+    return (
+        now,
+        session.end,
+        hashes,
+        lines,
+        session.timeline.number,
+        settings,
+        kept,
+        names,
+        session.state_hash(),
+    )
 
 
 GOOD = (
-    "spawn other\nmmap other 0x50000 1p rw\nmark there\nset granularity function\nset aslr 7\nalias look ps\n"
+    "spawn other\nmmap other 0x50000 1p rw\nmark there\nset granularity function\nset aslr "
+    "7\nalias look ps\n"
     "display other.rss\n"
 )
 FAILING = {
@@ -196,7 +246,9 @@ def test_a_restore_that_ctrl_c_ends_leaves_everything_as_it_was(tmp_path, monkey
     session.run(BEFORE)
     was = all_of(session)
     real = session.script.spawn
-    monkeypatch.setattr(session.script, "spawn", lambda name: _pressed() if name == "last" else real(name))
+    monkeypatch.setattr(
+        session.script, "spawn", lambda name: _pressed() if name == "last" else real(name)
+    )
     with pytest.raises(KeyboardInterrupt):
         session.run(f"restore '{path}'")
     assert all_of(session) == was
@@ -214,8 +266,15 @@ def test_a_restore_that_goes_well_is_a_timeline_beside_the_old_ones(tmp_path):
     lines = len(session.timelines)
     session.run(f"restore '{path}'")
     assert len(session.timelines) == lines + 1
-    assert [record.text for record in session.timeline.records][:2] == ["spawn other", "mmap other 0x50000 1p rw"]
-    assert (set(session.marks), session.aliases["look"], session.granularity) == ({"there"}, "ps", "function")
+    assert [record.text for record in session.timeline.records][:2] == [
+        "spawn other",
+        "mmap other 0x50000 1p rw",
+    ]
+    assert (set(session.marks), session.aliases["look"], session.granularity) == (
+        {"there"},
+        "ps",
+        "function",
+    )
     session.run("switch 1")
     assert {"app", "kid"} <= set(session.names())
 
@@ -233,4 +292,6 @@ def test_a_change_in_the_past_that_is_taken_back_leaves_the_future_alone(monkeyp
     assert all_of(session) == was
     session.run("goto end; verify; spawn next")
     assert len(session.timelines) == 2
-    assert "sys_mmap" in session.text("calls 113 126") or "ksys_mmap_pgoff" in session.text("calls 113 126")
+    assert "sys_mmap" in session.text("calls 113 126") or "ksys_mmap_pgoff" in session.text(
+        "calls 113 126"
+    )

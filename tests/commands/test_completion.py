@@ -1,4 +1,5 @@
-"""What Tab offers: typed by the declaration, looked up in the machine, quickly, and without changing anything."""
+"""What Tab offers: typed by the declaration, looked up in the machine, quickly, and without
+changing anything."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ from kemu.language.expect import candidates
 def session():
     made = Session()
     made.run(
-        "spawn app; mmap app 0x10000 4p rw; write app 0x10000 7; mmap app 0x200000 2M rw populate; fork app as kid; mark before; "
+        "spawn app; mmap app 0x10000 4p rw; write app 0x10000 7; mmap app 0x200000 2M rw populate; "
+        "fork app as kid; mark before; "
         "mkfile /var/notes 4096; open kid /var/notes rdwr"
     )
     return made
@@ -73,7 +75,9 @@ def test_it_offers_what_the_machine_has_with_a_few_words_about_it(session, text,
 
 def test_frames_of_every_task_are_offered_however_many_one_has():
     session = Session()
-    session.run("spawn app; mmap app 0x200000 2M rw populate; fork app as kid; write kid 0x200000 8")
+    session.run(
+        "spawn app; mmap app 0x200000 2M rw populate; fork app as kid; write kid 0x200000 8"
+    )
     pfn = hex(session.value("pfn(kid, 0x200000)"))
     assert offered(session, "frame ")[pfn] == "kid 0x200000, rw"
 
@@ -98,7 +102,9 @@ def test_an_option_that_stands_there_is_not_offered_again(session):
     assert "shared" not in offered(session, "mmap app 1p rw shared ")
 
 
-@pytest.mark.parametrize("text", ["write app 0x10000 'ab", "# a comm", "ps # wa", "ps; # wa", "nonsense wa", "ps \x00wa"])
+@pytest.mark.parametrize(
+    "text", ["write app 0x10000 'ab", "# a comm", "ps # wa", "ps; # wa", "nonsense wa", "ps \x00wa"]
+)
 def test_nothing_is_offered_in_a_string_a_comment_or_nonsense(session, text):
     assert candidates(session, text)[1] == []
 
@@ -106,13 +112,33 @@ def test_nothing_is_offered_in_a_string_a_comment_or_nonsense(session, text):
 def test_it_changes_nothing_at_any_place_of_any_command(session):
     before = session.state_hash(), session.end, session.now
     for name in table.TABLE:
-        for rest in ("", " ", " app ", " app 0x10000 ", " app 0x10000 1p ", " (", " 'x", " @", " 7 "):
+        for rest in (
+            "",
+            " ",
+            " app ",
+            " app 0x10000 ",
+            " app 0x10000 1p ",
+            " (",
+            " 'x",
+            " @",
+            " 7 ",
+        ):
             candidates(session, name + rest)
     assert (session.state_hash(), session.end, session.now) == before
 
 
 def test_an_answer_takes_less_than_ten_milliseconds(session):
-    texts = ["", "walk app 0x", "frame ", "goto ", "print pfn(", "break do_", "lesson start ", "graph sharing ", "mutant plant "]
+    texts = [
+        "",
+        "walk app 0x",
+        "frame ",
+        "goto ",
+        "print pfn(",
+        "break do_",
+        "lesson start ",
+        "graph sharing ",
+        "mutant plant ",
+    ]
     for text in texts:
         candidates(session, text)
         taken = []

@@ -1,4 +1,5 @@
-"""Every command is declared once, completely, and the table that is read at start-up tells the truth."""
+"""Every command is declared once, completely, and the table that is read at start-up tells the
+truth."""
 
 from __future__ import annotations
 
@@ -35,7 +36,9 @@ def test_other_words_mean_what_the_table_says():
     for alias, name in table.ALIASES.items():
         assert REGISTRY[alias] is REGISTRY[name]
     for made in COMMANDS:
-        assert set(made.words[1:]) == {alias for alias, name in table.ALIASES.items() if name == made.name}
+        assert set(made.words[1:]) == {
+            alias for alias, name in table.ALIASES.items() if name == made.name
+        }
 
 
 def test_every_group_has_commands_and_every_command_a_known_group():
@@ -55,7 +58,9 @@ def test_a_command_has_a_page_with_two_examples_that_use_it(made):
     assert max(map(len, page(made))) <= 80 or max(map(len, made.examples)) > 76
 
 
-@pytest.mark.parametrize(("word", "lesson"), [("fork", "vm/fork"), ("mmap", "vm/promises"), ("walk", "vm/the-walk")])
+@pytest.mark.parametrize(
+    ("word", "lesson"), [("fork", "vm/fork"), ("mmap", "vm/promises"), ("walk", "vm/the-walk")]
+)
 def test_the_page_of_a_command_names_the_lesson_about_it(word, lesson):
     assert f"lesson: {lesson} (" in "\n".join(page(table.find(word)))
 

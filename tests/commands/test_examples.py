@@ -14,7 +14,9 @@ from kemu.views.style import PLAIN
 EXAMPLES = [(made.name, example) for made in table.load_all() for example in made.examples]
 
 
-@pytest.mark.parametrize(("name", "example"), EXAMPLES, ids=[f"{name}: {example}" for name, example in EXAMPLES])
+@pytest.mark.parametrize(
+    ("name", "example"), EXAMPLES, ids=[f"{name}: {example}" for name, example in EXAMPLES]
+)
 def test_an_example_runs_and_is_shown(name, example):
     results = run(Session(), example)
     refused = [result.error.what for result in results if result.error]

@@ -128,7 +128,9 @@ def test_a_mistake_is_an_error_at_its_place(text, column):
     assert "\n" not in caught.value.what
 
 
-@pytest.mark.parametrize("text", ["(" * 5000 + "1" + ")" * 5000, "-" * 5000 + "1", "not " * 5000 + "1", "f(" * 5000])
+@pytest.mark.parametrize(
+    "text", ["(" * 5000 + "1" + ")" * 5000, "-" * 5000 + "1", "not " * 5000 + "1", "f(" * 5000]
+)
 def test_deep_nesting_is_an_error_and_no_overflow(text):
     with pytest.raises(UsageError, match="deep"):
         value(text)

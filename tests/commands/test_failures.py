@@ -1,4 +1,5 @@
-"""Why a call failed or a signal came: the check, the function, and what would have made it come out otherwise."""
+"""Why a call failed or a signal came: the check, the function, and what would have made it come out
+otherwise."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ from kemu.observe.moves import functions
 
 PROGRAMS = Path(__file__).parent.parent / "data" / "exec" / "files"
 START = (
-    "spawn app; mmap app 0x10000 4p rw; spawn other; mkfile /data 2p; open app /data rdonly; signal app SEGV handle; "
+    "spawn app; mmap app 0x10000 4p rw; spawn other; mkfile /data 2p; open app /data rdonly; "
+    "signal app SEGV handle; "
     "signal app BUS handle; use app; "
 )
 
@@ -36,9 +38,17 @@ PYTHON = re.compile(r"\b(not|and|or|is|in|None|True|False|U64)\b|\w\.\w|//")
 """What Python has and C has not."""
 
 FAILURES = {
-    "mmap app 0x10001 1p rw fixed": ("EINVAL", "__get_unmapped_area", "return addr & ~PAGE_MASK ? -EINVAL : addr"),
+    "mmap app 0x10001 1p rw fixed": (
+        "EINVAL",
+        "__get_unmapped_area",
+        "return addr & ~PAGE_MASK ? -EINVAL : addr",
+    ),
     "mmap app 0 rw": ("EINVAL", "do_mmap", "the length is 0; in C: if (!length)"),
-    "mmap app 1000000000p rw": ("ENOMEM", "__vm_enough_memory", "more than all of RAM (15616); in C: if (!allowed)"),
+    "mmap app 1000000000p rw": (
+        "ENOMEM",
+        "__vm_enough_memory",
+        "more than all of RAM (15616); in C: if (!allowed)",
+    ),
     "mmap app 0x10000 1p rw fixed_noreplace": ("EEXIST", "do_mmap", "MAP_FIXED_NOREPLACE"),
     "munmap app 0x10001 1p": ("EINVAL", "do_vmi_munmap", "start & ~PAGE_MASK"),
     "munmap app 0x10000 0": ("EINVAL", "do_vmi_munmap", "end == start"),
@@ -58,7 +68,11 @@ FAILURES = {
     "pread app 9 0x10000 4": ("EBADF", "sys_pread", "FMODE_READ"),
     "pread app 3 0x90000 4": ("EFAULT", "generic_file_read", "left"),
     "pwrite app 3 0x10000 4": ("EBADF", "sys_pwrite", "FMODE_WRITE"),
-    "ftruncate app 3 1p": ("EINVAL", "sys_ftruncate", "if (!(file->f_mode & FMODE_WRITE) || size < 0)"),
+    "ftruncate app 3 1p": (
+        "EINVAL",
+        "sys_ftruncate",
+        "if (!(file->f_mode & FMODE_WRITE) || size < 0)",
+    ),
     "mseal app 0x10000 1p; munmap app 0x10000 1p": ("EPERM", "vms_gather_munmap_vmas", "VM_SEALED"),
     "setrlimit app as 1p; mmap app 8p rw": ("ENOMEM", "mmap_region", "may_expand_vm"),
     "set fail alloc 1; fork app": ("ENOMEM", "copy_mm", "if (!mm)"),
@@ -99,11 +113,29 @@ def test_what_the_advice_says_does_help():
         ("read app 0x30000", (), "SEGV_MAPERR", "read at 0x30000: no mapping", "mmap it"),
         ("read app 0", (), "SEGV_MAPERR", "null pointer", "maps"),
         ("read app 0xffff888000000000", (), "SEGV_MAPERR", "kernel's half", "task_size"),
-        ("read app 0x10000", ("madvise app 0x10000 1p guard_install",), "SEGV_MAPERR", "guard page", "guard_remove"),
-        ("write app 0x10000 1", ("mprotect app 0x10000 1p r",), "SEGV_ACCERR", "0x10000-0x11000 is r--", "mprotect"),
+        (
+            "read app 0x10000",
+            ("madvise app 0x10000 1p guard_install",),
+            "SEGV_MAPERR",
+            "guard page",
+            "guard_remove",
+        ),
+        (
+            "write app 0x10000 1",
+            ("mprotect app 0x10000 1p r",),
+            "SEGV_ACCERR",
+            "0x10000-0x11000 is r--",
+            "mprotect",
+        ),
         ("fetch app 0x10000", (), "SEGV_ACCERR", "fetch at 0x10000", "mprotect"),
         ("read app 0x900000000000", (), "SI_KERNEL", "not canonical", "task_size"),
-        ("read app 0x41000", ("mkfile /one 1p; mmap app 0x40000 2p r file /one",), "BUS_ADRERR", "file ends", "ftruncate"),
+        (
+            "read app 0x41000",
+            ("mkfile /one 1p; mmap app 0x40000 2p r file /one",),
+            "BUS_ADRERR",
+            "file ends",
+            "ftruncate",
+        ),
     ],
 )
 def test_a_signal_of_an_access_names_the_check_and_the_mapping(line, before, code, words, advice):
@@ -138,7 +170,9 @@ def test_a_program_that_cannot_be_mapped_dies_of_what_exec_has_thrown_away():
     reading = why(f"load {PROGRAMS / 'entry-kernel'} as /x; exec other /x", what="signal")
     assert reading.thing == "SIGSEGV (SI_KERNEL)"
     assert reading.rule.startswith("exec had thrown the old program away")
-    assert why("read app 0x8000000000000000", what="signal").rule.startswith("the address is not canonical")
+    assert why("read app 0x8000000000000000", what="signal").rule.startswith(
+        "the address is not canonical"
+    )
 
 
 def test_before_the_failure_nothing_has_failed():
@@ -150,11 +184,29 @@ def test_before_the_failure_nothing_has_failed():
 
 
 def test_the_condition_over_a_return_is_found_in_the_source():
-    lines = ["def f(x):", "    if x:", "        return 0", "    for y in x:", "        if y > 1:", "            error = -EINVAL"]
+    lines = [
+        "def f(x):",
+        "    if x:",
+        "        return 0",
+        "    for y in x:",
+        "        if y > 1:",
+        "            error = -EINVAL",
+    ]
     assert condition([*lines, "    return error"], "-EINVAL") == "if y > 1"
-    assert condition(["def f(x):", "    if (", "        x", "    ):", "        return -EINVAL"], "-EINVAL") == "if ( x )"
-    assert condition(["def f(x):", "    if x:", "        return 0", "    return -ENOMEM"], "-ENOMEM") == "not: if x"
-    assert condition(["def f(x):", "    error = g(x)", "    return error"], "-EINVAL") == "error = g(x)"
+    assert (
+        condition(
+            ["def f(x):", "    if (", "        x", "    ):", "        return -EINVAL"], "-EINVAL"
+        )
+        == "if ( x )"
+    )
+    assert (
+        condition(["def f(x):", "    if x:", "        return 0", "    return -ENOMEM"], "-ENOMEM")
+        == "not: if x"
+    )
+    assert (
+        condition(["def f(x):", "    error = g(x)", "    return error"], "-EINVAL")
+        == "error = g(x)"
+    )
 
 
 def test_the_tables_name_what_exists():
@@ -169,7 +221,10 @@ def test_the_tables_name_what_exists():
     ("python", "c"),
     [
         ("if vma is None or vma.vm_start > at", "if (!vma || vma->vm_start > at)"),
-        ("if vma is not None and not vma.vm_flags & VM_WRITE", "if (vma && !(vma->vm_flags & VM_WRITE))"),
+        (
+            "if vma is not None and not vma.vm_flags & VM_WRITE",
+            "if (vma && !(vma->vm_flags & VM_WRITE))",
+        ),
         ("if a and b or c", "if ((a && b) || c)"),
         ("if a and (b or c)", "if (a && (b || c))"),
         ("if start & ~PAGE_MASK & U64", "if (start & ~PAGE_MASK)"),
@@ -215,5 +270,7 @@ def all_checks():
         source = path.read_text(encoding="utf-8").split("\n")
         for function in ast.walk(ast.parse("\n".join(source))):
             for node in ast.walk(function) if isinstance(function, ast.FunctionDef) else ():
-                if isinstance(node, ast.Return) and re.search(r"-E[A-Z]+|\berror\b|\bret\b", source[node.lineno - 1]):
+                if isinstance(node, ast.Return) and re.search(
+                    r"-E[A-Z]+|\berror\b|\bret\b", source[node.lineno - 1]
+                ):
                     yield condition(source[function.lineno - 1 : node.lineno], "-E")

@@ -1,4 +1,5 @@
-"""The glossary: help answers with what a word means, whoever writes it how, and leads to commands and lessons that exist."""
+"""The glossary: help answers with what a word means, whoever writes it how, and leads to commands
+and lessons that exist."""
 
 from __future__ import annotations
 
@@ -11,7 +12,9 @@ from kemu.commands.table import TABLE
 
 ASKED = [
     "VMA", "RSS", "PTE", "exclusive", "refcount", "mapcount", "zero page", "TLB", "frame", "page table", "fault", "copy-on-write",
-    "SIGSEGV", "vma", "pte", "copy on write", "COW", "Zero  Page", "page fault", "segfault", "pfn", "_mapcount",
+    "SIGSEGV", "vma", "pte", "copy on write", "COW", ("Zero "
+                                                     " "
+                                                     "Page"), "page fault", "segfault", "pfn", "_mapcount",
 ]  # fmt: skip
 
 
@@ -32,7 +35,11 @@ def test_an_entry_leads_to_what_there_is(name):
 
 
 def test_no_spelling_stands_for_two_words():
-    spellings = [spelling for name, entry in GLOSSARY.items() for spelling in (name.lower(), *entry.spellings)]
+    spellings = [
+        spelling
+        for name, entry in GLOSSARY.items()
+        for spelling in (name.lower(), *entry.spellings)
+    ]
     assert len(set(spellings)) == len(spellings)
 
 

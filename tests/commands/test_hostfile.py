@@ -45,7 +45,12 @@ def test_what_is_no_file_is_refused(tmp_path, name):
 def test_commands_are_read_from_files_only(tmp_path, command):
     os.mkfifo(tmp_path / "pipe")
     session = Session()
-    for name, what in (("pipe", "is no file"), ("", "is a folder"), ("nosuch", "cannot read"), ("x" * 300, "cannot read")):
+    for name, what in (
+        ("pipe", "is no file"),
+        ("", "is a folder"),
+        ("nosuch", "cannot read"),
+        ("x" * 300, "cannot read"),
+    ):
         with pytest.raises(UsageError, match=what) as caught:
             session.run(f"{command} '{tmp_path / name}'")
         assert caught.value.what.startswith(f"{command}: ")

@@ -29,7 +29,9 @@ def test_the_example_prints_what_the_page_says():
 @pytest.mark.parametrize("made", table.load_all(), ids=lambda made: made.name)
 def test_every_command_says_how_a_program_says_it(made):
     parts = [part.strip() for part in made.examples[0].partition(" #")[0].split(";")]
-    text = next((part for part in parts if part.split()[0].partition("/")[0] in made.words), made.name)
+    text = next(
+        (part for part in parts if part.split()[0].partition("/")[0] in made.words), made.name
+    )
     session = Session()
     (result,) = run(session, text + " --py")
     assert result.error is None
@@ -39,7 +41,10 @@ def test_every_command_says_how_a_program_says_it(made):
     assert session.end == 0
 
 
-@pytest.mark.parametrize("text", ["ps", "fork app", "write app 0x10000 'a\"b'", "walk app 0x10000", "print/x 3p", "goto 3"])
+@pytest.mark.parametrize(
+    "text",
+    ["ps", "fork app", "write app 0x10000 'a\"b'", "walk app 0x10000", "print/x 3p", "goto 3"],
+)
 def test_what_it_says_does_the_same(text):
     setup = "spawn app; mmap app 0x10000 1p rw; write app 0x10000 7"
     (said,) = run(Session(), text + " --py")
@@ -48,7 +53,9 @@ def test_what_it_says_does_the_same(text):
     other.run(setup)
     (direct,) = one.run(text)
     got = eval(said.reading.lines[-1], {"kemu": other})  # noqa: S307 - the line is kemu's own, and what it does is the question
-    assert (got if said.reading.lines[-1].startswith("kemu.reading") else got[0].reading) == direct.reading
+    assert (
+        got if said.reading.lines[-1].startswith("kemu.reading") else got[0].reading
+    ) == direct.reading
     assert one.state_hash() == other.state_hash()
 
 

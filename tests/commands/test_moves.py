@@ -1,4 +1,5 @@
-"""Moving through time: each move ends where gdb's word for it promises, and its reverse is its mirror image."""
+"""Moving through time: each move ends where gdb's word for it promises, and its reverse is its
+mirror image."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ from kemu.errors import UsageError
 from kemu.observe import moves
 
 STORY = (
-    "spawn app; mmap app 0x10000 2p rw; write app 0x10000 7; write app 0x11000 7; fork app as kid; mark before; "
+    "spawn app; mmap app 0x10000 2p rw; write app 0x10000 7; write app 0x11000 7; fork app as kid; "
+    "mark before; "
     "write kid 0x10000 8; write app 0x10000 9; exit kid; wait app"
 )
 
@@ -59,7 +61,11 @@ def test_finish_and_reverse_finish_leave_the_function(session):
     for now in range(session.marks["before"] + 1, session.end, 5):
         if not depth(session, now):
             continue
-        assert moves.after_finish(session.journal, now) > now > moves.before_finish(session.journal, now) - 1
+        assert (
+            moves.after_finish(session.journal, now)
+            > now
+            > moves.before_finish(session.journal, now) - 1
+        )
         assert depth(session, moves.after_finish(session.journal, now)) < depth(session, now)
         assert depth(session, moves.before_finish(session.journal, now)) < depth(session, now)
 
@@ -87,7 +93,17 @@ def test_any_walk_of_moves_ends_in_the_state_of_a_fresh_replay(session):
     fresh = Session()
     fresh.run(STORY)
     rng = random.Random(7)
-    words = ["step", "back", "next", "reverse-next", "finish", "reverse-finish", "step 40", "back 70", "undo"]
+    words = [
+        "step",
+        "back",
+        "next",
+        "reverse-next",
+        "finish",
+        "reverse-finish",
+        "step 40",
+        "back 70",
+        "undo",
+    ]
     for _ in range(60):
         try:
             session.run(rng.choice(words))
@@ -105,7 +121,11 @@ def test_granularity_is_a_choice_and_no_change_of_the_machine(session):
     commands = len(session.timeline.records)
     session.run("set granularity function; step; back; set granularity event")
     session.goto(session.end)
-    assert (session.state_hash(), len(session.timeline.records), len(session.timelines)) == (before, commands, 1)
+    assert (session.state_hash(), len(session.timeline.records), len(session.timelines)) == (
+        before,
+        commands,
+        1,
+    )
 
 
 def test_undo_goes_before_the_last_changing_command_and_again_before_the_one_before(session):
@@ -130,7 +150,9 @@ def test_until_and_back_until_find_the_moment_or_stay(session):
 
 def test_a_break_lets_the_command_end_and_shows_the_first_event_inside():
     session = Session()
-    session.run("spawn app; mmap app 0x10000 1p rw; write app 0x10000 7; fork app as kid; break do_wp_page")
+    session.run(
+        "spawn app; mmap app 0x10000 1p rw; write app 0x10000 7; fork app as kid; break do_wp_page"
+    )
     (result,) = session.run("write kid 0x10000 8")
     assert result.last == session.end
     assert session.past
@@ -141,7 +163,10 @@ def test_a_break_lets_the_command_end_and_shows_the_first_event_inside():
 
 def test_after_a_stop_next_and_finish_mean_the_function_that_it_was_set_at():
     session = Session()
-    session.run("spawn app; mmap app 0x10000 1p rw; write app 0x10000 7; fork app as kid; break wp_page_copy")
+    session.run(
+        "spawn app; mmap app 0x10000 1p rw; write app 0x10000 7; fork app as kid; break "
+        "wp_page_copy"
+    )
     session.run("write kid 0x10000 8")
     stopped = session.now
     assert moves.open_names(session.journal, stopped)[-1] != "wp_page_copy"
@@ -162,7 +187,10 @@ def test_a_stop_shows_the_moment_and_not_the_whole_command():
 
     session = Session()
     session.context = "short"
-    session.run("spawn app; mmap app 0x10000 1p rw; write app 0x10000 7; fork app as kid; break wp_page_copy")
+    session.run(
+        "spawn app; mmap app 0x10000 1p rw; write app 0x10000 7; fork app as kid; break "
+        "wp_page_copy"
+    )
     (result,) = session.run("write kid 0x10000 8")
     (reading,) = shown_after(session, result.command, result.first, result.last)
     assert reading.now == session.now < result.last
@@ -204,11 +232,18 @@ def test_a_temporary_stop_stops_once_and_a_disabled_one_never(session):
 
 
 @pytest.mark.parametrize(
-    ("what", "function"), [("fault", "exc_page_fault"), ("signal", "__send_signal_locked"), ("syscall", "ksys_mmap_pgoff")]
+    ("what", "function"),
+    [
+        ("fault", "exc_page_fault"),
+        ("signal", "__send_signal_locked"),
+        ("syscall", "ksys_mmap_pgoff"),
+    ],
 )
 def test_catch_stops_where_it_happens(what, function):
     session = Session()
-    session.run(f"spawn app; mmap app 0x10000 1p rw; write app 0x10000 7; read app 0; catch {what}; goto 0")
+    session.run(
+        f"spawn app; mmap app 0x10000 1p rw; write app 0x10000 7; read app 0; catch {what}; goto 0"
+    )
     while function not in (reading := session.reading("continue")).stops[0]:
         assert session.past
     assert reading.stops[0].startswith("catch 1: ")
@@ -224,7 +259,10 @@ def test_catch_oom():
 
 def test_no_number_is_given_twice():
     session = Session()
-    session.run("break do_exit; tbreak do_wp_page; delete 1 2; watch init.rss; display 1; delete display 1; display 2")
+    session.run(
+        "break do_exit; tbreak do_wp_page; delete 1 2; watch init.rss; display 1; delete display "
+        "1; display 2"
+    )
     assert [stop.number for stop in session.stops] == [3]
     assert list(session.displays) == [2]
 
@@ -242,8 +280,12 @@ def test_a_break_at_nothing_known_suggests(session):
 
 
 @pytest.mark.parametrize("granularity", ["event", "function", "command"])
-@pytest.mark.parametrize(("line", "end"), [("step", True), ("next", True), ("back", False), ("reverse-next", False)])
-def test_more_steps_than_there_are_end_where_nothing_moves_any_more(session, granularity, line, end):
+@pytest.mark.parametrize(
+    ("line", "end"), [("step", True), ("next", True), ("back", False), ("reverse-next", False)]
+)
+def test_more_steps_than_there_are_end_where_nothing_moves_any_more(
+    session, granularity, line, end
+):
     session.run(f"set granularity {granularity}; goto {session.end // 2}; {line} 99999999")
     assert session.now == (session.end if end else 0)
     session.goto(session.end)

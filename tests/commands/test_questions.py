@@ -1,4 +1,5 @@
-"""Questions about ranges, tables, families and the past: each on a small machine whose answers are known by hand."""
+"""Questions about ranges, tables, families and the past: each on a small machine whose answers are
+known by hand."""
 
 from __future__ import annotations
 
@@ -114,14 +115,19 @@ def test_free_frames_move_with_an_allocation():
 def test_a_kernel_thread_borrows_what_the_task_before_it_used():
     session = Session()
     session.run("spawn app; clone app vm as twin; schedule kthreadd")
-    assert (value(session, "borrowed(0, 'mm_users')"), value(session, "borrowed(0, 'mm_count')")) == (2, 2)
+    assert (
+        value(session, "borrowed(0, 'mm_users')"),
+        value(session, "borrowed(0, 'mm_count')"),
+    ) == (2, 2)
     session.run("exit app; exit twin")
     assert value(session, "borrowed(0, 'mm_users')") == 0
 
 
 def test_the_newest_signal_and_errno_are_told_until_one_goes_back_before_them():
     session = Session()
-    session.run("spawn app; fork app as kid; mark quiet; munmap app 0x10100 1p; read kid 0x5000; wait app")
+    session.run(
+        "spawn app; fork app as kid; mark quiet; munmap app 0x10100 1p; read kid 0x5000; wait app"
+    )
     assert value(session, "errno()") == "EINVAL"
     assert value(session, "signal_code()") == "SEGV_MAPERR"
     assert value(session, "signal_addr()") == 0x5000
@@ -131,7 +137,14 @@ def test_the_newest_signal_and_errno_are_told_until_one_goes_back_before_them():
 
 
 @pytest.mark.parametrize(
-    "text", ["mapped(app, none, 1p)", "children('nobody')", "used('gold')", "called('f')", "present(app, 0, 'x')"]
+    "text",
+    [
+        "mapped(app, none, 1p)",
+        "children('nobody')",
+        "used('gold')",
+        "called('f')",
+        "present(app, 0, 'x')",
+    ],
 )
 def test_a_wrong_argument_is_a_usage_error(scene, text):
     with pytest.raises(UsageError):
@@ -139,4 +152,7 @@ def test_a_wrong_argument_is_a_usage_error(scene, text):
 
 
 def test_every_question_says_what_it_answers():
-    assert all(function.summary and function.signature.startswith(name + "(") for name, function in FUNCTIONS.items())
+    assert all(
+        function.summary and function.signature.startswith(name + "(")
+        for name, function in FUNCTIONS.items()
+    )

@@ -9,9 +9,11 @@ from kemu.explain.reasons import INSTEAD, instead_of
 START = "spawn app; mmap app 0x10000 4p rw; mkfile /data 2p; open app /data rdonly; use app"
 
 REASONS = {
-    "setrlimit as 200K; mmap 0x40000 100p rw": "100 pages more would pass RLIMIT_AS (37 of 50 in use)",
+    "setrlimit as 200K; mmap 0x40000 100p rw": "100 pages more would pass RLIMIT_AS (37 of 50 in "
+    "use)",
     "setrlimit as 37p; mmap 0x40000 1p rw": "1 page more would pass RLIMIT_AS (37 of 37 in use)",
-    "setrlimit as 37p; mmap 0x12000 4p rw fixed": "2 pages more would pass RLIMIT_AS (37 of 37 in use)",
+    "setrlimit as 37p; mmap 0x12000 4p rw fixed": "2 pages more would pass RLIMIT_AS (37 of 37 in "
+    "use)",
     "setrlimit data 4p; mmap 3p rw": "3 pages more would pass RLIMIT_DATA (4 of 4 in use)",
     "setrlimit as 37p; mremap 0x10000 4p 6p": "2 pages more would pass RLIMIT_AS (37 of 37 in use)",
     "mmap 0x7ffffffff000 1p rw fixed": "it would end above user memory (0x7ffffffff000)",
@@ -38,7 +40,8 @@ REASONS = {
     "mremap 0x10001 1p 2p": "the address 0x10001 is no multiple of the page size",
     "mremap 0x10000 1p 0": "the new length is 0",
     "mremap 0x12000 4p 6p": "the mapping ends at 0x14000, within the old size",
-    "mmap 0x14000 1p r; mremap 0x10000 4p 6p": "the mapping cannot grow where it is, without maymove",
+    "mmap 0x14000 1p r; mremap 0x10000 4p 6p": "the mapping cannot grow where it is, without "
+    "maymove",
     "set fail alloc 1; fork": "an allocation failed because set fail asked for it",
 }
 
@@ -97,7 +100,10 @@ def test_a_spawn_that_was_made_to_fail_says_so():
     ("line", "words"),
     [
         ("mprotect a 0x10000 1p r", "the entry follows the mapping"),
-        ("mprotect a 0x10000 1p r; mprotect a 0x10000 1p rw", "exclusively this address space's own"),
+        (
+            "mprotect a 0x10000 1p r; mprotect a 0x10000 1p rw",
+            "exclusively this address space's own",
+        ),
         ("read a 0x11000; write a 0x11000 1", "or the zero page"),
     ],
 )

@@ -81,14 +81,20 @@ def shown(session, line):
 def test_sections_are_chosen_by_name(session):
     session.run("spawn app; mmap app 0x10000 1p rw; display app.rss; context short")
     assert sections(session) == set(SECTIONS)
-    assert [type(part) for part in shown(session, "write app 0x10000 7")] == [Change, ThreeLines, Text]
+    assert [type(part) for part in shown(session, "write app 0x10000 7")] == [
+        Change,
+        ThreeLines,
+        Text,
+    ]
     session.run("context picture")
     assert [type(part) for part in shown(session, "mmap app 0x20000 1p rw")] == [ThreeLines]
     session.run("context full changes calls")
     assert [type(part) for part in shown(session, "write app 0x20000 7")] == [Change, CallTree]
     session.run("context off")
     assert shown(session, "mmap app 0x30000 1p rw") == []
-    assert session.text("context all; show context") == "\n".join(2 * ["context: short: changes calls picture display"])
+    assert session.text("context all; show context") == "\n".join(
+        2 * ["context: short: changes calls picture display"]
+    )
 
 
 def test_a_command_without_events_shows_nothing(session):

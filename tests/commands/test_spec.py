@@ -1,4 +1,5 @@
-"""Arguments are matched by shape, from the declaration; a mistake names the argument and its place."""
+"""Arguments are matched by shape, from the declaration; a mistake names the argument and its
+place."""
 
 from __future__ import annotations
 
@@ -42,12 +43,13 @@ class FakeSession:
             raise UsageError(f"name: '{name}' is taken")
 
 
-
 def arguments(text):
     (line,) = split(text)
     made = table.find(line.tokens[0].text)
     values = parse(made, line, FakeSession())
-    return {name: value.pid if isinstance(value, FakeTask) else value for name, value in values.items()}
+    return {
+        name: value.pid if isinstance(value, FakeTask) else value for name, value in values.items()
+    }
 
 
 def error(text):
@@ -80,8 +82,10 @@ NO_FD = {"fd": None, "offset": None}
         ("write app 0x10000 'x'", {"task": 3, "addr": 0x10000, "data": b"x", "count": 0}),
         ("write 0x10000 7", {"task": None, "addr": 0x10000, "data": b"\7" + b"\0" * 7, "count": 0}),
         ("write 0x10000 7b", {"task": None, "addr": 0x10000, "data": b"\7", "count": 0}),
-        (r"write 0x10000 '\xff\x00'", {"task": None, "addr": 0x10000, "data": b"\xff\0", "count": 0}),
-        ("exec app /bin/a.out one 'two words'", {"task": 3, "path": "/bin/a.out", "argv": ("one", "two words")}),
+        ((r"write 0x10000 "
+         r"'\xff\x00'"), {"task": None, "addr": 0x10000, "data": b"\xff\0", "count": 0}),
+        (("exec app /bin/a.out "
+         "one 'two words'"), {"task": 3, "path": "/bin/a.out", "argv": ("one", "two words")}),
         ("exec /bin/a.out", {"task": None, "path": "/bin/a.out", "argv": ()}),
         ("kill", {"task": None, "signal": 15, "sender": None}),
         ("kill app", {"task": 3, "signal": 15, "sender": None}),
@@ -137,7 +141,12 @@ def test_arguments_are_found_by_their_shape(text, expected):
         ("graph --diff", "kind: missing; expected one of walk", 6, 6),
         ("exit app 256", "CODE: 0x100 passes 0xff", 9, 3),
         ("set zzz on", "setting: expected a setting (see: show), got 'zzz'", 4, 3),
-        ("pkey_mprotect app 0x10000 1p r app", "pkey: expected a protection key, or -1 for none, got 'app'", 31, 3),
+        (
+            "pkey_mprotect app 0x10000 1p r app",
+            "pkey: expected a protection key, or -1 for none, got 'app'",
+            31,
+            3,
+        ),
         ("print", "expression: missing", 5, 1),
     ],
 )
@@ -169,7 +178,14 @@ def test_an_error_says_what_to_do_next(text, hint):
 def test_a_name_with_a_number_behind_a_dot_is_a_task_and_no_expression():
     (line,) = split("x app.2 app.heap @3 7 child.heap+8 rw")
     shapes = [(kinds.is_name(token), kinds.is_expression(token)) for token in line.tokens[1:]]
-    assert shapes == [(True, False), (False, True), (False, False), (False, True), (False, True), (True, False)]
+    assert shapes == [
+        (True, False),
+        (False, True),
+        (False, False),
+        (False, True),
+        (False, True),
+        (True, False),
+    ]
 
 
 @pytest.mark.parametrize(

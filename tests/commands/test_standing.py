@@ -1,4 +1,5 @@
-"""What a move shows of the way there: the calls that are new, what changed, the page in question before and after."""
+"""What a move shows of the way there: the calls that are new, what changed, the page in question
+before and after."""
 
 from __future__ import annotations
 
@@ -35,7 +36,12 @@ def go(session, line):
 def test_without_context_a_move_shows_only_where_it_ends(session):
     session.context = "off"
     reading = go(session, "goto before; step 20; back 5")
-    assert (reading.calls, reading.changes, reading.picture, reading.marked) == ((), (), None, False)
+    assert (reading.calls, reading.changes, reading.picture, reading.marked) == (
+        (),
+        (),
+        None,
+        False,
+    )
 
 
 def test_only_calls_that_were_not_open_before_are_drawn(session):
@@ -47,7 +53,11 @@ def test_only_calls_that_were_not_open_before_are_drawn(session):
         assert tuple(names) == moves.open_names(session.journal, session.now)
         shown += names[reading.kept :]
         assert reading.kept <= len(names)
-    entered = [node.function for node in _nodes(session.run("calls before after")[-1].reading.roots) if node.first < node.last]
+    entered = [
+        node.function
+        for node in _nodes(session.run("calls before after")[-1].reading.roots)
+        if node.first < node.last
+    ]
     assert [name for name in shown if name in entered] == shown
     assert "wp_page_copy" in shown
     assert shown.count("do_wp_page") == 1
@@ -156,7 +166,12 @@ def test_where_pages_follow_each_other_the_picture_is_of_the_page_that_the_event
     session.run("spawn app; context short; mmap app 0x10000 3p rw populate; goto start")
     seen = []
     while session.now < session.end:
-        reading = go(session, "until pte(app, {0}) != none and pte(app, {0}) != 0".format(hex(0x10000 + len(seen) * 4096)))
+        reading = go(
+            session,
+            "until pte(app, {0}) != none and pte(app, {0}) != 0".format(
+                hex(0x10000 + len(seen) * 4096)
+            ),
+        )
         seen.append([page.address for page in reading.picture.pages])
         if len(seen) == 3:
             break

@@ -15,7 +15,13 @@ def kemu():
 
 @pytest.mark.parametrize(
     "line",
-    ["watch {}", "break do_wp_page if {} == 1", "tbreak pte if {} > 3", "display {}", "back until {} == 1"],
+    [
+        "watch {}",
+        "break do_wp_page if {} == 1",
+        "tbreak pte if {} > 3",
+        "display {}",
+        "back until {} == 1",
+    ],
 )
 @pytest.mark.parametrize(
     ("expression", "what", "hint"),
@@ -24,7 +30,9 @@ def kemu():
         ("pfn(app)", "pfn got 1 arguments", "it is pfn(TASK, ADDR)"),
     ],
 )
-def test_a_function_that_does_not_exist_is_refused_with_its_place(kemu, line, expression, what, hint):
+def test_a_function_that_does_not_exist_is_refused_with_its_place(
+    kemu, line, expression, what, hint
+):
     text = line.format(expression)
     with pytest.raises(UsageError, match="expression") as caught:
         kemu.run(text)
@@ -37,7 +45,10 @@ def test_a_name_that_may_still_come_is_noted(kemu):
     said = kemu.run("watch kid.rss")[0].reading.lines
     assert said == ("watch 1: kid.rss", "note: nothing is called 'kid' yet")
     kemu.run("mark there; watch there + 1 == 2")
-    assert kemu.run("watch ap.rss")[0].reading.lines[1] == "note: nothing is called 'ap' yet (did you mean 'app'?)"
+    assert (
+        kemu.run("watch ap.rss")[0].reading.lines[1]
+        == "note: nothing is called 'ap' yet (did you mean 'app'?)"
+    )
 
 
 @pytest.mark.parametrize("line", ["alias 1 ps", 'alias p "ps; free"', 'alias p ""'])

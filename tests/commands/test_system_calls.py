@@ -1,4 +1,5 @@
-"""Every system call of the kernel has a word in the shell, with Linux's own names for what it takes."""
+"""Every system call of the kernel has a word in the shell, with Linux's own names for what it
+takes."""
 
 from __future__ import annotations
 
@@ -34,12 +35,16 @@ def kemu():
 
 
 def test_every_system_call_has_a_command():
-    missing = {name for name in SYSCALLS if OTHER_WORDS.get(name, name) not in table.TABLE} - NO_WORD
+    missing = {
+        name for name in SYSCALLS if OTHER_WORDS.get(name, name) not in table.TABLE
+    } - NO_WORD
     assert not missing
 
 
 def test_the_words_are_those_of_the_recordings():
-    assert {word.upper(): number for word, number in uapi.MADVISE.items() if number < 100}.items() <= words.MADV.items()
+    assert {
+        word.upper(): number for word, number in uapi.MADVISE.items() if number < 100
+    }.items() <= words.MADV.items()
     assert uapi.MREMAP_FLAGS == words.MREMAP
     assert uapi.MSYNC_FLAGS == words.MSYNC
     assert uapi.MLOCKALL_FLAGS == words.MCL
@@ -59,7 +64,9 @@ def test_advice_is_a_word_or_a_number(kemu):
     assert kemu.value("pfn(app, 0x10000)") is None
     assert kemu.reading("madvise app 0x10000 1p 4").errno == 0
     assert kemu.reading("madvise app 0x10000 1p 77").error == "EINVAL"
-    with pytest.raises(UsageError, match=r"advice: expected advice such as dontneed.*got 'dontned'") as caught:
+    with pytest.raises(
+        UsageError, match=r"advice: expected advice such as dontneed.*got 'dontned'"
+    ) as caught:
         kemu.run("madvise app 0x10000 1p dontned")
     assert caught.value.hint == "did you mean 'dontneed'?"
 
@@ -84,14 +91,22 @@ def test_the_kernel_stores_what_it_reads_from_a_file(kemu):
     kemu.run("mkfile /data 2p 0; open app /data rdwr")
     reading = kemu.reading("pread app 3 0x11000 4 1p")
     assert isinstance(reading, DataOutcome)
-    assert (reading.value, reading.address, reading.data, reading.minor) == (4, 0x11000, b"\x11" * 4, 1)
+    assert (reading.value, reading.address, reading.data, reading.minor) == (
+        4,
+        0x11000,
+        b"\x11" * 4,
+        1,
+    )
     assert kemu.reading("read app 0x11000").data == b"\x11"
     assert kemu.reading("pread app 3 0x900000 4").error == "EFAULT"
     assert kemu.reading("pread app 9 0x11000 4").error == "EBADF"
 
 
 def test_a_write_to_a_file_is_seen_by_its_mappings(kemu):
-    kemu.run("mkfile /data 2p; open app /data rdwr; mmap app 0x30000 2p r shared fd 3; pwrite app 3 0x10000 5 1p")
+    kemu.run(
+        "mkfile /data 2p; open app /data rdwr; mmap app 0x30000 2p r shared fd 3; pwrite app 3 "
+        "0x10000 5 1p"
+    )
     assert kemu.reading("read app 0x31000 5").data == b"hello"
 
 
@@ -134,11 +149,17 @@ def test_a_file_is_made_with_pages_that_can_be_told_apart(kemu):
 
 
 def test_a_file_in_memory_takes_what_the_tmpfs_may_hold_and_no_more(kemu):
-    kemu.run("set tmpfs 4p; mkfile /f 3p tmpfs; signal app BUS handle; mmap app 0x60000 2p rw shared file /f")
+    kemu.run(
+        "set tmpfs 4p; mkfile /f 3p tmpfs; signal app BUS handle; mmap app 0x60000 2p rw shared "
+        "file /f"
+    )
     with pytest.raises(UsageError, match="more than the tmpfs may hold"):
         kemu.run("mkfile /g 2p tmpfs")
     assert [row.path for row in kemu.reading("ls").files] == ["/f"]
-    kemu.run("mkfile /g 1p tmpfs; mkfile /g 1p tmpfs; mkfile /h 9p tmpfs sparse; mmap app 0x80000 1p rw shared file /h")
+    kemu.run(
+        "mkfile /g 1p tmpfs; mkfile /g 1p tmpfs; mkfile /h 9p tmpfs sparse; mmap app 0x80000 1p rw "
+        "shared file /h"
+    )
     assert kemu.reading("write app 0x80000 1").signal == "SIGBUS"
     kemu.run("open app /g rdwr; ftruncate app 3 0")
     assert kemu.reading("write app 0x80000 1").signal == ""
@@ -160,7 +181,10 @@ def test_a_file_that_memory_has_no_room_for_kills_nobody():
 def test_these_changes_can_be_undone_and_done_again(kemu):
     kemu.run("mark before")
     state = kemu.state_hash()
-    kemu.run("mkfile /d 2p tmpfs; memfd app x; ftruncate app 3 1p; mlock app 0x10000 4p; madvise app 0x11000 1p guard_install")
+    kemu.run(
+        "mkfile /d 2p tmpfs; memfd app x; ftruncate app 3 1p; mlock app 0x10000 4p; madvise app "
+        "0x11000 1p guard_install"
+    )
     after = kemu.state_hash()
     kemu.run("goto before")
     assert kemu.state_hash() == state

@@ -29,7 +29,9 @@ def test_quotes_keep_blanks_semicolons_and_hashes_together():
 
 
 def test_a_call_and_a_bracket_are_one_token_each():
-    assert texts("read pfn(app, 0x10000) (child.heap + 8)") == [["read", "pfn(app, 0x10000)", "(child.heap + 8)"]]
+    assert texts("read pfn(app, 0x10000) (child.heap + 8)") == [
+        ["read", "pfn(app, 0x10000)", "(child.heap + 8)"]
+    ]
 
 
 def test_a_token_of_quotes_and_more_is_an_expression_and_no_text():
@@ -52,7 +54,14 @@ def test_escapes_stand_for_single_characters():
 
 @pytest.mark.parametrize(
     ("line", "column"),
-    [("write 'open", 6), ('x "a\\', 2), ("print (1 + 2", 6), ("print ((1)", 6), (r'x "a\q"', 4), (r'x "\x4"', 3)],
+    [
+        ("write 'open", 6),
+        ('x "a\\', 2),
+        ("print (1 + 2", 6),
+        ("print ((1)", 6),
+        (r'x "a\q"', 4),
+        (r'x "\x4"', 3),
+    ],
 )
 def test_what_is_never_closed_is_an_error_at_its_beginning(line, column):
     with pytest.raises(UsageError) as caught:

@@ -1,4 +1,5 @@
-"""Errors quote the line that was typed, whatever it stands for, with the caret under the place in it."""
+"""Errors quote the line that was typed, whatever it stands for, with the caret under the place in
+it."""
 
 from __future__ import annotations
 
@@ -8,7 +9,8 @@ from kemu import Session
 from kemu.front.terminal.complaint import render
 
 ALIASES = (
-    "alias look walk app; alias bad walk nobody; alias rr read app; alias pp print 1 +; alias m mmap app 3q rw; "
+    "alias look walk app; alias bad walk nobody; alias rr read app; alias pp print 1 +; alias m "
+    "mmap app 3q rw; "
     "alias twice rr 0x10000"
 )
 

@@ -1,4 +1,5 @@
-"""A watch looks only where something that the expression read is written: it must find what looking everywhere finds."""
+"""A watch looks only where something that the expression read is written: it must find what looking
+everywhere finds."""
 
 from __future__ import annotations
 
@@ -81,18 +82,28 @@ def test_a_watch_finds_every_change(commands, text):
     low = max(0, session.end - 600)
     wanted = everywhere(session, expression, low, session.end)
     changes = Changes(session, expression)
-    found = [hit for begin, end in chunks(low, session.end, backwards=False, size=100) for hit in changes.values(begin, end)]
+    found = [
+        hit
+        for begin, end in chunks(low, session.end, backwards=False, size=100)
+        for hit in changes.values(begin, end)
+    ]
     assert found == wanted
 
 
 @settings(max_examples=10)
-@given(st.lists(st.sampled_from(COMMANDS), min_size=1, max_size=5), st.integers(0, 3), st.booleans())
+@given(
+    st.lists(st.sampled_from(COMMANDS), min_size=1, max_size=5), st.integers(0, 3), st.booleans()
+)
 def test_until_stops_where_looking_at_every_moment_would(commands, number, back):
     session = story(commands)
-    condition = compile_text(("app.rss == 1", "tasks() > 3", "refcount(pfn(app, 0x10000)) == 2", "app.rss == 99")[number])
+    condition = compile_text(
+        ("app.rss == 1", "tasks() > 3", "refcount(pfn(app, 0x10000)) == 2", "app.rss == 99")[number]
+    )
     low = max(0, session.end - 400)
     moments = range(session.end, low - 1, -1) if back else range(low, session.end + 1)
-    wanted = next((moment for moment in moments if is_true(value_at(session, condition, moment))), None)
+    wanted = next(
+        (moment for moment in moments if is_true(value_at(session, condition, moment))), None
+    )
     assert first_true(session, condition, moments[0], moments[-1]) == wanted
 
 
@@ -119,10 +130,15 @@ def test_what_is_read_is_noted_by_field_by_key_or_as_a_whole():
 
 def test_a_watch_over_a_large_command_looks_at_few_moments(monkeypatch):
     session = Session()
-    session.run("spawn app; mmap app 0x10000000 400p rw populate; watch refcount(pfn(app, 0x10000000)); goto 0")
+    session.run(
+        "spawn app; mmap app 0x10000000 400p rw populate; watch refcount(pfn(app, 0x10000000)); "
+        "goto 0"
+    )
     looks = []
     seen = Changes.look
-    monkeypatch.setattr(Changes, "look", lambda self, moment: (looks.append(moment), seen(self, moment)))
+    monkeypatch.setattr(
+        Changes, "look", lambda self, moment: (looks.append(moment), seen(self, moment))
+    )
     reading = session.run("continue")[-1].reading
     assert reading.stops[0].endswith("not there -> 1, by do_anonymous_page")
     session.run("continue")
@@ -136,13 +152,16 @@ GEOMETRIES = ("x86-64", "x86-64-la57", "sv39")
 
 
 def frames_of_reading(session, name):
-    """The frames that the picture of the page tables shows: the same question, asked of every entry in full."""
+    """The frames that the picture of the page tables shows: the same question, asked of every entry
+    in full."""
 
     def leaves(table):
         for run in table.runs:
             if run.table is not None:
                 yield from leaves(run.table)
-            elif run.entry is not None and run.entry.pfn is not None and "zero" not in run.entry.note:
+            elif (
+                run.entry is not None and run.entry.pfn is not None and "zero" not in run.entry.note
+            ):
                 yield from range(run.entry.pfn, run.entry.pfn + run.count)
 
     return set(leaves(page_tables(session.kernel, session.tasks[session.names()[name]]).root))
@@ -151,8 +170,13 @@ def frames_of_reading(session, name):
 @pytest.mark.parametrize("geometry", GEOMETRIES)
 def test_frames_are_counted_as_the_page_tables_show_them(geometry):
     session = Session(geometry=geometry)
-    session.run("spawn app; mmap app 0x10000 40p rw; write app 0x10000 1b 20p; read app 0x30000; fork app as kid")
-    session.run("write kid 0x10000 1b 7p; madvise app 0x18000 2p guard_install; mprotect kid 0x19000 3p -")
+    session.run(
+        "spawn app; mmap app 0x10000 40p rw; write app 0x10000 1b 20p; read app 0x30000; fork app "
+        "as kid"
+    )
+    session.run(
+        "write kid 0x10000 1b 7p; madvise app 0x18000 2p guard_install; mprotect kid 0x19000 3p -"
+    )
     app, kid = frames_of_reading(session, "app"), frames_of_reading(session, "kid")
     assert session.reading("print shared(app, kid)").value == len(app & kid) > 5
     assert session.reading("print data_frames(app, kid)").value == len(app | kid) > len(app)

@@ -1,4 +1,5 @@
-"""Tests that ask the host's kernel: skipped, with the reason, where it is not the kernel that the recordings are of."""
+"""Tests that ask the host's kernel: skipped, with the reason, where it is not the kernel that the
+recordings are of."""
 
 import platform
 import re

@@ -1,4 +1,5 @@
-"""`kemu conform`: what it prints, its exit codes, and the shell at the step of a difference. Each test starts a process."""
+"""`kemu conform`: what it prints, its exit codes, and the shell at the step of a difference. Each
+test starts a process."""
 
 from __future__ import annotations
 
@@ -30,16 +31,29 @@ NAME = "anon_each_page_faults_once"
 def kemu(*words, stdin=""):
     command = [sys.executable, "-m", "kemu", *words]
     environment = {**os.environ, "PYTHONUTF8": "1"}
-    return subprocess.run(command, input=stdin, capture_output=True, text=True, env=environment, timeout=120, check=False)
+    return subprocess.run(
+        command,
+        input=stdin,
+        capture_output=True,
+        text=True,
+        env=environment,
+        timeout=120,
+        check=False,
+    )
 
 
 def recording(program):
-    data = {"name": program.name, "ops": [dict(op.fields) for op in program.ops], "steps": list(program.steps)}
+    data = {
+        "name": program.name,
+        "ops": [dict(op.fields) for op in program.ops],
+        "steps": list(program.steps),
+    }
     return data | ({"window": program.window} if program.window else {})
 
 
 def falsified(program):
-    """The program as if Linux had taken a fault more in step 1, and another result in the last one."""
+    """The program as if Linux had taken a fault more in step 1, and another result in the last
+    one."""
     steps = json.loads(json.dumps(list(program.steps)))
     steps[1]["res"]["flt"] = [2, 0]
     steps[-1]["res"]["flt"] = [7, 7]
@@ -58,7 +72,11 @@ def folder(tmp_path):
 
 def test_agreement_is_one_line_and_exit_0(folder):
     done = kemu("conform", str(folder / "good.json"))
-    assert (done.returncode, done.stdout, done.stderr) == (0, "1 program, 13 operations: 1 agree, 0 differ\n", "")
+    assert (done.returncode, done.stdout, done.stderr) == (
+        0,
+        "1 program, 13 operations: 1 agree, 0 differ\n",
+        "",
+    )
 
 
 def test_the_first_difference_is_shown_with_both_sides_and_the_step(folder):
@@ -97,7 +115,10 @@ def test_what_is_emitted_is_a_recording_that_agrees(tmp_path):
     ("text", "said"),
     [
         ('{"name": "x", "ops": [{"op": "zap"}]}', "operation 0: unknown operation 'zap'"),
-        ('{"name": "x", "ops": [{"op": "read", "page": "far"}]}', "operation 0 (read): field 'page' must be"),
+        (
+            '{"name": "x", "ops": [{"op": "read", "page": "far"}]}',
+            "operation 0 (read): field 'page' must be",
+        ),
         ("{", "line 1, column 2: no JSON"),
     ],
 )
@@ -112,7 +133,9 @@ def test_a_malformed_program_is_one_line_and_exit_2(tmp_path, text, said):
         assert done.stderr.count("\n") == 1
 
 
-@pytest.mark.parametrize("words", [[], ["--jobs", "0", "x"], ["--jobs"], ["--emit"], ["--nonsense", "x"], ["/nowhere"]])
+@pytest.mark.parametrize(
+    "words", [[], ["--jobs", "0", "x"], ["--jobs"], ["--emit"], ["--nonsense", "x"], ["/nowhere"]]
+)
 def test_words_that_mean_nothing_are_exit_2(words):
     done = kemu("conform", *words)
     assert done.returncode == 2
@@ -120,14 +143,23 @@ def test_words_that_mean_nothing_are_exit_2(words):
 
 
 def test_the_shell_opens_at_the_step_of_the_first_difference(folder):
-    done = kemu("conform", "--open", str(folder / "more" / "bad.jsonl.gz"), stdin="print A.minor\nback\nprint A.minor\n")
+    done = kemu(
+        "conform",
+        "--open",
+        str(folder / "more" / "bad.jsonl.gz"),
+        stdin="print A.minor\nback\nprint A.minor\n",
+    )
     assert "step 1 (A.read page=0 off=0): result.flt: Linux [2, 0], kemu [1, 0]" in done.stderr
     assert "# 1: A.read page=0 off=0" in done.stdout
     assert done.returncode == 0
 
 
 def test_an_opened_program_is_the_one_that_was_compared():
-    program = next(program for program in scenarios().values() if program.first("setcpu") < program.first("none"))
+    program = next(
+        program
+        for program in scenarios().values()
+        if program.first("setcpu") < program.first("none")
+    )
     opened = open_program(program)
     assert opened.difference is None
     assert opened.step == len(program.ops) - 1
@@ -165,7 +197,9 @@ def test_the_shell_compares_too_and_keeps_its_own_machine(folder):
     reading = session.reading(f"conform '{folder}' all")
     assert (reading.programs, reading.operations, reading.agree, reading.differ) == (3, 39, 1, 2)
     assert [row.step for row in reading.differences] == [1, 12, 1, 12]
-    assert session.text(f"conform '{folder}'").endswith("3 programs, 39 operations: 1 agree, 2 differ")
+    assert session.text(f"conform '{folder}'").endswith(
+        "3 programs, 39 operations: 1 agree, 2 differ"
+    )
     assert session.state_hash() == state
 
 
@@ -178,8 +212,18 @@ def test_what_asks_the_host_has_words_of_its_own(word):
 
 
 def test_ctrl_c_ends_a_long_comparison_at_once():
-    command = [sys.executable, "-m", "kemu", "conform", "--jobs", "2", str(DATA / "random.jsonl.gz")]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True) as running:
+    command = [
+        sys.executable,
+        "-m",
+        "kemu",
+        "conform",
+        "--jobs",
+        "2",
+        str(DATA / "random.jsonl.gz"),
+    ]
+    with subprocess.Popen(
+        command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
+    ) as running:
         time.sleep(4)
         os.killpg(running.pid, signal.SIGINT)
         _, errors = running.communicate(timeout=60)
@@ -188,12 +232,22 @@ def test_ctrl_c_ends_a_long_comparison_at_once():
 
 
 def test_a_hostile_program_is_stopped_and_it_is_said(tmp_path):
-    huge = {"op": "mmap", "page": 0, "len": 1 << 22, "prot": "rw", "flags": ["private", "anon", "populate"]}
+    huge = {
+        "op": "mmap",
+        "page": 0,
+        "len": 1 << 22,
+        "prot": "rw",
+        "flags": ["private", "anon", "populate"],
+    }
     file = tmp_path / "huge.json"
     file.write_text(json.dumps({"name": "huge", "ops": [huge]}))
     done = kemu("conform", "--seconds", "1", str(file))
     assert (done.returncode, done.stderr) == (3, "")
-    assert done.stdout == "huge: stopped after 1 s\n1 program, 1 operation: 0 agree, 0 differ, 1 stopped: too long\n"
+    assert (
+        done.stdout
+        == "huge: stopped after 1 s\n1 program, 1 operation: 0 agree, 0 differ, 1 stopped: too "
+        "long\n"
+    )
     for word in ("--emit", "--open"):
         done = kemu("conform", word, str(file), "--seconds=1")
         assert (done.returncode, done.stdout) == (2, "")

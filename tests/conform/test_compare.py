@@ -1,7 +1,7 @@
 """The comparison finds every planted difference, and nothing else.
 
-A recording agrees with itself, also when all its pages are named otherwise and the letters that depend on per-CPU batches are
-changed; a change of any compared field is found at its step.
+A recording agrees with itself, also when all its pages are named otherwise and the letters that
+depend on per-CPU batches are changed; a change of any compared field is found at its step.
 """
 
 import copy
@@ -28,7 +28,11 @@ def changed(program, change):
 
 def observations(steps):
     """(number of the step, process, observation) of everything that was observed."""
-    return [(number, name, seen) for number, step in enumerate(steps) for name, seen in step["obs"].items()]
+    return [
+        (number, name, seen)
+        for number, step in enumerate(steps)
+        for name, seen in step["obs"].items()
+    ]
 
 
 def test_every_recording_agrees_with_itself():
@@ -52,7 +56,11 @@ def test_letters_that_depend_on_batches_are_not_compared():
         for _, _, seen in observations(steps):
             for page in seen["pages"].values():
                 if "kf" in page:
-                    page["kf"] = page["kf"].replace("u", "").replace("m", "") if "u" in page["kf"] else page["kf"] + "um"
+                    page["kf"] = (
+                        page["kf"].replace("u", "").replace("m", "")
+                        if "u" in page["kf"]
+                        else page["kf"] + "um"
+                    )
 
     for program in everything():
         assert first_difference(program, changed(program, shuffle_flags)) is None
@@ -75,7 +83,10 @@ def test_swap_backed_and_lazyfree_are_compared_until_the_first_madv_free():
     assert later != program.steps
     assert first_difference(program, later) is None
     earlier = changed(program, lambda steps: drop(steps, range(free)))
-    assert {d.where.split()[-1] for d in differences(program, earlier)} == {"smaps.LazyFree", "flags"}
+    assert {d.where.split()[-1] for d in differences(program, earlier)} == {
+        "smaps.LazyFree",
+        "flags",
+    }
 
 
 # ---------------------------------------------------------------- planted differences
@@ -84,7 +95,8 @@ KINDS = ("result", "live", "vma", "vma gone", "smaps", "page", "flag", "page gon
 
 
 def plant(rng, steps, kind):
-    """Change one thing of ``kind`` somewhere in ``steps``; the number of the step, or None if there is nothing of the kind."""
+    """Change one thing of ``kind`` somewhere in ``steps``; the number of the step, or None if there
+    is nothing of the kind."""
     if kind == "result":
         number = rng.randrange(len(steps))
         key = rng.choice(sorted(steps[number]["res"]))
@@ -119,7 +131,18 @@ def plant_smaps(rng, seen):
     if not seen["vmas"]:
         return False
     numbers = rng.choice(seen["vmas"])["st"]
-    key = rng.choice(["Rss", "Pss", "Pss_Dirty", "Shared_Dirty", "Private_Clean", "Referenced", "Anonymous", "Locked"])
+    key = rng.choice(
+        [
+            "Rss",
+            "Pss",
+            "Pss_Dirty",
+            "Shared_Dirty",
+            "Private_Clean",
+            "Referenced",
+            "Anonymous",
+            "Locked",
+        ]
+    )
     numbers[key] = numbers.get(key, 0) + 1
     return True
 
@@ -199,7 +222,9 @@ def test_a_page_that_should_be_shared_but_is_not_is_found():
 
 def test_two_pages_that_should_be_apart_are_found():
     program = scenarios()["anon_each_page_faults_once"]
-    ids = {page["id"] for _, _, seen in observations(program.steps) for page in seen["pages"].values()} - {"zero"}
+    ids = {
+        page["id"] for _, _, seen in observations(program.steps) for page in seen["pages"].values()
+    } - {"zero"}
     assert len(ids) > 1
 
     def merge(steps):

@@ -29,7 +29,8 @@ def test_every_recorded_program_is_started_alike(name, tmp_path):
 
 
 def test_both_machines_have_the_same_memory(tmp_path):
-    """4 GiB of zeros behind the first segment are a promise that the machine of the recordings can give."""
+    """4 GiB of zeros behind the first segment are a promise that the machine of the recordings can
+    give."""
     file = tmp_path / "large"
     data = bytearray((FILES / "tiny-static").read_bytes())
     data[64 + 40 : 64 + 48] = (1 << 32).to_bytes(8, "little")
@@ -73,9 +74,16 @@ def test_differences_are_named_by_what_they_are_in():
     stack = bytearray(one.stack)
     stack[0] ^= 3
     stat = {**one.stat, "start_brk": 1}
-    host = Outcome(started=attrs.evolve(one, rip=5, maps=one.maps[1:], stack=bytes(stack), stat=stat))
+    host = Outcome(
+        started=attrs.evolve(one, rip=5, maps=one.maps[1:], stack=bytes(stack), stat=stat)
+    )
     found = list(compare(host, kemu, root=True))
-    assert [difference.where for difference in found] == ["rip", "maps", f"stack {one.rsp:#x}", "stat start_brk"]
+    assert [difference.where for difference in found] == [
+        "rip",
+        "maps",
+        f"stack {one.rsp:#x}",
+        "stat start_brk",
+    ]
     assert str(found[0]) == f"rip: host 0x5, kemu {one.rip:#x}"
 
 
@@ -85,11 +93,15 @@ def test_words_of_this_computer_and_the_random_bytes_are_not_compared():
     stack = bytearray(one.stack)
     random = dict(one.auxv)[exec_compare.AT_RANDOM] - one.rsp
     stack[random : random + 16] = bytes(range(16))
-    old = b"".join(kind.to_bytes(8, "little") + value.to_bytes(8, "little") for kind, value in one.auxv)
+    old = b"".join(
+        kind.to_bytes(8, "little") + value.to_bytes(8, "little") for kind, value in one.auxv
+    )
     auxv = tuple((kind, 1 if kind == 16 else value) for kind, value in one.auxv)
     new = b"".join(kind.to_bytes(8, "little") + value.to_bytes(8, "little") for kind, value in auxv)
     stack = bytes(stack).replace(old, new)
-    assert not list(compare(Outcome(started=attrs.evolve(one, auxv=auxv, stack=stack)), kemu, root=True))
+    assert not list(
+        compare(Outcome(started=attrs.evolve(one, auxv=auxv, stack=stack)), kemu, root=True)
+    )
 
 
 def test_user_ids_are_compared_only_for_root():

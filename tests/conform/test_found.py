@@ -1,4 +1,5 @@
-"""What random programs found: each of these once came out differently in kemu and on the real kernel (or is its counterpart)."""
+"""What random programs found: each of these once came out differently in kemu and on the real
+kernel (or is its counterpart)."""
 
 from functools import cache
 
@@ -28,5 +29,8 @@ def test_kemu_agrees_with_the_recording(name):
 @pytest.mark.parametrize("name", found())
 def test_the_host_says_so_too(name):
     program = found()[name]
-    differences = [compare_with(program, run_on_host(program), replay(program)).difference for _ in range(TRIES)]
+    differences = [
+        compare_with(program, run_on_host(program), replay(program)).difference
+        for _ in range(TRIES)
+    ]
     assert None in differences, f"{program.question} {differences[0]}"

@@ -33,7 +33,12 @@ def program(*ops):
 
 
 @hypothesis.seed(1)
-@hypothesis.settings(max_examples=40, database=None, deadline=None, suppress_health_check=list(hypothesis.HealthCheck))
+@hypothesis.settings(
+    max_examples=40,
+    database=None,
+    deadline=None,
+    suppress_health_check=list(hypothesis.HealthCheck),
+)
 @hypothesis.given(made=strategies.programs())
 def test_every_program_is_valid_and_kemu_can_run_it(made):
     assert len({op.p for op in made.ops}) <= strategies.MOST_PROCESSES
@@ -49,12 +54,19 @@ def test_a_wish_that_means_nothing_where_it_stands_is_left_out():
         ("fork", {"who": 5}),
         ("write", {"who": 1, "page": 3, "off": 0, "snap": True, "byte": 7}),
     ]
-    assert strategies.settle(wishes) == [{"op": "fork", "p": "A", "child": "B"}, {"op": "write", "p": "B", "page": 3, "byte": 7}]
+    assert strategies.settle(wishes) == [
+        {"op": "fork", "p": "A", "child": "B"},
+        {"op": "write", "p": "B", "page": 3, "byte": 7},
+    ]
 
 
 def test_code_is_run_only_where_a_ret_was_put():
     ops = strategies.settle([("exec", {"who": 0, "page": 2, "off": 100, "snap": False})])
-    assert [(op["op"], op["page"], op.get("byte")) for op in ops] == [("mmap", 2, None), ("write", 2, 0xC3), ("exec", 2, None)]
+    assert [(op["op"], op["page"], op.get("byte")) for op in ops] == [
+        ("mmap", 2, None),
+        ("write", 2, 0xC3),
+        ("exec", 2, None),
+    ]
 
 
 @needs_host
@@ -63,7 +75,10 @@ def test_a_difference_shrinks_to_what_is_needed_for_it(monkeypatch):
 
     def wrong(one):
         run = replay(one)
-        steps = [{**step, "res": {**step["res"], "byte": 99}} if "byte" in step["res"] else step for step in run.steps]
+        steps = [
+            {**step, "res": {**step["res"], "byte": 99}} if "byte" in step["res"] else step
+            for step in run.steps
+        ]
         return attrs.evolve(run, steps=tuple(steps))
 
     monkeypatch.setattr(fuzz, "replay", wrong)
@@ -72,7 +87,9 @@ def test_a_difference_shrinks_to_what_is_needed_for_it(monkeypatch):
     assert finding.signature == "read result.byte"
     assert [op.kind for op in finding.program.ops] == ["mmap", "read"]
     assert len(finding.program.steps) == len(finding.program.ops)
-    assert finding.difference.endswith(f"result.byte: Linux {finding.program.steps[-1]['res']['byte']}, kemu 99")
+    assert finding.difference.endswith(
+        f"result.byte: Linux {finding.program.steps[-1]['res']['byte']}, kemu 99"
+    )
 
 
 def test_a_program_is_made_as_small_as_its_difference_allows():
@@ -81,7 +98,10 @@ def test_a_program_is_made_as_small_as_its_difference_allows():
         MMAP, {"op": "fork", "child": "B"}, {**MMAP, "p": "B", "page": 4, "len": 7, "prot": "r--", "flags": flags},
         {"op": "read", "p": "B", "page": 4, "off": 5}, {"op": "exit", "p": "B"},
     )  # fmt: skip
-    least = smallest(big, lambda one: any(op.get("page") == 4 and "anon" in op.get("flags", ()) for op in one.ops))
+    least = smallest(
+        big,
+        lambda one: any(op.get("page") == 4 and "anon" in op.get("flags", ()) for op in one.ops),
+    )
     assert [dict(op.fields) for op in least.ops] == [
         {"op": "mmap", "p": "A", "page": 4, "len": 1, "prot": "rw-", "flags": ["anon"]}
     ]
@@ -118,10 +138,18 @@ def test_an_answer_that_does_not_come_twice_is_no_difference(monkeypatch):
 
 
 def test_the_kind_of_a_difference_has_no_numbers_of_processes_and_pages():
-    write, advice = program({"op": "write", "page": 3}, {"op": "madvise", "page": 0, "len": 1, "advice": "FREE"}).ops
+    write, advice = program(
+        {"op": "write", "page": 3}, {"op": "madvise", "page": 0, "len": 1, "advice": "FREE"}
+    ).ops
     assert signature(Difference(4, write, "B page 12 mapcount", 1, 2)) == "write page # mapcount"
-    assert signature(Difference(4, advice, "A VMA 0-3 smaps.Rss", 4, 8)) == "madvise FREE VMA ## smaps.Rss"
-    assert signature(Difference(4, write, "result.err", "EFAULT", "EINVAL")) == "write result.err: EFAULT / EINVAL"
+    assert (
+        signature(Difference(4, advice, "A VMA 0-3 smaps.Rss", 4, 8))
+        == "madvise FREE VMA ## smaps.Rss"
+    )
+    assert (
+        signature(Difference(4, write, "result.err", "EFAULT", "EINVAL"))
+        == "write result.err: EFAULT / EINVAL"
+    )
 
 
 def test_of_two_findings_of_one_kind_the_smaller_stays():
@@ -148,7 +176,9 @@ def test_a_finding_is_written_as_a_recording(tmp_path):
 @needs_host
 def test_the_command_counts_and_gives_status_0(tmp_path):
     out, err = io.StringIO(), io.StringIO()
-    status = fuzz.main(["--seed", "3", "--count", "10", "--jobs", "1", "--out", str(tmp_path)], out, err)
+    status = fuzz.main(
+        ["--seed", "3", "--count", "10", "--jobs", "1", "--out", str(tmp_path)], out, err
+    )
     assert " programs, " in out.getvalue()
     assert status == (3 if list(tmp_path.iterdir()) else 0)
 
@@ -173,21 +203,44 @@ def test_a_folder_that_cannot_be_made_is_one_line(tmp_path):
     (tmp_path / "file").write_text("")
     err = io.StringIO()
     assert fuzz.main(["--out", str(tmp_path / "file" / "below")], io.StringIO(), err) == 2
-    assert err.getvalue().startswith(f"conform fuzz: cannot write to '{tmp_path / 'file' / 'below'}': Not a directory")
+    assert err.getvalue().startswith(
+        f"conform fuzz: cannot write to '{tmp_path / 'file' / 'below'}': Not a directory"
+    )
     assert err.getvalue().count("\n") == 1
 
 
 def test_without_hypothesis_it_is_said_how_to_get_it(monkeypatch):
     monkeypatch.setattr(fuzz, "find_spec", lambda _: None)
-    with pytest.raises(HostUnavailable, match=r"random programs need Hypothesis: python -m pip install 'kemu\[fuzz\]'"):
+    with pytest.raises(
+        HostUnavailable,
+        match=r"random programs need Hypothesis: python -m pip install 'kemu\[fuzz\]'",
+    ):
         fuzz.programs()
 
 
 @needs_host
 def test_ctrl_c_ends_the_hunt_with_what_was_found_so_far_and_no_traceback(tmp_path):
-    """The whole group hears Ctrl-C, as at a terminal; the processes that hunt are in groups of their own."""
-    command = [sys.executable, "-m", "kemu", "conform", "fuzz", "--seed", "3", "--count", "100000", "--jobs", "2"]
-    ends = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "start_new_session": True}
+    """The whole group hears Ctrl-C, as at a terminal; the processes that hunt are in groups of
+    their own."""
+    command = [
+        sys.executable,
+        "-m",
+        "kemu",
+        "conform",
+        "fuzz",
+        "--seed",
+        "3",
+        "--count",
+        "100000",
+        "--jobs",
+        "2",
+    ]
+    ends = {
+        "stdout": subprocess.PIPE,
+        "stderr": subprocess.PIPE,
+        "text": True,
+        "start_new_session": True,
+    }
     with subprocess.Popen([*command, "--out", str(tmp_path)], **ends) as hunting:
         time.sleep(3)
         os.killpg(hunting.pid, signal.SIGINT)
@@ -199,7 +252,9 @@ def test_ctrl_c_ends_the_hunt_with_what_was_found_so_far_and_no_traceback(tmp_pa
 
 
 @pytest.mark.parametrize("findings", [[], [Finding(program(MMAP), "they differ", "mmap")]])
-def test_a_hunt_that_was_stopped_is_told_as_such_whatever_it_has_found(monkeypatch, tmp_path, findings):
+def test_a_hunt_that_was_stopped_is_told_as_such_whatever_it_has_found(
+    monkeypatch, tmp_path, findings
+):
     out, err = io.StringIO(), io.StringIO()
 
     def stopped(_seed, _count, _jobs, progress):

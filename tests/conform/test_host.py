@@ -14,7 +14,14 @@ import pytest
 
 from kemu.conform import host, hostworker
 from kemu.conform.compare import first_difference
-from kemu.conform.host import TRIES, compare_with, repeat_on_host, run_on_host, without_own_locks, without_root
+from kemu.conform.host import (
+    TRIES,
+    compare_with,
+    repeat_on_host,
+    run_on_host,
+    without_own_locks,
+    without_root,
+)
 from kemu.conform.hostfiles import SHARED_MEMORY
 from kemu.conform.program import parse_program
 from kemu.conform.replay import replay
@@ -49,14 +56,21 @@ def workers():
 @needs_host
 @pytest.mark.parametrize("name", sorted(scenarios())[::16])
 def test_the_host_gives_the_recorded_answers(name):
-    found = [first_difference(recorded, run.steps) for recorded, run in map(asked, [scenarios()[name]] * TRIES)]
+    found = [
+        first_difference(recorded, run.steps)
+        for recorded, run in map(asked, [scenarios()[name]] * TRIES)
+    ]
     assert None in found, f"{name}: {found[0]}"
 
 
 @needs_host
 def test_random_programs_too_but_for_the_luck_of_a_batch():
     """One in some hundred programs depends on what else this CPU did just then."""
-    differ = [recorded.name for recorded, run in map(asked, random_programs()[::40]) if first_difference(recorded, run.steps)]
+    differ = [
+        recorded.name
+        for recorded, run in map(asked, random_programs()[::40])
+        if first_difference(recorded, run.steps)
+    ]
     assert len(differ) <= 1, differ
 
 
@@ -104,7 +118,11 @@ def test_operations_of_a_session_are_repeated_one_step_each():
 def test_nothing_is_left_behind():
     before, cpus = workers(), os.sched_getaffinity(0)
     fds = len(list(Path("/proc/self/fd").iterdir()))
-    ops = [{"op": "fork", "child": "B"}, {"op": "exit"}, {"op": "file", "id": "f", "kind": "tmpfs", "pages": 1, "p": "B"}]
+    ops = [
+        {"op": "fork", "child": "B"},
+        {"op": "exit"},
+        {"op": "file", "id": "f", "kind": "tmpfs", "pages": 1, "p": "B"},
+    ]
     assert run_on_host(program(MMAP, *ops)).stopped == ""
     assert workers() <= before
     assert os.sched_getaffinity(0) == cpus
@@ -133,7 +151,9 @@ crew._send(a, EXEC, 0, (1 << 30,))
 print(len(crew.members), flush=True)
 os.kill(os.getpid(), signal.SIGKILL)
 """
-    done = subprocess.run([sys.executable, "-c", script], stdout=subprocess.PIPE, check=False, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", script], stdout=subprocess.PIPE, check=False, text=True
+    )
     assert (done.returncode, done.stdout) == (-9, "3\n")
     deadline = time.monotonic() + 5
     while workers() > before and time.monotonic() < deadline:
@@ -145,7 +165,9 @@ os.kill(os.getpid(), signal.SIGKILL)
 def test_a_program_that_eats_memory_is_ended(monkeypatch):
     monkeypatch.setattr(hostworker, "MEMORY_LIMIT", 32 << 20)
     monkeypatch.setattr(hostworker, "_SLICE", 0.001)
-    run = run_on_host(program({**MMAP, "len": "0x60000000", "flags": ["private", "anon", "populate"]}))
+    run = run_on_host(
+        program({**MMAP, "len": "0x60000000", "flags": ["private", "anon", "populate"]})
+    )
     assert run.stopped == "operation 0 (mmap): process A uses more than 32 MiB"
     assert not run.steps
 
@@ -153,7 +175,11 @@ def test_a_program_that_eats_memory_is_ended(monkeypatch):
 @needs_host
 def test_code_that_does_not_return_is_ended_in_time():
     """Two bytes that jump to themselves, where a RET should stand."""
-    ops = [{**MMAP, "prot": "rwx"}, {"op": "write", "page": 0, "byte": 0xEB}, {"op": "write", "page": 0, "off": 1, "byte": 0xFE}]
+    ops = [
+        {**MMAP, "prot": "rwx"},
+        {"op": "write", "page": 0, "byte": 0xEB},
+        {"op": "write", "page": 0, "off": 1, "byte": 0xFE},
+    ]
     start = time.monotonic()
     run = run_on_host(program(*ops, {"op": "exec", "page": 0}), seconds=1.0)
     assert run.stopped == "operation 3 (exec): process A did not answer in time"
@@ -162,23 +188,41 @@ def test_code_that_does_not_return_is_ended_in_time():
 
 @needs_host
 def test_code_that_is_no_ret_is_named():
-    run = run_on_host(program({**MMAP, "prot": "rwx"}, {"op": "write", "page": 0, "byte": 0}, {"op": "exec", "page": 0}))
+    run = run_on_host(
+        program(
+            {**MMAP, "prot": "rwx"},
+            {"op": "write", "page": 0, "byte": 0},
+            {"op": "exec", "page": 0},
+        )
+    )
     assert run.stopped == "operation 2 (exec): the code there is no RET (write 195 first)"
 
 
 def test_what_would_ask_too_much_of_the_host_is_refused_before_it_runs():
-    with pytest.raises(UsageError, match=r"operation 0 \(fallocate\): on the host a file has at most 65536 pages"):
-        run_on_host(program({"op": "fallocate", "fd": 3, "foff": 0, "len": 1 << 40, "mode": "alloc"}))
+    with pytest.raises(
+        UsageError, match=r"operation 0 \(fallocate\): on the host a file has at most 65536 pages"
+    ):
+        run_on_host(
+            program({"op": "fallocate", "fd": 3, "foff": 0, "len": 1 << 40, "mode": "alloc"})
+        )
 
 
 def test_without_root_only_pagemap_is_left_of_a_page():
     page = {"pm": "PX", "id": 1, "mc": 1, "kf": "U"}
-    step = {"res": {"ret": 0}, "live": ["A"], "obs": {"A": {"vmas": [], "mm": {}, "pages": {"0": page}}}}
+    step = {
+        "res": {"ret": 0},
+        "live": ["A"],
+        "obs": {"A": {"vmas": [], "mm": {}, "pages": {"0": page}}},
+    }
     assert without_root([step])[0]["obs"]["A"]["pages"] == {"0": {"pm": "PX"}}
 
 
 def test_after_mlockall_of_what_is_there_the_locked_total_is_not_compared():
-    step = {"res": {"ret": 0}, "live": ["A"], "obs": {"A": {"vmas": [], "pages": {}, "mm": {"VmLck": 4, "VmSize": 8}}}}
+    step = {
+        "res": {"ret": 0},
+        "live": ["A"],
+        "obs": {"A": {"vmas": [], "pages": {}, "mm": {"VmLck": 4, "VmSize": 8}}},
+    }
     one = program({"op": "munlockall"}, {"op": "mlockall", "flags": ["current"]})
     first, second = without_own_locks(one, (step, step))
     assert first["obs"]["A"]["mm"] == {"VmLck": 4, "VmSize": 8}
@@ -188,7 +232,10 @@ def test_after_mlockall_of_what_is_there_the_locked_total_is_not_compared():
 def test_elsewhere_it_is_said_kindly(monkeypatch, tmp_path):
     monkeypatch.setattr(hostworker.sys, "platform", "darwin")
     monkeypatch.setattr(hostworker.platform, "system", lambda: "Darwin")
-    with pytest.raises(HostUnavailable, match="asking the real kernel needs a Linux host on x86-64; this is Darwin on"):
+    with pytest.raises(
+        HostUnavailable,
+        match="asking the real kernel needs a Linux host on x86-64; this is Darwin on",
+    ):
         run_on_host(program(MMAP))
     file = tmp_path / "p.json"
     file.write_text(json.dumps({"name": "p", "ops": [MMAP]}))

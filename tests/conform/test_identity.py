@@ -1,4 +1,5 @@
-"""Which page is which: frames are used again, so a page's name follows the page and not the frame."""
+"""Which page is which: frames are used again, so a page's name follows the page and not the
+frame."""
 
 import pytest
 
@@ -53,7 +54,10 @@ def test_a_child_inherits_its_parents_pages(look):
     look.see(A=[anon(0, 50), anon(1, 51)])
     look.identities.fork("B")
     forked = Happened(parent="A", child="B")
-    assert look.see(forked, A=[anon(0, 50), anon(1, 51)], B=[anon(0, 50), anon(1, 52)]) == {"A": [1, 2], "B": [1, 3]}
+    assert look.see(forked, A=[anon(0, 50), anon(1, 51)], B=[anon(0, 50), anon(1, 52)]) == {
+        "A": [1, 2],
+        "B": [1, 3],
+    }
 
 
 def test_a_page_that_moves_takes_its_name_along(look):
@@ -103,7 +107,9 @@ def test_an_anonymous_copy_of_a_page_of_a_file_is_another_page(look):
     assert look.see(A=[anon(0, 71)]) == [2]
 
 
-def test_after_a_call_that_cut_a_file_and_failed_the_next_page_in_the_only_lost_place_has_the_old_name(look):
+def test_after_a_call_that_cut_a_file_and_failed_the_next_page_in_the_only_lost_place_has_the_old_name(
+    look,
+):
     lost = Happened(half_cut=True)
     assert look.see(A=[of_file(0, 70), of_file(1, 71, index=1)]) == [1, 2]
     assert look.see(lost, A=[of_file(0, 70)]) == [1]

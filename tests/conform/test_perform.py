@@ -1,4 +1,5 @@
-"""What a replay does besides agreeing: it writes the format that it reads, looks without touching, and never skips in silence."""
+"""What a replay does besides agreeing: it writes the format that it reads, looks without touching,
+and never skips in silence."""
 
 import json
 
@@ -22,10 +23,19 @@ def program(*ops, **more):
 
 
 def mmap(page, length, *flags, p="A", prot="rw-"):
-    return {"op": "mmap", "p": p, "page": page, "len": length, "prot": prot, "flags": ["fixed", *flags]}
+    return {
+        "op": "mmap",
+        "p": p,
+        "page": page,
+        "len": length,
+        "prot": prot,
+        "flags": ["fixed", *flags],
+    }
 
 
-@pytest.mark.parametrize("name", ["fork_child_writes", "private_file_fork", "brk_grow_shrink", "merge_shared_anon"])
+@pytest.mark.parametrize(
+    "name", ["fork_child_writes", "private_file_fork", "brk_grow_shrink", "merge_shared_anon"]
+)
 def test_a_replay_writes_the_format_that_it_reads(name):
     recorded = scenarios()[name]
     steps = json.loads(json.dumps(replay(recorded).steps))
@@ -60,7 +70,13 @@ def test_operations_that_no_recording_uses():
 
 
 def test_a_dead_process_does_nothing():
-    run = replay(program({"op": "fork", "child": "B"}, {"op": "exit", "p": "B"}, {"op": "read", "p": "B", "page": 0}))
+    run = replay(
+        program(
+            {"op": "fork", "child": "B"},
+            {"op": "exit", "p": "B"},
+            {"op": "read", "p": "B", "page": 0},
+        )
+    )
     assert run.steps[1]["live"] == ["A"]
     assert run.steps[2] == {"res": {"skipped": "no such process"}, "live": ["A"], "obs": {}}
 
@@ -83,7 +99,8 @@ def test_a_program_without_observations_is_run_without_looking():
 
 
 def test_a_parent_touches_more_than_a_batch_of_the_lru_holds():
-    """So that a page written before a fork has left the batch after it, as in the recorder's processes."""
+    """So that a page written before a fork has left the batch after it, as in the recorder's
+    processes."""
     assert MEMORY_PAGES > PAGEVEC_SIZE
     cast = Cast(Program("test", ()))
     parent = cast.processes["A"]
@@ -96,12 +113,21 @@ def test_a_parent_touches_more_than_a_batch_of_the_lru_holds():
 
 
 def test_an_access_outside_the_window_is_given_by_its_address():
-    run = replay(program({"op": "read", "addr": "0x10000"}, {"op": "write", "page": -3, "off": 5}, {"op": "read", "page": None}))
+    run = replay(
+        program(
+            {"op": "read", "addr": "0x10000"},
+            {"op": "write", "page": -3, "off": 5},
+            {"op": "read", "page": None},
+        )
+    )
     assert [step["res"]["addr"] for step in run.steps] == ["0x10000", [-3, 5], "0x0"]
 
 
 def test_a_file_has_bytes_of_its_own():
-    ops = [{"op": "file", "id": name, "bytes": 5000, "kind": kind} for name, kind in (("f", "memfd"), ("g", "disk"))]
+    ops = [
+        {"op": "file", "id": name, "bytes": 5000, "kind": kind}
+        for name, kind in (("f", "memfd"), ("g", "disk"))
+    ]
     run = replay(program(*ops, {"op": "pread", "file": "g", "foff": 0, "n": 8000}))
     assert run.steps[2]["res"] == {"ret": 5000, "flt": [0, 0], "data": [[0x20, 4096], [0x21, 904]]}
 
@@ -112,4 +138,8 @@ def test_run_lengths():
 
 
 def test_the_recordings_of_the_project_are_complete():
-    assert sorted(path.name for path in DATA.iterdir()) == ["found.jsonl", "random.jsonl.gz", "scenarios.jsonl.gz"]
+    assert sorted(path.name for path in DATA.iterdir()) == [
+        "found.jsonl",
+        "random.jsonl.gz",
+        "scenarios.jsonl.gz",
+    ]

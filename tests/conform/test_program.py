@@ -1,4 +1,5 @@
-"""Recordings come from outside: what is not one is refused in one line that names the place and what to do."""
+"""Recordings come from outside: what is not one is refused in one line that names the place and
+what to do."""
 
 import gzip
 import json
@@ -13,7 +14,11 @@ from tests.conform.recorded import random_programs, scenarios
 MMAP = {"op": "mmap", "page": 0, "len": 1, "prot": "rw-", "flags": ["private", "anon"]}
 STEP = {"res": {"ret": 0}, "live": ["A"], "obs": {}}
 VMA = {"s": 0, "e": 1, "perm": "rw-p", "off": 0, "file": "anon", "st": {"Rss": 4}, "fl": "rd wr"}
-SEEN = {"vmas": [VMA], "pages": {"0": {"pm": "PX", "id": 1, "mc": 1, "kf": "UMabE"}}, "mm": {"VmSize": 4}}
+SEEN = {
+    "vmas": [VMA],
+    "pages": {"0": {"pm": "PX", "id": 1, "mc": 1, "kf": "UMabE"}},
+    "mm": {"VmSize": 4},
+}
 
 
 def program(*ops, **more):
@@ -57,24 +62,56 @@ def test_a_program_without_steps_is_one_that_was_not_run_yet():
         (program({"op": "mmap", "page": 0}), "field 'len or bytes' is missing"),
         (program({"op": "munmap", "page": 0, "bytes": -(2**70)}), "field 'bytes' must be"),
         (program({"op": "read", "page": 0, "p": "Z"}), "field 'p' must be one of A, B,"),
-        (program({"op": "read", "page": 0, "p": "B"}), "operation 0 (read): there is no process 'B' yet"),
+        (
+            program({"op": "read", "page": 0, "p": "B"}),
+            "operation 0 (read): there is no process 'B' yet",
+        ),
         (program({"op": "vmread", "t": "B", "page": 0}), "there is no process 'B' yet"),
         (program(*[{"op": "fork", "child": "B"}] * 2), "operation 1 (fork): the name 'B' is taken"),
         (program({"op": "fork", "child": "A"}), "field 'child' must be one of B,"),
-        (program({"op": "file", "id": "f", "pages": 2**40}), "field 'pages' must be a number of pages"),
-        (program({"op": "madvise", "page": 0, "len": 1, "advice": "NOW"}), "field 'advice' must be one of"),
+        (
+            program({"op": "file", "id": "f", "pages": 2**40}),
+            "field 'pages' must be a number of pages",
+        ),
+        (
+            program({"op": "madvise", "page": 0, "len": 1, "advice": "NOW"}),
+            "field 'advice' must be one of",
+        ),
         (program(MMAP, steps=[STEP, STEP]), "1 operations but 2 steps"),
         (program(MMAP, steps=[{"res": {}}]), "step 0: a step has exactly res, live and obs"),
         (program(MMAP, steps=[{"died": "timeout"}]), "step 0: the recorded process died here"),
         (program(MMAP, steps=[{**STEP, "res": 1}]), "step 0: res must be an object"),
-        (program(MMAP, steps=[{**STEP, "live": ["Q"]}]), "step 0: live must be a list of the letters"),
+        (
+            program(MMAP, steps=[{**STEP, "live": ["Q"]}]),
+            "step 0: live must be a list of the letters",
+        ),
         (program(MMAP, steps=[{**STEP, "obs": {"B": SEEN}}]), "obs shows 'B', which does not live"),
-        (program(MMAP, steps=[{**STEP, "obs": {"A": {**SEEN, "vmas": 1}}}]), "obs of A: vmas must be a list"),
-        (program(MMAP, steps=[{**STEP, "obs": {"A": {**SEEN, "mm": {"VmSize": "4"}}}}]), "mm: must be an object of numbers"),
-        (program(MMAP, steps=[{**STEP, "obs": {"A": {**SEEN, "vmas": [{"s": 0}]}}}]), "vma 0: 'e' is missing"),
-        (program(MMAP, steps=[{**STEP, "obs": {"A": {**SEEN, "pages": {"x": {"pm": "P"}}}}}]), "'x' is no page number"),
-        (program(MMAP, steps=[{**STEP, "obs": {"A": {**SEEN, "pages": {"1": {"pm": 1}}}}}]), "page 1: 'pm' must be str"),
-        (program(MMAP, steps=[{**STEP, "obs": {"A": {**SEEN, "pages": {"1": {"pm": "P", "q": 1}}}}}]), "unknown field 'q'"),
+        (
+            program(MMAP, steps=[{**STEP, "obs": {"A": {**SEEN, "vmas": 1}}}]),
+            "obs of A: vmas must be a list",
+        ),
+        (
+            program(MMAP, steps=[{**STEP, "obs": {"A": {**SEEN, "mm": {"VmSize": "4"}}}}]),
+            "mm: must be an object of numbers",
+        ),
+        (
+            program(MMAP, steps=[{**STEP, "obs": {"A": {**SEEN, "vmas": [{"s": 0}]}}}]),
+            "vma 0: 'e' is missing",
+        ),
+        (
+            program(MMAP, steps=[{**STEP, "obs": {"A": {**SEEN, "pages": {"x": {"pm": "P"}}}}}]),
+            "'x' is no page number",
+        ),
+        (
+            program(MMAP, steps=[{**STEP, "obs": {"A": {**SEEN, "pages": {"1": {"pm": 1}}}}}]),
+            "page 1: 'pm' must be str",
+        ),
+        (
+            program(
+                MMAP, steps=[{**STEP, "obs": {"A": {**SEEN, "pages": {"1": {"pm": "P", "q": 1}}}}}]
+            ),
+            "unknown field 'q'",
+        ),
     ],
 )
 def test_a_malformed_program_is_refused_with_its_place(data, says):
@@ -86,7 +123,8 @@ def test_a_malformed_program_is_refused_with_its_place(data, says):
 
 
 def test_a_field_of_an_operation_has_a_meaning_for_it():
-    """Each field that an operation may have is described; nothing is described that no operation has."""
+    """Each field that an operation may have is described; nothing is described that no operation
+    has."""
     used = {(kind, name) for kind, shape in OPERATIONS.items() for name in shape.fields - {"op"}}
     assert all(field_of(kind, name).want for kind, name in used)
     names = {name for _, name in used}
@@ -122,7 +160,9 @@ def test_unchanged_processes_are_carried_over_and_dead_ones_are_not():
     for recorded in scenarios().values():
         pictures = list(expand(recorded.steps))
         if recorded.observed:
-            assert [sorted(picture) for picture in pictures] == [step["live"] for step in recorded.steps]
+            assert [sorted(picture) for picture in pictures] == [
+                step["live"] for step in recorded.steps
+            ]
     picture = list(expand(({**STEP, "obs": {"A": SEEN}}, STEP, {**STEP, "live": []})))
     assert picture == [{"A": SEEN}, {"A": SEEN}, {}]
 

@@ -1,4 +1,5 @@
-"""The bar: every recorded program gives the same answers in kemu as it gave on the real kernel, field by field."""
+"""The bar: every recorded program gives the same answers in kemu as it gave on the real kernel,
+field by field."""
 
 import pytest
 
@@ -33,5 +34,7 @@ def test_random_programs(chunk):
 
 def test_the_recordings_use_what_the_format_offers():
     """What no recording uses is named here, so that nobody takes it for tested by them."""
-    used = {op.kind for program in (*scenarios().values(), *random_programs()) for op in program.ops}
+    used = {
+        op.kind for program in (*scenarios().values(), *random_programs()) for op in program.ops
+    }
     assert set(OPERATIONS) - used == {"exec", "unpin", "close", "pkey_mprotect"}

@@ -1,8 +1,9 @@
-"""The call tree of a command against what the real kernel was seen doing (trace events with stacks, recorded once).
+"""The call tree of a command against what the real kernel was seen doing (trace events with stacks,
+recorded once).
 
-A recording shows the functions that stood above a trace event; it names inlined ones of the compiler's choice and much
-that kemu leaves out. After dropping that plumbing, listed here, nine in ten of the functions that were seen must appear in
-kemu's calls, in the same order.
+A recording shows the functions that stood above a trace event; it names inlined ones of the
+compiler's choice and much that kemu leaves out. After dropping that plumbing, listed here, nine in
+ten of the functions that were seen must appear in kemu's calls, in the same order.
 """
 
 from __future__ import annotations
@@ -28,15 +29,18 @@ PLUMBING = re.compile(
     r"|free_pages_and_swap|vm_area_free|walk_page_range|block_|ext4|mark_buffer|mark_inode|update_stats|madvise_do_behavior"
     r"|uncharge|vma_alloc_folio|folio_batch|^lru_add$|^lru_activate$|vma_lookup|find_vma_intersection"
 )
-"""Memory cgroups, statistics, slab, RCU, maple tree, file descriptors, security, the entry of system calls, the batches
-between the TLB and the allocator, the file system below the page cache, and helpers that only this compiler kept apart."""
+"""Memory cgroups, statistics, slab, RCU, maple tree, file descriptors, security, the entry of
+system calls, the batches between the TLB and the allocator, the file system below the page cache,
+and helpers that only this compiler kept apart."""
 
 BELOW_PLUMBING = re.compile(r"tlb_next_batch|tlb_remove_table")
-"""Plumbing whose own calls are plumbing too: Linux takes a page from the allocator to write down which pages and tables are
-to be freed behind the flush. kemu keeps that list in the `mmu_gather` itself."""
+"""Plumbing whose own calls are plumbing too: Linux takes a page from the allocator to write down
+which pages and tables are to be freed behind the flush. kemu keeps that list in the `mmu_gather`
+itself."""
 
 NO_FRAME = {"folio_remove_rmap_ptes", "folio_add_file_rmap_ptes", "vma_complete"}
-"""Small helpers whose work kemu does without a call of its own that is marked: counting a mapping, and the end of a split."""
+"""Small helpers whose work kemu does without a call of its own that is marked: counting a mapping,
+and the end of a split."""
 
 SAME = {
     "__alloc_frozen_pages_noprof": "__alloc_pages_noprof",
@@ -53,9 +57,18 @@ CASES = {
     "anon_read_first_touch": (MAP, f"read A {BASE:#x} 1"),
     "anon_write_first_touch": (MAP, f"write A {BASE:#x} 1b"),
     "anon_write_over_zero_page": (f"{MAP}; read A {BASE:#x} 1", f"write A {BASE:#x} 1b"),
-    "anon_write_second_page_of_vma": (f"{MAP}; write A {BASE + 4096:#x} 1b", f"write A {BASE:#x} 1b"),
-    "cow_write_copies": (f"{MAP}; write A {BASE:#x} 1b; fork A as B; use A", f"write A {BASE:#x} 2b"),
-    "cow_write_reuses": (f"{MAP}; write A {BASE:#x} 1b; fork A as B; exit B; use A", f"write A {BASE:#x} 2b"),
+    "anon_write_second_page_of_vma": (
+        f"{MAP}; write A {BASE + 4096:#x} 1b",
+        f"write A {BASE:#x} 1b",
+    ),
+    "cow_write_copies": (
+        f"{MAP}; write A {BASE:#x} 1b; fork A as B; use A",
+        f"write A {BASE:#x} 2b",
+    ),
+    "cow_write_reuses": (
+        f"{MAP}; write A {BASE:#x} 1b; fork A as B; exit B; use A",
+        f"write A {BASE:#x} 2b",
+    ),
     "fork": (f"{MAP}; write A {BASE:#x} 1b; write A {BASE + 4096:#x} 1b", "fork A as B"),
     "madvise_dontneed": (f"{MAP}; write A {BASE + 4096:#x} 1b", f"madvise A {BASE:#x} 4p dontneed"),
     "mlock_populates": (MAP, f"mlock A {BASE:#x} 1p"),
@@ -66,29 +79,49 @@ CASES = {
         f"{MAP}; write A {BASE + 4096:#x} 1b; mprotect A {BASE + 4096:#x} 1p r",
         f"mprotect A {BASE + 4096:#x} 1p rw",
     ),
-    "munmap_middle_splits": (f"{MAP}; write A {BASE + 4096:#x} 1b", f"munmap A {BASE + 4096:#x} 1p"),
+    "munmap_middle_splits": (
+        f"{MAP}; write A {BASE + 4096:#x} 1b",
+        f"munmap A {BASE + 4096:#x} 1p",
+    ),
     "munmap_whole": (f"{MAP}; write A {BASE + 4096:#x} 1b", f"munmap A {BASE:#x} 4p"),
     "segv_unmapped": ("spawn A; signal A SEGV handle", f"read A {BASE:#x} 1"),
-    "segv_write_readonly": (f"spawn A; signal A SEGV handle; mmap A {BASE:#x} 4p r fixed", f"write A {BASE:#x} 1b"),
+    "segv_write_readonly": (
+        f"spawn A; signal A SEGV handle; mmap A {BASE:#x} 4p r fixed",
+        f"write A {BASE:#x} 1b",
+    ),
     "mremap_move": (
         f"{MAP}; write A {BASE + 4096:#x} 1b",
         f"mremap A {BASE:#x} 4p 4p maymove fixed to {BASE + 16 * 4096:#x}",
     ),
-    "exit_mmap": (f"{MAP}; write A {BASE:#x} 1b; fork A as B; write B {BASE + 4096:#x} 1b; signal A CHLD ignore", "exit B"),
+    "exit_mmap": (
+        (
+            f"{MAP}; write A {BASE:#x} 1b; fork A as B; write B {BASE + 4096:#x} 1b; signal A CHLD "
+            "ignore"
+        ),
+        "exit B",
+    ),
     "file_private_cow_after_read": (f"{FILE}; read A {BASE:#x} 1", f"write A {BASE:#x} 1b"),
     "file_shared_disk_write_after_read": (
-        f"mkfile /data 4p disk; spawn A; mmap A {BASE:#x} 4p rw shared fixed file /data; read A {BASE:#x} 1",
+        (
+            f"mkfile /data 4p disk; spawn A; mmap A {BASE:#x} 4p rw shared fixed file /data; read A "
+            f"{BASE:#x} 1"
+        ),
         f"write A {BASE:#x} 1b",
     ),
     "file_private_read_fault": (FILE, f"read A {BASE:#x} 1"),
     "file_private_write_fault": (FILE, f"write A {BASE:#x} 1b"),
     "sigbus_beyond_eof": (f"{FILE}; signal A BUS handle", f"read A {BASE + 6 * 4096:#x} 1"),
-    "shared_anon_write_fault": (f"spawn A; mmap A {BASE:#x} 4p rw shared anon fixed", f"write A {BASE:#x} 1b"),
+    "shared_anon_write_fault": (
+        f"spawn A; mmap A {BASE:#x} 4p rw shared anon fixed",
+        f"write A {BASE:#x} 1b",
+    ),
 }
 """Recording -> (what came before, the command that was traced)."""
 
+
 def seen(name):
-    """The functions of the recording in the order in which they were first seen, without plumbing."""
+    """The functions of the recording in the order in which they were first seen, without
+    plumbing."""
     text = (FOLDER / f"{name}.txt").read_text(encoding="utf-8")
     calls = _outside_plumbing(re.findall(r"^( *)([\w.]+)\(\)", text, re.MULTILINE))
     names = [re.sub(r"\.(constprop|isra|part|cold)(\.\d+)*", "", found) for found in calls]
@@ -97,7 +130,8 @@ def seen(name):
 
 
 def _outside_plumbing(calls):
-    """The functions, without those that were called by `BELOW_PLUMBING`; each is given with its indentation."""
+    """The functions, without those that were called by `BELOW_PLUMBING`; each is given with its
+    indentation."""
     inside = None
     for indent, name in calls:
         if inside is not None and len(indent) > inside:
@@ -107,7 +141,8 @@ def _outside_plumbing(calls):
 
 
 def called(before, command):
-    """The functions that kemu enters in the command (several where the recording holds several), in order."""
+    """The functions that kemu enters in the command (several where the recording holds several), in
+    order."""
     session = Session()
     session.run(f"{before}; set lru_batch on; mark before; {command}")
     return list(_names(session.reading(f"calls {session.marks['before']} end").roots))
@@ -136,7 +171,9 @@ def test_nine_in_ten_functions_of_the_real_kernel_appear_in_the_same_order(name)
     wanted, given = seen(name), called(*CASES[name])
     assert wanted
     found = in_order(wanted, given)
-    assert found >= 0.9 * len(wanted), f"{found} of {len(wanted)}; missing: {sorted(set(wanted) - set(given))}"
+    assert found >= 0.9 * len(wanted), (
+        f"{found} of {len(wanted)}; missing: {sorted(set(wanted) - set(given))}"
+    )
 
 
 def test_every_recording_is_compared():

@@ -2,9 +2,9 @@
 
     python -m tests.front.random_lines SEED COUNT | kemu run --keep-going -
 
-A line is *valid* when it follows the grammar; the machine may still refuse it. `run` and `load` read files that do not
-exist or are small; `quit` is left out, for it would end the run, and `real`, for
-it asks the host's kernel.
+A line is *valid* when it follows the grammar; the machine may still refuse it. `run` and `load`
+read files that do not exist or are small; `quit` is left out, for it would end the run, and `real`,
+for it asks the host's kernel.
 """
 
 from __future__ import annotations
@@ -19,17 +19,42 @@ from kemu.language.spec import Argument, Command
 
 LEFT_OUT = {"quit", "real", "save", "transcript"}
 WEIGHTS = {
-    **dict.fromkeys(["mmap", "munmap", "mprotect", "brk", "read", "write", "fetch", "fork", "use"], 9),
     **dict.fromkeys(
-        ["vfork", "wait", "exit", "kill", "goto", "back", "step", "run", "load", "setcpu", "on", "conform", "setrlimit"], 1
+        ["mmap", "munmap", "mprotect", "brk", "read", "write", "fetch", "fork", "use"], 9
+    ),
+    **dict.fromkeys(
+        [
+            "vfork",
+            "wait",
+            "exit",
+            "kill",
+            "goto",
+            "back",
+            "step",
+            "run",
+            "load",
+            "setcpu",
+            "on",
+            "conform",
+            "setrlimit",
+        ],
+        1,
     ),
 }
-"""How often a command is drawn; 3 for the others. Those that end or stop tasks are rare, or nobody would be left."""
+"""How often a command is drawn; 3 for the others. Those that end or stop tasks are rare, or nobody
+would be left."""
 NOT_WRITTEN = ["/no/such/folder/x.svg", "/no/such/folder/x.html", "/dev/null", "."]
 """Files that a command is asked to write, and cannot."""
 NAMES = [*["app", "kid", "a"] * 6, "b", "worker", "init", "kthreadd", "app.2"]
 FRESH = "goto end; kill {0} KILL by init; spawn {0}; signal {0} SEGV handle; mmap {0} 0x10000 4p rw; write {0} 0x10000 7"
-SETUP = [FRESH.format("app"), FRESH.format("a"), "fork app as kid", "fork a as b", "use app", "mmap a 0x20000 4p rwx shared"]
+SETUP = [
+    FRESH.format("app"),
+    FRESH.format("a"),
+    "fork app as kid",
+    "fork a as b",
+    "use app",
+    "mmap a 0x20000 4p rwx shared",
+]
 """Lines that keep the machine busy; among random ones most tasks die young, or wait for ever."""
 
 ADDRESSES = [
@@ -37,12 +62,34 @@ ADDRESSES = [
     "0x7fffffffffff", "0x800000000000", "0xffff888000000000", "0xffffffff81000000", "0xffffffffffffffff", "0x200000",
     "(0x10000 + 2*4096)", "0x10000+1p", "$pid", "0x1000000", "0xfffffffffffff000",
 ]  # fmt: skip
-SIZES = ["1p", "3p", "4096", "1", "0", "2M", "0x7fffffffffff", "0xffffffffffffffff", "16p", "100", "8", "1K"]
+SIZES = [
+    "1p",
+    "3p",
+    "4096",
+    "1",
+    "0",
+    "2M",
+    "0x7fffffffffff",
+    "0xffffffffffffffff",
+    "16p",
+    "100",
+    "8",
+    "1K",
+]
 SMALL = ["1", "2", "8", "100", "0", "1p", "3p", "0x7fffffffffff"]
 """Sizes of one access: the machine would really do a large one, page by page, and record it."""
 NUMBERS = ["0", "1", "2", "3", "7", "0b11", "12", "(1+1)", "255", "100"]
 TEXTS = ["x", "'two words'", '"a"', "/bin/a", "7", "é"]
-EXPRESSIONS = ["1 + 2", "pfn(init, 0x10000)", "app.rss == 0", "$pid", "'a' == 'b'", "shared(app, kid)", "0x10 << 3", "tasks()"]
+EXPRESSIONS = [
+    "1 + 2",
+    "pfn(init, 0x10000)",
+    "app.rss == 0",
+    "$pid",
+    "'a' == 'b'",
+    "shared(app, kid)",
+    "0x10 << 3",
+    "tasks()",
+]
 NOISE = [
     "", "(", ")", "'", '"', ";", "#", "@", "@99", "@x", "0x", "3q", "-1", "10**400", "9" * 300, "(" * 300, "\x00", "\x1b[2J", "é",
     "\u0663", "\udc80", "$nope", "nobody", "--help", "..", "/", "a.b.c", "1/0", "1<<1000000000", "~", "and", "as", "file", "=",
@@ -76,7 +123,9 @@ def _options(rng: random.Random, made: Command) -> list[str]:
     words = []
     for option in made.options:
         if option.kind is None:
-            words += rng.sample(sorted(option.words), min(rng.choice([0, 0, 1, 2]), len(option.words)))
+            words += rng.sample(
+                sorted(option.words), min(rng.choice([0, 0, 1, 2]), len(option.words))
+            )
         elif rng.random() < 0.4:
             words.append(next(iter(option.words)))
             if option.kind is kinds.HOST_PATH:
@@ -156,7 +205,11 @@ def _cut(rng, line):
 
 def _letter(rng, line):
     at = rng.randint(0, len(line))
-    return line[:at] + chr(rng.choice([0, 9, 27, 34, 39, 40, 59, 255, 0x4E2D, 0x1F600, rng.randint(32, 126)])) + line[at + 1 :]
+    return (
+        line[:at]
+        + chr(rng.choice([0, 9, 27, 34, 39, 40, 59, 255, 0x4E2D, 0x1F600, rng.randint(32, 126)]))
+        + line[at + 1 :]
+    )
 
 
 _DAMAGES = (_drop, _swap, _insert, _replace, _cut, _letter)

@@ -19,7 +19,9 @@ def kemu(*words, stdin="", env=None, binary=False):
     command = [sys.executable, "-m", "kemu", *words]
     environment = {**os.environ, "PYTHONUTF8": "1", **(env or {})}
     text = {} if binary else {"text": True, "encoding": "utf-8", "errors": "surrogateescape"}
-    return subprocess.run(command, input=stdin, capture_output=True, env=environment, timeout=120, check=False, **text)
+    return subprocess.run(
+        command, input=stdin, capture_output=True, env=environment, timeout=120, check=False, **text
+    )
 
 
 def test_a_command_prints_and_ends_with_zero():
@@ -54,7 +56,9 @@ def test_keep_going_runs_the_rest_and_still_ends_with_one():
 
 def test_a_script_with_a_wrong_line_names_file_and_line(tmp_path):
     script = tmp_path / "lab.kemu"
-    script.write_text("# a lab\nspawn app\nmmap app 0x10000 4p rw\n\nmprotct app 0x10000 1p r\nps\n")
+    script.write_text(
+        "# a lab\nspawn app\nmmap app 0x10000 4p rw\n\nmprotct app 0x10000 1p r\nps\n"
+    )
     done = kemu("run", str(script))
     assert done.returncode == 1
     assert f"error: {script}:5: no command 'mprotct'" in done.stderr
@@ -113,7 +117,10 @@ def test_json_has_one_object_a_command():
     assert mapped["state"] != spawned["state"]
     assert failed["ok"] is False
     assert failed["error"]["column"] == 0
-    (_, wrong) = [json.loads(line) for line in kemu("--json", "-c", "spawn app;  mmap app 3q rw").stdout.splitlines()]
+    (_, wrong) = [
+        json.loads(line)
+        for line in kemu("--json", "-c", "spawn app;  mmap app 3q rw").stdout.splitlines()
+    ]
     assert wrong["cmd"][wrong["error"]["column"] :] == "3q rw"
     assert failed["state"] == mapped["state"]
 
@@ -126,7 +133,10 @@ def test_json_of_a_branch_keeps_its_chatter_off_standard_output():
 
 
 def test_the_same_commands_give_the_same_state():
-    lines = [kemu("--json", "-c", "spawn app; mmap app 2p rw populate; fork app").stdout for _ in range(2)]
+    lines = [
+        kemu("--json", "-c", "spawn app; mmap app 2p rw populate; fork app").stdout
+        for _ in range(2)
+    ]
     assert lines[0] == lines[1]
 
 
@@ -159,7 +169,9 @@ def test_bytes_that_are_no_text_are_an_error_and_no_traceback():
 
 def test_a_reader_that_goes_away_is_no_error():
     command = f"{sys.executable} -m kemu -c 'layout; layout; ps; mem; mem' | head -1"
-    done = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=120, check=False)  # noqa: S602 - a pipe of the shell is what is tested
+    done = subprocess.run(  # noqa: S602 - a pipe of the shell is what is tested
+        command, shell=True, capture_output=True, text=True, timeout=120, check=False
+    )
     assert done.stdout.count("\n") == 1
     assert done.stderr == ""
 
@@ -168,7 +180,9 @@ def test_ctrl_c_ends_a_run_with_130_and_says_how_far_it_got():
     command = [sys.executable, "-u", "-m", "kemu", "--mem", "1G"]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as process:
-        process.stdin.write("spawn app\nmmap app 0x10000000 256M rw\nwrite app 0x10000000 0b 256M\n")
+        process.stdin.write(
+            "spawn app\nmmap app 0x10000000 256M rw\nwrite app 0x10000000 0b 256M\n"
+        )
         process.stdin.close()
         assert process.stdout.readline() == "spawn -> 3\n"
         time.sleep(1)
@@ -181,11 +195,19 @@ def test_ctrl_c_ends_a_run_with_130_and_says_how_far_it_got():
 
 @pytest.mark.parametrize(
     ("given", "said"),
-    [(0, "spawn app"), (1, "write app 0x10000 'a; b'"), (2, "read app 0x10000"), (3, "read app 0x10000")],
+    [
+        (0, "spawn app"),
+        (1, "write app 0x10000 'a; b'"),
+        (2, "read app 0x10000"),
+        (3, "read app 0x10000"),
+    ],
 )
 def test_the_command_that_was_stopped_is_named_alone(given, said):
     assert running("spawn app;  write app 0x10000 'a; b' ; read app 0x10000 # why", given) == said
-    assert running("write app 0x10000 '" + "x" * 100 + "'", 0) == "write app 0x10000 '" + "x" * 38 + "..."
+    assert (
+        running("write app 0x10000 '" + "x" * 100 + "'", 0)
+        == "write app 0x10000 '" + "x" * 38 + "..."
+    )
     assert running("  'never closed", given) == "'never closed"
 
 
@@ -233,30 +255,51 @@ def test_the_demonstration_runs_to_its_end():
     assert "wp_page_copy" in done.stdout
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="the host has no file that is always full")
-@pytest.mark.parametrize("words", [("-c", "ps"), ("--json", "-c", "ps"), ("--help",), ("--version",), ("doctor",)], ids=" ".join)
+@pytest.mark.skipif(
+    not Path("/dev/full").exists(), reason="the host has no file that is always full"
+)
+@pytest.mark.parametrize(
+    "words",
+    [("-c", "ps"), ("--json", "-c", "ps"), ("--help",), ("--version",), ("doctor",)],
+    ids=" ".join,
+)
 def test_an_output_without_room_is_no_bug_of_kemu(words):
     with Path("/dev/full").open("w", encoding="utf-8") as full:
         command = [sys.executable, "-m", "kemu", *words]
-        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=120, check=False)
+        done = subprocess.run(
+            command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=120, check=False
+        )
     assert done.returncode == 1
     assert done.stderr.startswith("kemu: cannot write the output: No space left on device\n")
     assert done.stderr.count("\n") == 2
 
 
 @pytest.mark.skipif(os.name == "nt", reason="streams are closed by the shell of Unix")
-@pytest.mark.parametrize(("closed", "status"), [(">&-", 0), ("2>&-", 0), ("<&-", 0), ("<&- >&- 2>&-", 0)])
+@pytest.mark.parametrize(
+    ("closed", "status"), [(">&-", 0), ("2>&-", 0), ("<&-", 0), ("<&- >&- 2>&-", 0)]
+)
 def test_a_closed_stream_is_as_one_to_nowhere(closed, status):
     command = f"{sys.executable} -m kemu -c ps {closed}"
-    done = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=120, check=False)  # noqa: S602 - a pipe of the shell is what is tested
+    done = subprocess.run(  # noqa: S602 - a pipe of the shell is what is tested
+        command, shell=True, capture_output=True, text=True, timeout=120, check=False
+    )
     assert (done.returncode, done.stderr) == (status, "")
 
 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--mem", "1K"), "kemu: --mem: 1K is too small\n  the least is 8M, and 64M what it is without --mem\n"),
-        (("--cpus", "9"), "kemu: --cpus: expected a number from 1 to 8, got '9'\n  kemu --help lists the options\n"),
+        (
+            ("--mem", "1K"),
+            "kemu: --mem: 1K is too small\n  the least is 8M, and 64M what it is without --mem\n",
+        ),
+        (
+            ("--cpus", "9"),
+            (
+                "kemu: --cpus: expected a number from 1 to 8, got '9'\n  kemu --help lists the "
+                "options\n"
+            ),
+        ),
     ],
 )
 def test_a_number_out_of_bounds_is_told_the_bounds(words, said):

@@ -6,7 +6,13 @@ from kemu.front.terminal.complaint import WINDOW, render
 from kemu.language.result import Complaint
 
 
-def lines(what="size: expected bytes or pages, got '3q'", text="mmap app 3q rw anon", column=9, length=2, hint="write 3p"):
+def lines(
+    what="size: expected bytes or pages, got '3q'",
+    text="mmap app 3q rw anon",
+    column=9,
+    length=2,
+    hint="write 3p",
+):
     return render(Complaint(what, text, column, length, hint)).split("\n")
 
 

@@ -1,4 +1,5 @@
-"""What a person keeps between runs: the file they write, and the aliases that are written for them."""
+"""What a person keeps between runs: the file they write, and the aliases that are written for
+them."""
 
 from __future__ import annotations
 
@@ -21,7 +22,11 @@ def config_of(folder, text):
 
 
 def test_the_file_sets_what_is_the_shells(session, tmp_path):
-    made = config_of(tmp_path, "# mine\n\nset paging off\nalias look walk app 0x10000\ncontext short changes\nset verify on\n")
+    made = config_of(
+        tmp_path,
+        "# mine\n\nset paging off\nalias look walk app 0x10000\ncontext short changes\nset verify "
+        "on\n",
+    )
     made.load(session)
     assert made.warnings == []
     assert preference(session, "paging") == "off"
@@ -48,7 +53,11 @@ def test_the_file_sets_what_is_the_shells(session, tmp_path):
 def test_a_line_that_cannot_be_is_a_warning_with_its_place(session, tmp_path, line, why):
     made = config_of(tmp_path, f"set color never\n{line}\nset repeat off\n")
     made.load(session)
-    assert [warning for warning in made.warnings if f"{tmp_path / 'config'}:2: " in warning and why in warning] == made.warnings
+    assert [
+        warning
+        for warning in made.warnings
+        if f"{tmp_path / 'config'}:2: " in warning and why in warning
+    ] == made.warnings
     assert bool(made.warnings) is bool(why)
     assert (preference(session, "color"), preference(session, "repeat")) == ("never", "off")
     assert session.end == 0

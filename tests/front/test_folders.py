@@ -59,7 +59,10 @@ def test_history_is_kept_between_runs_newest_first(tmp_path):
     first.store_string("spawn app")
     first.store_string("# pasted\nfork app as kid\n\nps\n")
     first.store_string("# nothing but a comment")
-    assert list(StateHistory(tmp_path / "state").load_history_strings()) == ["fork app as kid; ps", "spawn app"]
+    assert list(StateHistory(tmp_path / "state").load_history_strings()) == [
+        "fork app as kid; ps",
+        "spawn app",
+    ]
 
 
 def test_a_long_history_is_shortened(tmp_path):
@@ -71,7 +74,11 @@ def test_a_long_history_is_shortened(tmp_path):
     assert path.read_text().count("\n") == LONGEST // 2
 
 
-@pytest.mark.parametrize("make", [lambda path: path.write_text("a file"), lambda path: path.mkdir()], ids=["file", "folder"])
+@pytest.mark.parametrize(
+    "make",
+    [lambda path: path.write_text("a file"), lambda path: path.mkdir()],
+    ids=["file", "folder"],
+)
 def test_a_folder_that_cannot_be_written_is_a_warning(tmp_path, make):
     place = tmp_path / "place"
     make(place)

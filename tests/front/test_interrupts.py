@@ -140,11 +140,18 @@ def test_an_uninterruptible_class_finishes_what_it_does_first(member):
 
 
 def copies():
-    """The members of Mover with code of their own, so that decorating them leaves Mover as it is."""
+    """The members of Mover with code of their own, so that decorating them leaves Mover as it
+    is."""
     space = {"press": press, "contextmanager": contextmanager}
-    text = textwrap.dedent("".join(inspect.getsourcelines(Mover)[0])).replace("class Mover", "class Whole")
+    text = textwrap.dedent("".join(inspect.getsourcelines(Mover)[0])).replace(
+        "class Mover", "class Whole"
+    )
     exec(compile(text, "whole.py", "exec"), space)  # noqa: S102 - this file's own text
-    return {name: value for name, value in vars(space["Whole"]).items() if name in {"method", "value", "block", "done"}}
+    return {
+        name: value
+        for name, value in vars(space["Whole"]).items()
+        if name in {"method", "value", "block", "done"}
+    }
 
 
 @pytest.mark.parametrize("member", ["method", "value", "block"])

@@ -9,7 +9,9 @@ from kemu.front.cli.main import USAGE, main, parse
 
 
 def test_options_may_stand_anywhere():
-    options = parse(["--json", "-c", "ps", "-c", "tree", "--keep-going", "run", "a.kemu", "--mem", "128M", "-"])
+    options = parse(
+        ["--json", "-c", "ps", "-c", "tree", "--keep-going", "run", "a.kemu", "--mem", "128M", "-"]
+    )
     assert options.commands == ["ps", "tree"]
     assert options.scripts == ["a.kemu", "-"]
     assert options.json
@@ -19,7 +21,12 @@ def test_options_may_stand_anywhere():
 
 def test_a_value_may_be_joined_by_an_equals_sign():
     options = parse(["--mem=1G", "--cpus=4", "--color=never", "--geometry=sv39"])
-    assert (options.mem, options.cpus, options.color, options.geometry) == (1 << 30, 4, "never", "sv39")
+    assert (options.mem, options.cpus, options.color, options.geometry) == (
+        1 << 30,
+        4,
+        "never",
+        "sv39",
+    )
 
 
 @pytest.mark.parametrize(
@@ -60,7 +67,9 @@ def test_a_wrong_word_is_a_usage_error(words, what, capsys):
         (["report", "none.kemu", "-o", "x.html"], "script: cannot read 'none.kemu'"),
     ],
 )
-def test_a_word_too_many_or_a_file_that_is_not_there_is_a_usage_error(words, what, capsys, monkeypatch, tmp_path):
+def test_a_word_too_many_or_a_file_that_is_not_there_is_a_usage_error(
+    words, what, capsys, monkeypatch, tmp_path
+):
     monkeypatch.chdir(tmp_path)
     assert main(words) == 2
     shown = capsys.readouterr()

@@ -1,4 +1,5 @@
-"""Long output at a terminal goes through a pager; short output never does, and nothing does elsewhere."""
+"""Long output at a terminal goes through a pager; short output never does, and nothing does
+elsewhere."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Any command line ends in a result or in one clear error; never in a traceback.
 
-    python -m tests.front.random_lines SEED 10000 | kemu run --keep-going -       by hand, for longer
+python -m tests.front.random_lines SEED 10000 | kemu run --keep-going -       by hand, for longer
 """
 
 from __future__ import annotations

@@ -24,7 +24,10 @@ def operations(text):
 
 
 def test_a_story_of_fork_becomes_a_program():
-    assert operations('spawn app; mmap app 0x10000 4p rw; write app 0x10ffc "12345678"; fork as kid; read kid 0x10000 5000') == [
+    assert operations(
+        'spawn app; mmap app 0x10000 4p rw; write app 0x10ffc "12345678"; fork as kid; read kid '
+        "0x10000 5000"
+    ) == [
         {"op": "mmap", "p": "A", "page": 16, "len": 4, "prot": "rw", "flags": ["private", "anon"]},
         {"op": "write", "p": "A", "page": 16, "off": 4092, "byte": ord("1")},
         {"op": "write", "p": "A", "page": 17, "byte": ord("5")},
@@ -35,8 +38,17 @@ def test_a_story_of_fork_becomes_a_program():
 
 
 def test_names_and_expressions_mean_what_they_meant_then():
-    ops = operations("spawn app; mmap app 0x10000 4p rw; fork as kid; use kid; write (0x10000 + 1p) 7b; exit kid; read 0x10000")
-    assert [(op["op"], op["p"]) for op in ops] == [("mmap", "A"), ("fork", "A"), ("write", "B"), ("exit", "B"), ("read", "A")]
+    ops = operations(
+        "spawn app; mmap app 0x10000 4p rw; fork as kid; use kid; write (0x10000 + 1p) 7b; exit "
+        "kid; read 0x10000"
+    )
+    assert [(op["op"], op["p"]) for op in ops] == [
+        ("mmap", "A"),
+        ("fork", "A"),
+        ("write", "B"),
+        ("exit", "B"),
+        ("read", "A"),
+    ]
 
 
 def test_a_place_that_the_kernel_chose_gets_one_in_the_window():
@@ -46,7 +58,10 @@ def test_a_place_that_the_kernel_chose_gets_one_in_the_window():
 
 
 def test_what_died_in_the_experiment_ends_in_the_program():
-    ops = operations("spawn app; mmap app 0x10000 1p r; fork app as kid; write kid 0x10000 7; fork app as b; kill b KILL")
+    ops = operations(
+        "spawn app; mmap app 0x10000 1p r; fork app as kid; write kid 0x10000 7; fork app as b; "
+        "kill b KILL"
+    )
     assert [(op["op"], op["p"]) for op in ops] == [
         ("mmap", "A"), ("fork", "A"), ("write", "B"), ("exit", "B"), ("fork", "A"), ("exit", "C"),
     ]  # fmt: skip
@@ -55,13 +70,36 @@ def test_what_died_in_the_experiment_ends_in_the_program():
 def test_files_are_opened_once_as_they_were():
     made = "mkfile /d 2p 3; spawn app; open app /d rdwr; "
     ops = operations(made + "mmap app 0x10000 2p rw shared fd 3; ftruncate app 3 1p; close app 3")
-    assert ops[0] == {"op": "file", "p": "A", "kind": "disk", "bytes": 8192, "k": 3, "id": "f0", "mode": "rw"}
-    assert ops[1] == {"op": "mmap", "p": "A", "page": 16, "len": 2, "prot": "rw", "flags": ["shared"], "file": "f0", "foff": 0}
-    assert ops[2:] == [{"op": "ftruncate", "p": "A", "file": "f0", "size": 4096}, {"op": "close", "p": "A", "file": "f0"}]
+    assert ops[0] == {
+        "op": "file",
+        "p": "A",
+        "kind": "disk",
+        "bytes": 8192,
+        "k": 3,
+        "id": "f0",
+        "mode": "rw",
+    }
+    assert ops[1] == {
+        "op": "mmap",
+        "p": "A",
+        "page": 16,
+        "len": 2,
+        "prot": "rw",
+        "flags": ["shared"],
+        "file": "f0",
+        "foff": 0,
+    }
+    assert ops[2:] == [
+        {"op": "ftruncate", "p": "A", "file": "f0", "size": 4096},
+        {"op": "close", "p": "A", "file": "f0"},
+    ]
 
 
 def test_what_cannot_be_expressed_is_named_with_a_reason():
-    made = translated("spawn app; brk app; read app app.stack-8; spawn b; kill b KILL; madvise app 0x10000 1p hwpoison")
+    made = translated(
+        "spawn app; brk app; read app app.stack-8; spawn b; kill b KILL; madvise app 0x10000 1p "
+        "hwpoison"
+    )
     assert made.ops == []
     assert dict(made.unexpressed) == {
         "brk app": "the heap of a program on the host lies elsewhere",
@@ -75,7 +113,9 @@ def test_what_cannot_be_expressed_is_named_with_a_reason():
 def test_every_changing_command_of_a_process_is_in_a_table():
     known = {*ACTIONS, *REASONS, *SILENT, "on"}
     groups = ("doing", "memory", "files")
-    doing = {made.name for made in table.load_all() if made.group in groups and made.effect == "change"}
+    doing = {
+        made.name for made in table.load_all() if made.group in groups and made.effect == "change"
+    }
     assert doing - known == set()
     assert not set(ACTIONS) & {*REASONS, *SILENT}
 
@@ -115,7 +155,9 @@ def test_elsewhere_it_is_said_kindly(monkeypatch):
 def usable_host():
     try:
         hostworker.check_host()
-        host.repeat_on_host([{"op": "mmap", "page": 0, "len": 1, "prot": "rw", "flags": ["private", "anon"]}])
+        host.repeat_on_host(
+            [{"op": "mmap", "page": 0, "len": 1, "prot": "rw", "flags": ["private", "anon"]}]
+        )
     except HostUnavailable as error:
         return str(error)
     return ""
@@ -126,7 +168,10 @@ def test_the_host_and_kemu_stand_side_by_side():
     if unusable:
         pytest.skip(unusable)
     kemu = Session()
-    kemu.run("spawn app; mmap app 0x10000 2p rw; write app 0x10000 7; fork as kid; write kid 0x10000 8; brk app")
+    kemu.run(
+        "spawn app; mmap app 0x10000 2p rw; write app 0x10000 7; fork as kid; write kid 0x10000 8; "
+        "brk app"
+    )
     kemu.run("read kid 0x90000")
     state = kemu.state_hash()
     reading = kemu.reading("real")

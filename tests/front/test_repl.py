@@ -1,4 +1,5 @@
-"""The shell at a terminal: repeating, leaving, stopping, completing. A pipe stands for the keyboard."""
+"""The shell at a terminal: repeating, leaving, stopping, completing. A pipe stands for the
+keyboard."""
 
 from __future__ import annotations
 
@@ -34,7 +35,8 @@ def runner():
 
 
 def talk(runner, *typed):
-    """Type the lines, then Ctrl-D. An exception in place of a line is raised, as prompt-toolkit raises it."""
+    """Type the lines, then Ctrl-D. An exception in place of a line is raised, as prompt-toolkit
+    raises it."""
     left = list(typed)
 
     def read():
@@ -149,15 +151,23 @@ def pressing(runner, monkeypatch):
     return presses
 
 
-def test_ctrl_c_in_a_command_lets_it_end_and_shows_the_event_at_which_it_came(runner, pressing, capfd):
+def test_ctrl_c_in_a_command_lets_it_end_and_shows_the_event_at_which_it_came(
+    runner, pressing, capfd
+):
     talk(runner, "spawn app")
     before, session = runner.session.end, runner.session
     pressing[0] = 1
     talk(runner, "mmap app 0x10000 4p rw; write app 0x10000 7")
     assert "runs to its end; once more takes it back" in capfd.readouterr().err
-    assert [record.text for record in session.timeline.records] == ["spawn app", "mmap app 0x10000 4p rw"]
+    assert [record.text for record in session.timeline.records] == [
+        "spawn app",
+        "mmap app 0x10000 4p rw",
+    ]
     assert before < session.now <= session.end
-    assert f"stopped by Ctrl-C at #{session.now}; the command has the events #{before + 1} to #{session.end}" in shown(runner)
+    assert (
+        f"stopped by Ctrl-C at #{session.now}; the command has the events #{before + 1} to "
+        f"#{session.end}" in shown(runner)
+    )
     pressing[0] = 0
     other = Session()
     for record in session.timeline.records:
@@ -190,7 +200,10 @@ def test_ctrl_c_in_a_search_stays_at_the_event_that_was_reached(runner, monkeypa
     monkeypatch.setattr(SessionNames, "call", call)
     talk(runner, "until tasks() > 100")
     assert 0 < session.now < session.end
-    assert f"stopped: looked at the events up to #{session.now}; the machine stands at #{session.now} of" in shown(runner)
+    assert (
+        f"stopped: looked at the events up to #{session.now}; the machine stands at #{session.now} "
+        "of" in shown(runner)
+    )
 
 
 def test_ctrl_c_in_verify_says_what_is_checked_and_stays(runner, monkeypatch):
@@ -233,7 +246,10 @@ def test_ctrl_c_in_a_command_of_a_script_ends_the_script(runner, tmp_path, press
     talk(runner, "spawn app")
     pressing[0] = 1
     talk(runner, f"run '{script}'")
-    assert [record.text for record in runner.session.timeline.records] == ["spawn app", "mmap app 0x10000 1p rw"]
+    assert [record.text for record in runner.session.timeline.records] == [
+        "spawn app",
+        "mmap app 0x10000 1p rw",
+    ]
     assert "stopped by Ctrl-C at #" in shown(runner)
 
 
@@ -256,7 +272,10 @@ def test_the_toolbar_tells_the_lesson_first_and_fits(runner):
     session = runner.session
     session.lesson = "vm/copy-on-write 2/5"
     where = f"event {session.now} of {session.end} | app (pid 3)"
-    assert toolbar(session, 120) == f" lesson vm/copy-on-write 2/5 | {where} | PAST, inside 'mmap app 0x10000 4p rw' "
+    assert (
+        toolbar(session, 120)
+        == f" lesson vm/copy-on-write 2/5 | {where} | PAST, inside 'mmap app 0x10000 4p rw' "
+    )
     assert len(toolbar(session, 40)) <= 40
     assert toolbar(session, 80) == f" lesson vm/copy-on-write 2/5 | {where} | PAST "
     session.goto(session.end)
@@ -266,7 +285,10 @@ def test_the_toolbar_tells_the_lesson_first_and_fits(runner):
 
 def test_a_pasted_text_is_run_line_by_line(runner):
     talk(runner, "spawn app\n# a comment\nspwan b\nmmap app 0x10000 1p rw\n")
-    assert [record.text for record in runner.session.timeline.records] == ["spawn app", "mmap app 0x10000 1p rw"]
+    assert [record.text for record in runner.session.timeline.records] == [
+        "spawn app",
+        "mmap app 0x10000 1p rw",
+    ]
     talk(runner, "quit\nspawn other")
     assert "other" not in runner.session.names()
 
@@ -291,7 +313,10 @@ def test_prompt_toolkit_reads_the_line():
 
 
 def offered(runner, text):
-    return {found.text for found in KemuCompleter(runner.session).get_completions(Document(text), CompleteEvent())}
+    return {
+        found.text
+        for found in KemuCompleter(runner.session).get_completions(Document(text), CompleteEvent())
+    }
 
 
 @pytest.fixture

@@ -18,14 +18,33 @@ def session():
 
 def test_a_command_owns_its_events(session):
     first, second, third = session.timeline.records
-    assert [record.text for record in session.timeline.records] == ["spawn app", "mmap app 0x10000 4p rw", "write app 0x10000 7"]
-    assert first.first == 0 < first.last == second.first < second.last == third.first < third.last == session.end
+    assert [record.text for record in session.timeline.records] == [
+        "spawn app",
+        "mmap app 0x10000 4p rw",
+        "write app 0x10000 7",
+    ]
+    assert (
+        first.first
+        == 0
+        < first.last
+        == second.first
+        < second.last
+        == third.first
+        < third.last
+        == session.end
+    )
 
 
 def test_a_look_adds_no_event_and_no_command(session):
     before = session.end
-    session.run("ps; tree; mm app; maps app; smaps app; status app; stat app; walk app 0x10000; pt app; mem; tlb; free; regs app")
-    session.run("layout; vma app 0x10000; pagemap app 0x10000 4p; frame pfn(app,0x10000); rmap pfn(app,0x10000); print app.rss")
+    session.run(
+        "ps; tree; mm app; maps app; smaps app; status app; stat app; walk app 0x10000; pt app; "
+        "mem; tlb; free; regs app"
+    )
+    session.run(
+        "layout; vma app 0x10000; pagemap app 0x10000 4p; frame pfn(app,0x10000); rmap "
+        "pfn(app,0x10000); print app.rss"
+    )
     session.run("trace; calls; diff; ls; show; help")
     assert session.end == before
     assert len(session.timeline.records) == 3
@@ -72,7 +91,11 @@ def test_a_name_is_taken_only_while_its_task_exists(session):
 def test_a_task_that_is_not_yet_there_is_told_apart_from_one_that_is_gone(session):
     session.run("fork app as late; exit late; wait app")
     first = session.timeline.records[-3].first
-    for moment, word in ((first, "is born at #"), (first + 5, "is born at #"), (session.end, "is gone")):
+    for moment, word in (
+        (first, "is born at #"),
+        (first + 5, "is born at #"),
+        (session.end, "is gone"),
+    ):
         session.goto(moment)
         with pytest.raises(UsageError, match=f"no task 'late' at #{moment}: pid [0-9]+ {word}"):
             session.run("read late 0x10000")
@@ -102,7 +125,9 @@ def test_a_change_in_the_middle_of_a_command_is_refused_with_the_places_where_it
     with pytest.raises(UsageError) as caught:
         session.run("fork app")
     assert f"lies inside '{second.text}'" in caught.value.what
-    assert caught.value.hint.startswith(f"goto {second.last} goes to its end; goto {second.first} goes before it")
+    assert caught.value.hint.startswith(
+        f"goto {second.last} goes to its end; goto {second.first} goes before it"
+    )
     assert session.now == second.first + 1
 
 
@@ -110,18 +135,37 @@ def test_a_change_in_the_past_starts_a_timeline_and_keeps_the_old_one(session):
     boundary = session.timeline.records[1].last
     state = session.state_hash()
     result = session.run(f"goto {boundary}; write app 0x10000 8")[-1]
-    assert result.notes == (f"timeline 2 starts at #{boundary}; timeline 1 keeps its 1 later command",)
+    assert result.notes == (
+        f"timeline 2 starts at #{boundary}; timeline 1 keeps its 1 later command",
+    )
     first, second = session.timelines
-    assert [record.text for record in first.records] == ["spawn app", "mmap app 0x10000 4p rw", "write app 0x10000 7"]
-    assert [record.text for record in second.records] == ["spawn app", "mmap app 0x10000 4p rw", "write app 0x10000 8"]
+    assert [record.text for record in first.records] == [
+        "spawn app",
+        "mmap app 0x10000 4p rw",
+        "write app 0x10000 7",
+    ]
+    assert [record.text for record in second.records] == [
+        "spawn app",
+        "mmap app 0x10000 4p rw",
+        "write app 0x10000 8",
+    ]
     assert (second.parent, second.branched) == (1, boundary)
     assert session.state_hash() != state
 
 
 def test_the_commands_of_a_timeline_give_its_state_again(session):
-    session.run("fork app as kid; use kid; write 0x10000 'z'; goto 0; goto end; exit app; fork kid; mark here_now")
-    session.run("setcpu kid 1; on 0 read kid 0x10000; set lru_batch on; set aslr 7; spawn other; mmap 1p rw; write $last 1")
-    session.run("alias w write other; vfork other as v; exit v; wait other; signal kid SEGV handle; read kid 0")
+    session.run(
+        "fork app as kid; use kid; write 0x10000 'z'; goto 0; goto end; exit app; fork kid; mark "
+        "here_now"
+    )
+    session.run(
+        "setcpu kid 1; on 0 read kid 0x10000; set lru_batch on; set aslr 7; spawn other; mmap 1p "
+        "rw; write $last 1"
+    )
+    session.run(
+        "alias w write other; vfork other as v; exit v; wait other; signal kid SEGV handle; read "
+        "kid 0"
+    )
     again = Session()
     for record in session.timeline.records:
         again.run(record.text)
@@ -146,7 +190,14 @@ def test_marks_of_a_dropped_future_are_forgotten(session):
 
 def test_a_refused_command_leaves_no_trace(session):
     end, state = session.end, session.state_hash()
-    for text in ("fork nobody", "mmap app 3q rw", "spawn app", "on 9 read app 0x10000", "setcpu app 7", "set lru_batch maybe"):
+    for text in (
+        "fork nobody",
+        "mmap app 3q rw",
+        "spawn app",
+        "on 9 read app 0x10000",
+        "setcpu app 7",
+        "set lru_batch maybe",
+    ):
         with pytest.raises(UsageError):
             session.run(text)
     assert (session.end, session.state_hash(), len(session.timeline.records)) == (end, state, 3)
@@ -230,7 +281,9 @@ def test_the_last_result_has_a_name(session):
     assert session.values == [41, 42, 42]
 
 
-@pytest.mark.parametrize("command", ["exit init", "read init 0", "signal init SEGV default; fetch init 0x400000"])
+@pytest.mark.parametrize(
+    "command", ["exit init", "read init 0", "signal init SEGV default; fetch init 0x400000"]
+)
 def test_the_end_of_init_is_a_panic_and_taken_back(session, command):
     state = session.state_hash()
     with pytest.raises(UsageError, match="Attempted to kill init"):
@@ -267,7 +320,11 @@ def test_a_script_shows_each_result_as_soon_as_it_is_there_and_belongs_to_the_tr
     assert next(coming).command == "spawn app"
     assert len(session.timeline.records) == 1
     assert [result.command for result in coming] == ["mmap app 0x10000 1p rw", "ps"]
-    assert [result.command for result in session.shown] == ["spawn app", "mmap app 0x10000 1p rw", "ps"]
+    assert [result.command for result in session.shown] == [
+        "spawn app",
+        "mmap app 0x10000 1p rw",
+        "ps",
+    ]
     assert session.depth == 0
 
 

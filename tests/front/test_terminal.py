@@ -29,7 +29,13 @@ class Terminal:
 
         self.master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
-        environment_of_kemu = {**os.environ, "TERM": "xterm", "PROMPT_TOOLKIT_NO_CPR": "1", "PYTHONUTF8": "1", "PAGER": "cat"}
+        environment_of_kemu = {
+            **os.environ,
+            "TERM": "xterm",
+            "PROMPT_TOOLKIT_NO_CPR": "1",
+            "PYTHONUTF8": "1",
+            "PAGER": "cat",
+        }
         environment = {**environment_of_kemu, **environment}
         command = [sys.executable, "-m", "kemu", *words]
         ends = {"stdin": slave, "stdout": slave, "stderr": slave}
@@ -69,7 +75,8 @@ class Terminal:
         return seen
 
     def end(self):
-        """The exit code. What is still written must be read, or the process waits for its terminal."""
+        """The exit code. What is still written must be read, or the process waits for its
+        terminal."""
         deadline = time.monotonic() + PATIENCE
         while self.process.poll() is None and time.monotonic() < deadline:
             self.read()
@@ -112,7 +119,12 @@ def test_nothing_clears_the_screen_and_nothing_is_grey():
         everything = terminal.see("init>")
         terminal.type("half a line\x03")
         everything += terminal.see("init>")
-        for command, answer in (("spawn app", "spawn -> 3"), ("ps", "kthreadd"), ("layout", "kernel"), ("quit", "quit")):
+        for command, answer in (
+            ("spawn app", "spawn -> 3"),
+            ("ps", "kthreadd"),
+            ("layout", "kernel"),
+            ("quit", "quit"),
+        ):
             terminal.type(command + "\r")
             everything += terminal.see(answer)
         assert terminal.end() == 0
@@ -122,7 +134,9 @@ def test_nothing_clears_the_screen_and_nothing_is_grey():
         colours = set(re.findall(r"\x1b\[([0-9;]*)m", everything))
         assert colours
         parts = {int(part or 0) for colour in colours for part in colour.split(";")}
-        assert parts <= {0, 1, 4, 7, *range(30, 38), 39, *range(40, 48), 49}, "one of the 16 ANSI colours, and no grey"
+        assert parts <= {0, 1, 4, 7, *range(30, 38), 39, *range(40, 48), 49}, (
+            "one of the 16 ANSI colours, and no grey"
+        )
 
 
 def test_without_a_toolbar_there_is_none():
@@ -154,7 +168,8 @@ FIRST_TIME = [
     ("alias look walk app 0x10000\r", "look = walk app 0x10000", "app>"),
     ("\x04",),
 ]
-"""What is typed, and what is then seen: completion, history by prefix and by search, a suggestion, Ctrl-C in a search, paging."""
+"""What is typed, and what is then seen: completion, history by prefix and by search, a suggestion,
+Ctrl-C in a search, paging."""
 
 NEXT_TIME = [
     ("\x1b[A", "alias look walk app 0x10000"),
@@ -198,4 +213,7 @@ def test_another_width_is_taken_at_the_next_command():
         terminal.see("searches for other words")
         terminal.type("spawn app; walk app 0x10000\r")
         shown = _SEQUENCES.sub("", terminal.see("N no execute"))
-        assert max(len(line) for line in shown.split("\r\n") if "bits" in line or "execute" in line) <= 60
+        assert (
+            max(len(line) for line in shown.split("\r\n") if "bits" in line or "execute" in line)
+            <= 60
+        )

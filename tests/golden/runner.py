@@ -10,10 +10,10 @@
     ---
     ...
 
-A block is commands, `---`, and what they show; a blank line ends it. `[events]`, `[calls]`, `[diff]` before a command
-show that of the command instead of its result (several: one after the other), `[quiet]` shows nothing, `!` says that the
-command must fail: its error is shown. An empty line inside the output is written as `.`; a block without `---` must show
-nothing.
+A block is commands, `---`, and what they show; a blank line ends it. `[events]`, `[calls]`,
+`[diff]` before a command show that of the command instead of its result (several: one after the
+other), `[quiet]` shows nothing, `!` says that the command must fail: its error is shown. An empty
+line inside the output is written as `.`; a block without `---` must show nothing.
 
     python -m tests.golden.runner --update [NAME ...]     rewrites the outputs, for review
 """
@@ -30,13 +30,16 @@ FOLDER = Path(__file__).parent
 ROOT = FOLDER.parents[1]
 """Scripts that load a file name it from here."""
 SCRIPTS = sorted(FOLDER.glob("*.kemu"))
-_HEAD = re.compile(r"(?P<show>(?:\[(?:events|calls|diff|quiet)\]\s*)*)(?P<fails>!\s*)?(?P<command>.*)")
+_HEAD = re.compile(
+    r"(?P<show>(?:\[(?:events|calls|diff|quiet)\]\s*)*)(?P<fails>!\s*)?(?P<command>.*)"
+)
 _SHOW = {"events": "trace", "calls": "calls", "diff": "diff"}
 _EMPTY = "."
 
 
 class Block(NamedTuple):
-    """A part of a script: `commands` as written, `output` as expected (lines); `line` counts from 1."""
+    """A part of a script: `commands` as written, `output` as expected (lines); `line` counts from
+    1."""
 
     commands: list[str]
     output: list[str]
@@ -68,7 +71,10 @@ def read(text: str) -> list[Block]:
 
 def write(blocks: list[Block]) -> str:
     """The text of a script."""
-    parts = ["\n".join([*block.commands, *(["---", *block.output] if block.output else [])]) for block in blocks]
+    parts = [
+        "\n".join([*block.commands, *(["---", *block.output] if block.output else [])])
+        for block in blocks
+    ]
     return "\n\n".join(parts) + "\n"
 
 
@@ -97,10 +103,15 @@ def show(session, line: str, block: Block) -> list[str]:
     results = run(session, head["command"])
     failed = bool(results) and not results[-1].ok
     if failed is not bool(head["fails"]):
-        raise AssertionError(f"line {block.line}: '{line}' {'failed: ' + results[-1].error.what if failed else 'did not fail'}")
+        raise AssertionError(
+            f"line {block.line}: '{line}' "
+            f"{'failed: ' + results[-1].error.what if failed else 'did not fail'}"
+        )
     kinds = re.findall(r"\w+", head["show"])
     if kinds:
-        results = [result for kind in kinds if kind != "quiet" for result in run(session, _SHOW[kind])]
+        results = [
+            result for kind in kinds if kind != "quiet" for result in run(session, _SHOW[kind])
+        ]
     return [part for result in results for part in lines_of(result)]
 
 

@@ -1,4 +1,5 @@
-"""The registry and its page agree; the right kernel breaks nothing anywhere; what is broken by hand is named with both values."""
+"""The registry and its page agree; the right kernel breaks nothing anywhere; what is broken by hand
+is named with both values."""
 
 import os
 import re
@@ -29,11 +30,16 @@ ROWS = {int(number): here for number, here, _ in TABLE}
 CATCHES = {
     invariant: mutant
     for _, here, mutants in TABLE
-    for invariant, mutant in zip(re.findall(r"`(\w+)` \(\w+\)", here), re.findall(r"`(\w+)`", mutants), strict=True)
+    for invariant, mutant in zip(
+        re.findall(r"`(\w+)` \(\w+\)", here), re.findall(r"`(\w+)`", mutants), strict=True
+    )
     if invariant in INVARIANTS
 }
 """Invariant -> the wrong kernel beside it in the table."""
-LIVES_LONGER = {"munmap_forgets_rss": "a thread on the other CPU", "split_forgets_to_shrink": "locked memory"}
+LIVES_LONGER = {
+    "munmap_forgets_rss": "a thread on the other CPU",
+    "split_forgets_to_shrink": "locked memory",
+}
 """Stories in which a wrong kernel that soon stops itself breaks an invariant first."""
 
 
@@ -78,13 +84,18 @@ def scene():
 
 
 def broken(scene, quiescent=True):
-    return {violation.invariant: str(violation) for violation in check(scene.kernel, quiescent=quiescent)}
+    return {
+        violation.invariant: str(violation)
+        for violation in check(scene.kernel, quiescent=quiescent)
+    }
 
 
 def test_a_reference_too_many_is_named_with_both_values(scene):
     pfn = scene.pfn(scene.p, scene.addr)
     system.mem_map[pfn]._refcount = 3
-    assert broken(scene) == {"refcount_is_explained": f"page {pfn:#x}: _refcount 3, but 1 mappings + 0 cache + 0 pins"}
+    assert broken(scene) == {
+        "refcount_is_explained": f"page {pfn:#x}: _refcount 3, but 1 mappings + 0 cache + 0 pins"
+    }
     assert broken(scene, quiescent=False) == {}
 
 
@@ -104,7 +115,11 @@ def test_a_pinned_page_of_one_process_without_the_mark_is_found(scene):
 
 def test_counters_that_are_off_by_one(scene):
     mm = scene.p.mm
-    for field, name in {"map_count": "vmas_are_ordered", "total_vm": "vm_sizes_add_up", "mm_users": "mm_users_are_tasks"}.items():
+    for field, name in {
+        "map_count": "vmas_are_ordered",
+        "total_vm": "vm_sizes_add_up",
+        "mm_users": "mm_users_are_tasks",
+    }.items():
         setattr(mm, field, getattr(mm, field) + 1)
         assert name in broken(scene)
         setattr(mm, field, getattr(mm, field) - 1)
@@ -139,13 +154,22 @@ def test_ten_thousand_pages_are_checked_in_well_under_a_second():
 
 def test_verify_in_the_shell_names_the_event_and_gives_exit_code_3():
     session = Session()
-    assert [r.status for r in run(session, "spawn app; mmap app 0x10000 1p rw; write app 0x10000 1; verify")] == [0] * 4
+    assert [
+        r.status
+        for r in run(session, "spawn app; mmap app 0x10000 1p rw; write app 0x10000 1; verify")
+    ] == [0] * 4
     run(session, "mutant plant fork_forgets_wrprotect; set verify on")
     fork = run(session, "fork app as kid")[0]
     assert fork.status == 3
-    assert fork.notes[0].startswith("broken: writable_private_pages_are_exclusive: app 0x10000: entry")
+    assert fork.notes[0].startswith(
+        "broken: writable_private_pages_are_exclusive: app 0x10000: entry"
+    )
     now = run(session, "verify")[0]
-    assert (now.status, now.reading.event, now.reading.violations[0].place) == (3, session.now, "app 0x10000")
+    assert (now.status, now.reading.event, now.reading.violations[0].place) == (
+        3,
+        session.now,
+        "app 0x10000",
+    )
     along = run(session, "verify every-event")[0]
     assert (along.status, along.reading.function) == (3, "copy_pte_range")
     assert fork.first < along.reading.event < fork.last
@@ -164,16 +188,37 @@ def test_the_failing_allocation_is_part_of_the_machine_and_is_used_up():
 
 def test_the_examples_of_the_page_run(tmp_path, capsys):
     failure, _, machine = EXAMPLES
-    found = [runpy.run_path(str(_written(tmp_path / f"{n}.py", text))) for n, text in enumerate((failure, machine))]
+    found = [
+        runpy.run_path(str(_written(tmp_path / f"{n}.py", text)))
+        for n, text in enumerate((failure, machine))
+    ]
     assert {line.split()[1] for line in capsys.readouterr().out.splitlines()} == {"12"}
     assert found[1]["TestMemory"].settings.max_examples > 1000
 
 
 def test_the_property_of_the_page_runs_as_it_stands(tmp_path):
     _written(tmp_path / "test_own.py", EXAMPLES[1])
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", str(tmp_path), "test_own.py"]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "--rootdir",
+        str(tmp_path),
+        "test_own.py",
+    ]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(
+        command,
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
     assert "1 passed" in done.stdout, done.stdout + done.stderr
 
 

@@ -7,7 +7,8 @@ PT_LOAD = 1
 
 
 def tiny_elf(*, flags=5, bss=0):
-    """A static x86-64 executable at 0x400000 whose one segment is the whole file, ``flags`` r=4 w=2 x=1."""
+    """A static x86-64 executable at 0x400000 whose one segment is the whole file, ``flags`` r=4 w=2
+    x=1."""
     code = bytes.fromhex("b83c0000000f0500")
     size = 64 + 56 + len(code)
     header = b"\x7fELF\x02\x01\x01" + bytes(9)

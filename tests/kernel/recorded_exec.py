@@ -1,5 +1,5 @@
-"""Programs that the real kernel started, refused or killed, and the same on a machine of kemu (tests/data/exec/README.md says
-what the recordings hold)."""
+"""Programs that the real kernel started, refused or killed, and the same on a machine of kemu
+(tests/data/exec/README.md says what the recordings hold)."""
 
 import json
 import re
@@ -27,7 +27,8 @@ def program(name):
 
 
 def start(recorded, files):
-    """A machine with the ``files`` (path -> bytes), in which a process has executed the recorded program; scene and Outcome."""
+    """A machine with the ``files`` (path -> bytes), in which a process has executed the recorded
+    program; scene and Outcome."""
     scene = Scene()
     load_file("/" + recorded["file"], program(recorded["file"]))
     for path, data in files.items():
@@ -46,11 +47,18 @@ def bare_maps(lines):
 
 def stat(scene, task):
     fields = dict(numbers.stat(scene.kernel, task).fields)
-    return {name: fields[name] for name in recording("tiny-static")["stat"] if name not in ("rss", "minflt")}
+    return {
+        name: fields[name]
+        for name in recording("tiny-static")["stat"]
+        if name not in ("rss", "minflt")
+    }
 
 
 def status(scene, task):
-    lines = (line.split(":", 1) for line in procfs.status(numbers.status(scene.kernel, task)).splitlines())
+    lines = (
+        line.split(":", 1)
+        for line in procfs.status(numbers.status(scene.kernel, task)).splitlines()
+    )
     return {key: value.strip() for key, value in lines if key in recording("tiny-static")["status"]}
 
 

@@ -143,7 +143,13 @@ class Scene:
     def vmas(self, task, low=0, high=1 << 47):
         """(start, end, rights) of the VMAs in [low, high)."""
         return [
-            (vma.vm_start, vma.vm_end, "".join(c if vma.vm_flags & bit else "-" for c, bit in (("r", 1), ("w", 2), ("x", 4))))
+            (
+                vma.vm_start,
+                vma.vm_end,
+                "".join(
+                    c if vma.vm_flags & bit else "-" for c, bit in (("r", 1), ("w", 2), ("x", 4))
+                ),
+            )
             for vma in task.mm.mm_mt
             if vma.vm_start < high and vma.vm_end > low
         ]
@@ -168,4 +174,8 @@ def signal(outcome):
     """The name of the si_code of the signal that the step raised, or None."""
     if outcome.signal is None:
         return None
-    return next(name for name, pair in SIGNALS.items() if pair == (outcome.signal.signo, outcome.signal.code))
+    return next(
+        name
+        for name, pair in SIGNALS.items()
+        if pair == (outcome.signal.signo, outcome.signal.code)
+    )

@@ -1,7 +1,8 @@
-"""Thirty worked examples, measured on Linux 6.18: what one step changes, in every number that can be seen.
+"""Thirty worked examples, measured on Linux 6.18: what one step changes, in every number that can
+be seen.
 
-Each test is a row (A1 to A30) of the same table; ``MISSING`` names the rows that wait for a feature.  Pages of one mapping lie
-under one page table, fault-around is 64 KiB, nothing is swapped.
+Each test is a row (A1 to A30) of the same table; ``MISSING`` names the rows that wait for a
+feature.  Pages of one mapping lie under one page table, fault-around is 64 KiB, nothing is swapped.
 """
 
 import errno
@@ -63,9 +64,13 @@ def change(before, task):
 def bits(s, task, addr):
     """The letters W, D, A of the entry for ``addr``, and x if the page is exclusive."""
     pte, b = s.pte(task, addr), system.bits
-    letters = "".join(c for c, bit in (("W", b.write), ("D", b.dirty), ("A", b.accessed)) if pte & bit)
+    letters = "".join(
+        c for c, bit in (("W", b.write), ("D", b.dirty), ("A", b.accessed)) if pte & bit
+    )
     special = pte & b.special
-    return letters + ("x" if pte and not special and PageAnonExclusive(pfn_to_page(s.pfn(task, addr))) else "")
+    return letters + (
+        "x" if pte and not special and PageAnonExclusive(pfn_to_page(s.pfn(task, addr))) else ""
+    )
 
 
 def eight(s, task=None):
@@ -198,7 +203,8 @@ def test_fork_copies_a_pinned_page_at_once():
 
 
 def test_a_plain_reference_from_outside_forces_a_copy():
-    """A10: a pipe holds the page (vmsplice) when its only mapper writes; the pipe keeps the old bytes."""
+    """A10: a pipe holds the page (vmsplice) when its only mapper writes; the pipe keeps the old
+    bytes."""
     s, a, c = forked()
     s.write(c, a, 2)
     pipe = s.ok(s.p, "pipe")
@@ -254,7 +260,10 @@ def test_a_read_of_a_file_maps_what_is_cached_around_it():
     s, a = with_file(MAP_PRIVATE)
     before = numbers(s.p)
     assert s.read(s.p, a + 3 * 4096, 1) == 4
-    assert {name: n for name, n in change(before, s.p).items() if name != "pgtables"} == {"minflt": 1, "file": 16}
+    assert {name: n for name, n in change(before, s.p).items() if name != "pgtables"} == {
+        "minflt": 1,
+        "file": 16,
+    }
     assert None not in s.pfns(s.p, a, 16)
 
 
@@ -276,7 +285,10 @@ def test_a_first_write_to_a_private_file_page_makes_the_copy_directly():
     s, a = with_file(MAP_PRIVATE)
     before = numbers(s.p)
     s.write(s.p, a + 5 * 4096, 9)
-    assert {name: n for name, n in change(before, s.p).items() if name != "pgtables"} == {"minflt": 1, "anon": 1}
+    assert {name: n for name, n in change(before, s.p).items() if name != "pgtables"} == {
+        "minflt": 1,
+        "anon": 1,
+    }
     assert s.pfns(s.p, a, 5) == [None] * 5
     assert s.read(s.p, a + 5 * 4096 + 8, 1) == 6
 
@@ -329,7 +341,10 @@ def test_mprotect_stops_at_a_hole_with_the_first_part_changed():
     s.mmap(s.p, 1, flags=PRIVATE | MAP_FIXED, addr=BASE)
     s.mmap(s.p, 1, flags=PRIVATE | MAP_FIXED, addr=BASE + 8192)
     assert s.call(s.p, "mprotect", BASE, 3 * 4096, PROT_READ).errno == errno.ENOMEM
-    assert s.vmas(s.p, BASE, BASE + 3 * 4096) == [(BASE, BASE + 4096, "r--"), (BASE + 8192, BASE + 12288, "rw-")]
+    assert s.vmas(s.p, BASE, BASE + 3 * 4096) == [
+        (BASE, BASE + 4096, "r--"),
+        (BASE + 8192, BASE + 12288, "rw-"),
+    ]
 
 
 def test_mprotect_stops_at_a_mapping_that_may_not_with_the_first_part_changed():
@@ -340,7 +355,10 @@ def test_mprotect_stops_at_a_mapping_that_may_not_with_the_first_part_changed():
     s.mmap(s.p, 1, "r", flags=PRIVATE | MAP_FIXED, addr=BASE)
     s.mmap(s.p, 1, "r", flags=MAP_SHARED | MAP_FIXED, fd=fd, addr=BASE + 4096)
     assert s.call(s.p, "mprotect", BASE, 2 * 4096, RW).errno == errno.EACCES
-    assert s.vmas(s.p, BASE, BASE + 8192) == [(BASE, BASE + 4096, "rw-"), (BASE + 4096, BASE + 8192, "r--")]
+    assert s.vmas(s.p, BASE, BASE + 8192) == [
+        (BASE, BASE + 4096, "rw-"),
+        (BASE + 4096, BASE + 8192, "r--"),
+    ]
 
 
 def test_mlock_minds_holes_and_munmap_does_not():
@@ -349,7 +367,10 @@ def test_mlock_minds_holes_and_munmap_does_not():
     s.mmap(s.p, 1, flags=PRIVATE | MAP_FIXED, addr=BASE)
     s.mmap(s.p, 1, flags=PRIVATE | MAP_FIXED, addr=BASE + 8192)
     assert s.call(s.p, "mlock", BASE, 3 * 4096).errno == errno.ENOMEM
-    assert [bool(vma_lookup(s.p.mm, at).vm_flags & VM_LOCKED) for at in (BASE, BASE + 8192)] == [True, False]
+    assert [bool(vma_lookup(s.p.mm, at).vm_flags & VM_LOCKED) for at in (BASE, BASE + 8192)] == [
+        True,
+        False,
+    ]
     assert s.p.mm.locked_vm == 1
     assert s.call(s.p, "munmap", BASE - 4096, 5 * 4096).errno == 0
     assert s.vmas(s.p, BASE - 4096, BASE + 5 * 4096) == []
@@ -365,10 +386,18 @@ def test_a_page_behind_the_end_of_a_file_is_sigbus_and_the_rest_of_the_last_one_
     assert s.read(s.p, a + 5999, 1) == ord("x")
     assert s.read(s.p, a + 6000, 1) == 0
     outcome = s.load(s.p, a + 8192)
-    assert (signal(outcome), outcome.signal.addr, outcome.minor, outcome.major) == ("BUS_ADRERR", a + 8192, 0, 0)
+    assert (signal(outcome), outcome.signal.addr, outcome.minor, outcome.major) == (
+        "BUS_ADRERR",
+        a + 8192,
+        0,
+        0,
+    )
 
 
-@pytest.mark.parametrize("address", [0xFFFF_FFFF_FF60_0000, 0xFFFF_8880_0000_0000, 0x7FFF_FFFF_F000, 0xFFFF_FFFF_8100_0000])
+@pytest.mark.parametrize(
+    "address",
+    [0xFFFF_FFFF_FF60_0000, 0xFFFF_8880_0000_0000, 0x7FFF_FFFF_F000, 0xFFFF_FFFF_8100_0000],
+)
 def test_a_user_write_to_a_kernel_address_finds_nothing_there(address):
     """A23: vsyscall page, direct map, first address above the user's half, kernel text."""
     s = Scene()
@@ -386,7 +415,11 @@ def test_a_page_without_rights_is_there_and_refuses():
     s.mprotect(s.p, b, 1, "")
     for address in (a, b):
         outcome = s.load(s.p, address + 5, 1)
-        assert (signal(outcome), outcome.signal.addr, outcome.minor) == ("SEGV_ACCERR", address + 5, 0)
+        assert (signal(outcome), outcome.signal.addr, outcome.minor) == (
+            "SEGV_ACCERR",
+            address + 5,
+            0,
+        )
     s.mprotect(s.p, b, 1, "r")
     assert s.read(s.p, b) == 7
 
@@ -416,7 +449,11 @@ def test_strict_overcommit_refuses_what_could_not_be_kept():
     s.mmap(s.p, limit * 6 // 10)
     tasks, free, committed = len(system.tasks), s.free_frames(), system.counters.vm_committed_as
     assert s.call(s.p, "fork").errno == errno.ENOMEM
-    assert (len(system.tasks), s.free_frames(), system.counters.vm_committed_as) == (tasks, free, committed)
+    assert (len(system.tasks), s.free_frames(), system.counters.vm_committed_as) == (
+        tasks,
+        free,
+        committed,
+    )
 
 
 def test_a_vfork_child_writes_what_its_parent_reads():

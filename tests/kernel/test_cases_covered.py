@@ -1,4 +1,5 @@
-"""Every situation is played by a test of its topic's module, or the table says which feature it waits for."""
+"""Every situation is played by a test of its topic's module, or the table says which feature it
+waits for."""
 
 import re
 from pathlib import Path
@@ -12,7 +13,11 @@ HERE = Path(__file__).parent
 
 def played(topic):
     """The situations that the docstrings of a module name."""
-    return set(re.findall(r'"""Case (\w\d\d)', (HERE / f"test_cases_{topic}.py").read_text(encoding="utf-8")))
+    return set(
+        re.findall(
+            r'"""Case (\w\d\d)', (HERE / f"test_cases_{topic}.py").read_text(encoding="utf-8")
+        )
+    )
 
 
 @pytest.mark.parametrize("topic", TOPICS)

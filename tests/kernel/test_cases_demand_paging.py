@@ -46,7 +46,9 @@ def cached_file(s, pages):
     return fd
 
 
-@pytest.mark.parametrize(("around", "aligned", "faults"), [(True, True, 16), (True, False, 17), (False, True, 256)])
+@pytest.mark.parametrize(
+    ("around", "aligned", "faults"), [(True, True, 16), (True, False, 17), (False, True, 256)]
+)
 def test_reading_a_cached_file_costs_one_fault_per_64_kib(around, aligned, faults):
     """Case C07 (a): fault-around maps what is cached beside the touched page."""
     s = Scene()
@@ -71,7 +73,8 @@ def test_writing_a_cached_file_costs_one_fault_a_page(flags, copies):
 
 
 def test_a_system_call_can_take_the_fault():
-    """Case C08. pread into an untouched page: one fault, taken in kernel mode, and the call succeeds."""
+    """Case C08. pread into an untouched page: one fault, taken in kernel mode, and the call
+    succeeds."""
     s = Scene()
     p = s.p
     create_file("/data", "disk", b"Z")

@@ -134,7 +134,8 @@ def test_mprotect_to_writable_after_fork_does_not_undo_copy_on_write(read_only_b
 
 
 def test_a_page_that_is_already_copy_on_write_may_be_forked_again():
-    """Case A16. The read-only bit of the entry does not say whether a write is an error; the VMA does."""
+    """Case A16. The read-only bit of the entry does not say whether a write is an error; the VMA
+    does."""
     s = Scene()
     p = s.p
     a = s.mmap(p, 1)
@@ -224,7 +225,8 @@ def test_the_order_after_fork_changes_who_copies_and_no_value(order):
 
 
 def test_a_kernel_write_into_a_shared_page_copies_it_too():
-    """Beside the cases: pread into a page shared by fork, as copy_to_user must break copy-on-write."""
+    """Beside the cases: pread into a page shared by fork, as copy_to_user must break
+    copy-on-write."""
     s = Scene()
     p = s.p
     create_file("/data", "disk", b"file")

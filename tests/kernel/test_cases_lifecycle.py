@@ -148,7 +148,9 @@ def test_the_end_of_a_pipe_is_no_end_while_somebody_has_the_other_end_open():
     s.ok(p, "close", writes)
     outcome = s.call(p, "read", reads, a, 8)
     assert (outcome.blocked, outcome.errno, p.blocked_in) == (True, 0, "read")
-    assert [(done.pid, done.call, done.value) for done in s.exit(c).completed] == [(p.pid, "read", 0)]
+    assert [(done.pid, done.call, done.value) for done in s.exit(c).completed] == [
+        (p.pid, "read", 0)
+    ]
     assert not p.blocked_in
     assert s.ok(p, "read", reads, a, 8) == 0
 

@@ -17,7 +17,9 @@ from tests.kernel.scenes import Scene, signal
         (0x0000_8000_0000_0000, "SI_KERNEL", 0),
     ],
 )
-def test_a_kernel_address_looks_unmapped_and_a_non_canonical_one_never_reaches_the_tables(address, code, si_addr):
+def test_a_kernel_address_looks_unmapped_and_a_non_canonical_one_never_reaches_the_tables(
+    address, code, si_addr
+):
     """Case E02."""
     s = Scene()
     outcome = s.load(s.p, address)
@@ -59,7 +61,8 @@ def test_beyond_the_end_of_a_file_lies_zero_then_sigbus_then_nothing():
 
 @pytest.mark.parametrize("written_back", [True, False])
 def test_what_is_stored_behind_the_end_of_a_file_is_lost(written_back):
-    """Case E08, and the same without the msync: the file system zeroes the rest of the page when the file grows."""
+    """Case E08, and the same without the msync: the file system zeroes the rest of the page when
+    the file grows."""
     s = Scene()
     p = s.p
     fd, a = shared_file(s, 5000, 2)

@@ -1,4 +1,5 @@
-"""The stack: it grows when it is touched, up to a limit, and keeps a distance from its neighbours."""
+"""The stack: it grows when it is touched, up to a limit, and keeps a distance from its
+neighbours."""
 
 import pytest
 
@@ -32,7 +33,8 @@ def test_a_local_array_of_6_mib_uses_one_page_and_one_of_16_mib_is_refused():
 
 
 def test_one_page_mapped_near_the_stack_stops_its_growth():
-    """Case F03. A runtime that had put a guard page of its own 64 pages below the stack broke when the gap became 256."""
+    """Case F03. A runtime that had put a guard page of its own 64 pages below the stack broke when
+    the gap became 256."""
     s = Scene()
     p = s.p
     bottom = stack(p).vm_start
@@ -42,9 +44,12 @@ def test_one_page_mapped_near_the_stack_stops_its_growth():
     assert stack(p).vm_start == bottom
 
 
-@pytest.mark.parametrize(("distance", "rights", "grows"), [(GAP, "rw", True), (GAP - 1, "rw", False), (2, "", True)])
+@pytest.mark.parametrize(
+    ("distance", "rights", "grows"), [(GAP, "rw", True), (GAP - 1, "rw", False), (2, "", True)]
+)
 def test_the_gap_is_256_pages_to_a_neighbour_that_can_be_touched(distance, rights, grows):
-    """Case F03, at the border: the page below the stack would end ``distance`` pages above the neighbour."""
+    """Case F03, at the border: the page below the stack would end ``distance`` pages above the
+    neighbour."""
     s = Scene()
     p = s.p
     bottom = stack(p).vm_start

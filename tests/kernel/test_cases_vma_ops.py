@@ -140,7 +140,11 @@ def test_proc_maps_shows_promises_and_not_pages():
     b = s.mmap(p, 2, "r", flags=MAP_SHARED, fd=fd, offset=0x2000)
     lines = [line.split() for line in s.maps(p)]
     mine = [fields for fields in lines if a <= int(fields[0].split("-")[0], 16) < a + 3 * 4096]
-    assert [fields[1:3] for fields in mine] == [["rw-p", "00000000"], ["---p", "00000000"], ["rw-p", "00000000"]]
+    assert [fields[1:3] for fields in mine] == [
+        ["rw-p", "00000000"],
+        ["---p", "00000000"],
+        ["rw-p", "00000000"],
+    ]
     (file_line,) = (fields for fields in lines if fields[0] == f"{b:x}-{b + 8192:x}")
     assert (file_line[1], file_line[2], file_line[-1]) == ("r--s", "00002000", "/data")
     s.mprotect(p, a + 4096, 1, "rw")

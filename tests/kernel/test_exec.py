@@ -166,7 +166,9 @@ def test_a_vfork_parent_goes_on_when_the_child_executes():
     s.write(child, a, 2)
     assert (s.p.blocked_in, s.p.mm.mm_users) == ("vfork", 2)
     outcome = execute(s, child)
-    assert [(done.pid, done.call, done.value) for done in outcome.completed] == [(s.p.pid, "vfork", child.pid)]
+    assert [(done.pid, done.call, done.value) for done in outcome.completed] == [
+        (s.p.pid, "vfork", child.pid)
+    ]
     assert (s.p.blocked_in, s.p.mm.mm_users) == ("", 1)
     assert child.mm is not s.p.mm
     assert s.read(s.p, a) == 2
@@ -266,19 +268,23 @@ def test_without_an_environment_it_is_home_and_term():
     ],
 )
 def test_strings_and_pointers_have_limits(arguments, limit, result):
-    """Measured on Linux 6.18: 128 KiB a string; in all a quarter of the stack limit, at least 128 KiB, at most 6 MiB; and the
-    stack must be able to hold them."""
+    """Measured on Linux 6.18: 128 KiB a string; in all a quarter of the stack limit, at least 128
+    KiB, at most 6 MiB; and the stack must be able to hold them."""
     s = scene(mem=256 << 20)
     s.ok(s.p, "setrlimit", RLIMIT_STACK, limit, limit)
-    assert error(execute(s, s.p, argv=["./tiny-static", *("x" * size for size in arguments)])) == result
+    assert (
+        error(execute(s, s.p, argv=["./tiny-static", *("x" * size for size in arguments)]))
+        == result
+    )
 
 
 @pytest.mark.parametrize(
-    ("number", "sp", "start"), [(10000, 0x7FFFFFFE6760, 0x7FFFFFFDA000), (30000, 0x7FFFFFFB5A20, 0x7FFFFFFB5000)]
+    ("number", "sp", "start"),
+    [(10000, 0x7FFFFFFE6760, 0x7FFFFFFDA000), (30000, 0x7FFFFFFB5A20, 0x7FFFFFFB5000)],
 )
 def test_many_arguments_grow_the_stack_down(number, sp, start):
-    """Measured on Linux 6.18 for so many arguments "a" behind ./tiny-static.  The pointers to 10,000 strings find room in the
-    128 KiB below the strings, those to 30,000 do not."""
+    """Measured on Linux 6.18 for so many arguments "a" behind ./tiny-static.  The pointers to
+    10,000 strings find room in the 128 KiB below the strings, those to 30,000 do not."""
     s = scene()
     execute(s, s.p, "./tiny-static", ["./tiny-static", *["a"] * number], ["HOME=/", "TERM=linux"])
     stack = next(vma for vma in s.p.mm.mm_mt if vma.vm_end == STACK_TOP)
@@ -337,7 +343,10 @@ def run_script(script, argv, path="/script"):
     [
         (b"#!/tiny-static\n", [b"/tiny-static", b"/script", b"a", b"b"]),
         (b"#!  /tiny-static \t\nrest", [b"/tiny-static", b"/script", b"a", b"b"]),
-        (b"#!/tiny-static -x  two words \n", [b"/tiny-static", b"-x  two words", b"/script", b"a", b"b"]),
+        (
+            b"#!/tiny-static -x  two words \n",
+            [b"/tiny-static", b"-x  two words", b"/script", b"a", b"b"],
+        ),
         (b"#!/tiny-static", [b"/tiny-static", b"/script", b"a", b"b"]),
         (b"#!/tiny-static\0foo bar\n", [b"/tiny-static", b"/script", b"a", b"b"]),
         (b"#!tiny-static\n", [b"tiny-static", b"/script", b"a", b"b"]),
@@ -370,7 +379,10 @@ def test_interpreters_of_interpreters_end_at_five(length, result):
         load_file(f"/s{i}", f"#!{target}\n".encode())
     assert error(execute(s, s.p, "/s0", ["x"])) == result
     if not result:
-        assert arguments(s, s.p) == [b"/tiny-static", *(f"/s{i}".encode() for i in reversed(range(length)))]
+        assert arguments(s, s.p) == [
+            b"/tiny-static",
+            *(f"/s{i}".encode() for i in reversed(range(length))),
+        ]
         assert s.p.comm == "s0"
 
 
@@ -396,7 +408,9 @@ def test_a_wrong_interpreter_is_found_before_or_behind_the_point_of_no_return(in
     """Measured on Linux 6.18 with tiny-dyn."""
     s = scene("tiny-dyn")
     if interpreter is not None:
-        load_file("/tiny-interp", program(interpreter) if isinstance(interpreter, str) else interpreter)
+        load_file(
+            "/tiny-interp", program(interpreter) if isinstance(interpreter, str) else interpreter
+        )
     outcome = execute(s, s.p, "/tiny-dyn")
     if result == "SIGSEGV":
         assert outcome.signal.killed
@@ -417,7 +431,9 @@ def test_the_program_runs_from_the_page_cache_and_its_data_is_copied_on_write():
     assert (s.anon(s.p), s.read(s.p, 0x403000)) == (2, 7)
     other = s.script.spawn("other")
     execute(s, other)
-    assert s.read(other, 0x403000, 4) == int.from_bytes(program("tiny-static")[0x3000:0x3004], "little")
+    assert s.read(other, 0x403000, 4) == int.from_bytes(
+        program("tiny-static")[0x3000:0x3004], "little"
+    )
 
 
 def test_a_file_that_is_not_cached_is_read_by_exec_and_by_faults():
@@ -529,7 +545,9 @@ def test_special_mappings_are_whole(name):
     start, size = vma.vm_start, vma.vm_end - vma.vm_start
     assert error(s.call(s.p, "munmap", start, PAGE_SIZE)) == "EINVAL"
     assert error(s.call(s.p, "munmap", start + PAGE_SIZE, PAGE_SIZE)) == "EINVAL"
-    assert error(s.call(s.p, "mprotect", start, PAGE_SIZE, prot("rw"))) == ("EINVAL" if name == "[vdso]" else "EACCES")
+    assert error(s.call(s.p, "mprotect", start, PAGE_SIZE, prot("rw"))) == (
+        "EINVAL" if name == "[vdso]" else "EACCES"
+    )
     s.ok(s.p, "munmap", start, size)
     assert all(vma.vm_name != name for vma in s.p.mm.mm_mt)
 

@@ -108,7 +108,13 @@ def test_addresses_lie_in_linuxs_ranges(name):
         assert 0 <= TASK_SIZE - GAP - found["mmap_base"] <= ((1 << 28) + 1) * PAGES
         assert found["sp"] % 16 == 0
         assert 0 < found["stack top"] - found["sp"] < 3 * 8192
-        assert found["stack top"] % PAGES == found["mmap_base"] % PAGES == found["vdso"] % PAGES == found["heap"] % PAGES == 0
+        assert (
+            found["stack top"] % PAGES
+            == found["mmap_base"] % PAGES
+            == found["vdso"] % PAGES
+            == found["heap"] % PAGES
+            == 0
+        )
         assert found["vdso"] < found["mmap_base"] < found["stack top"]
         check_program(name, mm, found)
 
@@ -126,7 +132,8 @@ def check_program(name, mm, found):
 
 
 def test_the_stack_moves_with_its_pages_and_rmap_finds_them():
-    """The strings were copied at the top of the address space; the entries moved, the frames did not."""
+    """The strings were copied at the top of the address space; the entries moved, the frames did
+    not."""
     for seed in range(10):
         s = machine(seed)
         mm = execute(s, argv=["x" * 9000])
@@ -152,7 +159,8 @@ def test_a_moved_stack_is_copied_on_write_after_fork():
 
 
 def test_with_five_levels_the_stack_comes_down_to_47_bits():
-    """STACK_TOP_MAX is 2**56 - 4096 there, STACK_TOP is not: the stack moves even without a seed."""
+    """STACK_TOP_MAX is 2**56 - 4096 there, STACK_TOP is not: the stack moves even without a
+    seed."""
     for seed in (None, 5):
         s = machine(seed, geometry=X86_64_5LEVEL)
         mm = execute(s, argv=["hello"])
@@ -161,7 +169,9 @@ def test_with_five_levels_the_stack_comes_down_to_47_bits():
         free = s.free_frames()
         for _ in range(5):
             execute(s, argv=["hello"])
-        assert abs(s.free_frames() - free) <= 2, "a stack that lies across a border takes a page more, nothing else may"
+        assert abs(s.free_frames() - free) <= 2, (
+            "a stack that lies across a border takes a page more, nothing else may"
+        )
 
 
 def test_going_back_over_an_exec_and_forth_again_gives_the_same_state():
@@ -189,4 +199,9 @@ def test_going_back_over_an_exec_and_forth_again_gives_the_same_state():
 def layout_without_looking(s):
     """Reading memory through the process would set Accessed bits."""
     mm = s.p.mm
-    return [(vma.vm_start, vma.vm_end) for vma in mm.mm_mt], mm.start_brk, s.p.regs.sp, mm.saved_auxv
+    return (
+        [(vma.vm_start, vma.vm_end) for vma in mm.mm_mt],
+        mm.start_brk,
+        s.p.regs.sp,
+        mm.saved_auxv,
+    )

@@ -1,7 +1,8 @@
-"""Any bytes are executed, refused or fatal, never a Python exception; and what is left is a kernel in order.
+"""Any bytes are executed, refused or fatal, never a Python exception; and what is left is a kernel
+in order.
 
-The same mutations, 9,000 of them, were once compared with Linux 6.18 in every field of the recordings; what came out different
-then is a test by itself at the end.
+The same mutations, 9,000 of them, were once compared with Linux 6.18 in every field of the
+recordings; what came out different then is a test by itself at the end.
 """
 
 import struct
@@ -19,13 +20,36 @@ from kemu.observe.procfs import status
 from tests.kernel.recorded_exec import program
 from tests.kernel.scenes import Scene
 
-NAMES = ("tiny-static", "tiny-static-pie", "tiny-interp", "tiny-dyn", "hello-musl", "forkcow-musl", "no-program-bytes")
+NAMES = (
+    "tiny-static",
+    "tiny-static-pie",
+    "tiny-interp",
+    "tiny-dyn",
+    "hello-musl",
+    "forkcow-musl",
+    "no-program-bytes",
+)
 PROGRAMS = [program(name) for name in NAMES]
 ERRNOS = {2, 5, 7, 8, 12, 13, 20, 22, 36, 40, 80}
 """ENOENT EIO E2BIG ENOEXEC ENOMEM EACCES ENOTDIR EINVAL ENAMETOOLONG ELOOP ELIBBAD."""
 
-EDGES = [0, 1, 0xFFF, 0x1000, 0x200000, 0x400000, 0x401000, 0x7FFFFFFDE000, 0x7FFFFFFFF000, 0x800000000000]
-U64 = st.one_of(st.sampled_from(EDGES), st.sampled_from([(1 << 64) - edge - 1 for edge in EDGES]), st.integers(0, (1 << 64) - 1))
+EDGES = [
+    0,
+    1,
+    0xFFF,
+    0x1000,
+    0x200000,
+    0x400000,
+    0x401000,
+    0x7FFFFFFDE000,
+    0x7FFFFFFFF000,
+    0x800000000000,
+]
+U64 = st.one_of(
+    st.sampled_from(EDGES),
+    st.sampled_from([(1 << 64) - edge - 1 for edge in EDGES]),
+    st.integers(0, (1 << 64) - 1),
+)
 HEADER = {
     "e_type": (16, 2), "e_machine": (18, 2), "e_entry": (24, 8), "e_phoff": (32, 8), "e_phentsize": (54, 2), "e_phnum": (56, 2),
 }  # fmt: skip
@@ -71,7 +95,7 @@ class Machine:
         self.free = self.s.free_frames()
 
     def execute(self, path, argv=("x",)):
-        """"ok", "killed" or the errno; then the process ends and all it had must be back."""
+        """ "ok", "killed" or the errno; then the process ends and all it had must be back."""
         outcome = self.s.call(self.p, "execve", path, list(argv))
         if outcome.signal is not None:
             assert outcome.signal.killed
@@ -102,7 +126,9 @@ class Machine:
         cached = sum(node.i_mapping.nrpages for node in system.files.values())
         assert self.s.free_frames() >= self.free - max(0, cached - self.free_cached())
         assert system.counters.vm_committed_as == self.committed
-        assert all(node.i_count == 0 and not node.i_mapping.i_mmap for node in system.files.values())
+        assert all(
+            node.i_count == 0 and not node.i_mapping.i_mmap for node in system.files.values()
+        )
 
     def free_cached(self):
         return sum((node.i_size + PAGE_SIZE - 1) // PAGE_SIZE for node in system.files.values())
@@ -120,7 +146,9 @@ def test_a_damaged_interpreter_is_executed_refused_or_fatal(data):
     Machine({"/tiny-dyn": program("tiny-dyn"), "/tiny-interp": data}).execute("/tiny-dyn")
 
 
-@given(st.one_of(st.binary(max_size=600), st.binary(max_size=600).map(lambda rest: b"\x7fELF" + rest)))
+@given(
+    st.one_of(st.binary(max_size=600), st.binary(max_size=600).map(lambda rest: b"\x7fELF" + rest))
+)
 @settings(max_examples=60)
 @example(b"\x7fELF" + b"\xff" * 700)
 def test_random_bytes_are_no_program(data):
@@ -138,7 +166,12 @@ def test_any_first_line_of_a_script_has_an_answer(line):
 
 @given(
     st.text(max_size=40),
-    st.lists(st.one_of(st.binary(max_size=50), st.text(st.characters(exclude_categories=["Cs"]), max_size=50)), max_size=8),
+    st.lists(
+        st.one_of(
+            st.binary(max_size=50), st.text(st.characters(exclude_categories=["Cs"]), max_size=50)
+        ),
+        max_size=8,
+    ),
 )
 @settings(max_examples=60)
 def test_any_path_and_any_arguments_have_an_answer(path, argv):
@@ -148,11 +181,13 @@ def test_any_path_and_any_arguments_have_an_answer(path, argv):
 
 @pytest.mark.parametrize(("name", "seed"), [("hello-musl", None), ("tiny-dyn", 5)])
 def test_memory_may_run_out_at_any_step(name, seed):
-    """One frame more each time, and no page of a file to be had back.  Nobody may be killed for it, so the call fails, or the
-    process dies behind the point of no return, or there was enough."""
+    """One frame more each time, and no page of a file to be had back.  Nobody may be killed for it,
+    so the call fails, or the process dies behind the point of no return, or there was enough."""
     results = Counter()
     for spare in range(48):
-        machine = Machine({f"/{name}": program(name), "/tiny-interp": program("tiny-interp")}, seed=seed)
+        machine = Machine(
+            {f"/{name}": program(name), "/tiny-interp": program("tiny-interp")}, seed=seed
+        )
         machine.p.signal.oom_score_adj = -1000
         machine.s.kernel.globals["reclaim"] = lambda _wanted: 0
         held = take_all_but(system.zone.watermark_min + spare)
@@ -197,7 +232,9 @@ def maps_of(data):
     return s
 
 
-@pytest.mark.parametrize("ident", [b"\x90\x01\x01", b"\x02\x9c\x01", b"\x02\x01\xff\xff", b"\x00" * 12])
+@pytest.mark.parametrize(
+    "ident", [b"\x90\x01\x01", b"\x02\x9c\x01", b"\x02\x01\xff\xff", b"\x00" * 12]
+)
 def test_the_bytes_behind_the_magic_number_may_be_anything(ident):
     assert Machine({"/x": patched("tiny-static", 4, ident)}).execute("/x") == "ok"
 
@@ -212,7 +249,8 @@ def test_a_program_without_code_shows_one_page_of_it():
 
 
 def test_a_large_position_independent_program_is_aligned_to_two_megabytes():
-    """A file on disk could be mapped by huge pages: Linux leaves 2 MiB more room and takes the aligned part."""
+    """A file on disk could be mapped by huge pages: Linux leaves 2 MiB more room and takes the
+    aligned part."""
     size = struct.unpack_from("<Q", program("tiny-static-pie"), 64 + 56 * 3 + 40)[0]
     s = maps_of(segment("tiny-static-pie", 3, p_memsz=size + 0x3F0000))
     first = s.vmas(s.p)[0]

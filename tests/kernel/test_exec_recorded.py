@@ -1,4 +1,5 @@
-"""Every recorded execve comes out as on the real kernel: layout, auxiliary vector, stack, numbers, errno, signal."""
+"""Every recorded execve comes out as on the real kernel: layout, auxiliary vector, stack, numbers,
+errno, signal."""
 
 import errno
 import signal
@@ -9,7 +10,8 @@ import pytest
 from tests.kernel import recorded_exec as recorded
 
 LOADER = "/lib64/ld-linux-x86-64.so.2"
-"""The interpreter that hello-dyn and the shell name: a symbolic link, which kemu does not have, on the recording machine to:"""
+"""The interpreter that hello-dyn and the shell name: a symbolic link, which kemu does not have, on
+the recording machine to:"""
 
 HOST_FILES = {
     LOADER: ("/usr/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2", 215000),
@@ -31,7 +33,10 @@ def needed_files(name):
             real, size = HOST_FILES[path]
             found = Path(path)
             if not found.is_file() or found.stat().st_size != size:
-                pytest.skip(f"{name} was recorded with a {real} of {size} bytes, which this host does not have at {path}")
+                pytest.skip(
+                    f"{name} was recorded with a {real} of {size} bytes, which this host does not "
+                    f"have at {path}"
+                )
             files[path] = found.read_bytes()
         else:
             files["/" + path] = recorded.program(path)
@@ -58,11 +63,15 @@ def test_a_program_starts_as_recorded(name):
     scene, outcome = recorded.start(wanted, needed_files(name))
     task = scene.p
     assert (outcome.errno, outcome.signal) == (0, None)
-    assert [(where, real_name(path)) for where, path in recorded.maps(task)] == recorded.bare_maps(wanted["maps"])
+    assert [(where, real_name(path)) for where, path in recorded.maps(task)] == recorded.bare_maps(
+        wanted["maps"]
+    )
     assert [[kind, hex(value)] for kind, value in task.mm.saved_auxv] == wanted["auxv"]
     assert (hex(task.regs.ip), hex(task.regs.sp)) == (wanted["rip"], wanted["rsp"])
     assert recorded.status(scene, task) == wanted["status"]
-    assert recorded.stat(scene, task) == {k: v for k, v in wanted["stat"].items() if k not in ("rss", "minflt")}
+    assert recorded.stat(scene, task) == {
+        k: v for k, v in wanted["stat"].items() if k not in ("rss", "minflt")
+    }
     assert (task.comm, task.mm.task_size) == (name[:15], 0x7FFFFFFFF000)
     compare_stacks(wanted, recorded.stack(scene, task, int(wanted["stack_top"], 16)))
 

@@ -1,8 +1,9 @@
 """Any program of mappings, stores, loads, forks and exits sees the memory that a simple model says.
 
-The model knows no page tables: a private page is a value of its process, fork copies the values, a shared page is one cell, a
-private page of a file is the file's until the first store, threads have one arena.  Two CPUs take turns.  After every step
-the whole kernel is counted once more (kemu/invariants).
+The model knows no page tables: a private page is a value of its process, fork copies the values, a
+shared page is one cell, a private page of a file is the file's until the first store, threads have
+one arena.  Two CPUs take turns.  After every step the whole kernel is counted once more
+(kemu/invariants).
 """
 
 import pytest
@@ -124,8 +125,18 @@ class Model:
         task, arena = self.pick(who)
         last = min(first + count, PAGES)
         flags = (MAP_SHARED if shared else MAP_PRIVATE) | MAP_FIXED
-        self.scene.mmap(task, last - first, rights, flags=flags, addr=BASE + first * 4096, fd=self.fd, offset=first * 4096)
-        arena[first:last] = [FileCell(rights, self.file[page], shared=shared) for page in range(first, last)]
+        self.scene.mmap(
+            task,
+            last - first,
+            rights,
+            flags=flags,
+            addr=BASE + first * 4096,
+            fd=self.fd,
+            offset=first * 4096,
+        )
+        arena[first:last] = [
+            FileCell(rights, self.file[page], shared=shared) for page in range(first, last)
+        ]
 
     def do_munmap(self, who, first, count):
         task, arena = self.pick(who)
@@ -136,7 +147,9 @@ class Model:
     def do_mprotect(self, who, first, count, rights):
         task, arena = self.pick(who)
         last = min(first + count, PAGES)
-        outcome = self.scene.call(task, "mprotect", BASE + first * 4096, (last - first) * 4096, prot(rights))
+        outcome = self.scene.call(
+            task, "mprotect", BASE + first * 4096, (last - first) * 4096, prot(rights)
+        )
         for page in range(first, last):
             if arena[page] is None:
                 assert outcome.errno == ENOMEM
@@ -147,7 +160,9 @@ class Model:
     def do_dontneed(self, who, first, count):
         task, arena = self.pick(who)
         last = min(first + count, PAGES)
-        outcome = self.scene.call(task, "madvise", BASE + first * 4096, (last - first) * 4096, MADV_DONTNEED)
+        outcome = self.scene.call(
+            task, "madvise", BASE + first * 4096, (last - first) * 4096, MADV_DONTNEED
+        )
         assert outcome.errno == (ENOMEM if None in arena[first:last] else 0)
         for cell in arena[first:last]:
             if isinstance(cell, FileCell):
@@ -159,7 +174,9 @@ class Model:
         task, arena = self.pick(who)
         count = min(count, PAGES - max(first, to))
         old, new, size = BASE + first * 4096, BASE + to * 4096, count * 4096
-        outcome = self.scene.call(task, "mremap", old, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, new)
+        outcome = self.scene.call(
+            task, "mremap", old, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, new
+        )
         if abs(first - to) < count:
             assert outcome.errno == EINVAL
             return
@@ -167,7 +184,9 @@ class Model:
         assert outcome.errno == (EFAULT if moved[0] is None else 0)
         if outcome.errno == 0:
             arena[first : first + count] = [None] * count
-            arena[to : to + count] = [new or kept for new, kept in zip(moved, arena[to : to + count], strict=True)]
+            arena[to : to + count] = [
+                new or kept for new, kept in zip(moved, arena[to : to + count], strict=True)
+            ]
 
     def do_write(self, who, page, value, cpu):
         task, arena = self.pick(who)

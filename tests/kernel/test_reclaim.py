@@ -1,4 +1,5 @@
-"""When memory is short, pages of files that nobody needs go before anybody is killed (mm/vmscan.c: try_to_free_pages)."""
+"""When memory is short, pages of files that nobody needs go before anybody is killed (mm/vmscan.c:
+try_to_free_pages)."""
 
 import pytest
 
@@ -12,9 +13,12 @@ MEM = "8M"
 
 @pytest.fixture
 def full():
-    """A process that has read a file of 8 MiB through a mapping: the page cache fills the machine."""
+    """A process that has read a file of 8 MiB through a mapping: the page cache fills the
+    machine."""
     session = Session(mem=MEM)
-    session.run("set verify on; mkfile /big 8M; spawn reader; mmap reader 0x10000000 8M r shared file /big")
+    session.run(
+        "set verify on; mkfile /big 8M; spawn reader; mmap reader 0x10000000 8M r shared file /big"
+    )
     session.run("read reader 0x10000000 8M")
     return session
 
@@ -70,7 +74,10 @@ def test_locked_and_dirty_pages_stay():
 
 def test_memory_that_was_given_up_lazily_goes_before_anybody_is_killed():
     session = Session(mem=MEM)
-    session.run("set verify on; spawn p; mmap p 0x10000000 2M rw; write p 0x10000000 1 2M; madvise p 0x10000000 2M free")
+    session.run(
+        "set verify on; spawn p; mmap p 0x10000000 2M rw; write p 0x10000000 1 2M; madvise p "
+        "0x10000000 2M free"
+    )
     session.run("spawn q; mmap q 0x20000000 3M rw; write q 0x20000000 1 3M")
     assert killed(session) == 0
     assert session.value("rss(p)") < 512

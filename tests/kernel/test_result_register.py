@@ -1,4 +1,5 @@
-"""The result of a system call stands in the caller's register (regs->ax at the end of do_syscall_64; syscall(2): rax)."""
+"""The result of a system call stands in the caller's register (regs->ax at the end of
+do_syscall_64; syscall(2): rax)."""
 
 import pytest
 

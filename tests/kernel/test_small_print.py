@@ -1,4 +1,5 @@
-"""The small print of faults, fork, rmap and the allocator: what mutations of the kernel showed to be tested nowhere else."""
+"""The small print of faults, fork, rmap and the allocator: what mutations of the kernel showed to
+be tested nowhere else."""
 
 import pytest
 
@@ -127,7 +128,9 @@ def test_a_forced_write_to_untouched_read_only_memory_gives_no_right(scene):
 
 @pytest.mark.parametrize("flags", [MAP_SHARED, MAP_PRIVATE])
 @pytest.mark.parametrize("order", ["wwrr", "rrww"])
-def test_a_page_that_was_brought_in_is_neither_locked_nor_unread_nor_lost_to_the_lru(scene, flags, order):
+def test_a_page_that_was_brought_in_is_neither_locked_nor_unread_nor_lost_to_the_lru(
+    scene, flags, order
+):
     addr = of_file(scene, flags)
     for number, letter in enumerate(order):
         if letter == "w":
@@ -149,7 +152,9 @@ def test_the_file_system_is_told_of_the_first_write_and_may_refuse(scene):
         told.append(vmf.address)
         return VM_FAULT_SIGBUS
 
-    vma_lookup(scene.p.mm, addr).vm_ops = vm_operations_struct(name="full", fault=ops.fault, page_mkwrite=refuse)
+    vma_lookup(scene.p.mm, addr).vm_ops = vm_operations_struct(
+        name="full", fault=ops.fault, page_mkwrite=refuse
+    )
     scene.load(scene.p, addr)
     for target in (addr, addr + PAGE_SIZE):
         assert scene.write(scene.p, target, 1).signal is not None
@@ -170,7 +175,9 @@ def test_the_file_system_is_told_in_both_ways(scene):
         told.append(vmf.address)
         return ops.page_mkwrite(vmf)
 
-    vma_lookup(scene.p.mm, addr).vm_ops = vm_operations_struct(name="told", fault=ops.fault, page_mkwrite=hear)
+    vma_lookup(scene.p.mm, addr).vm_ops = vm_operations_struct(
+        name="told", fault=ops.fault, page_mkwrite=hear
+    )
     scene.load(scene.p, addr)
     scene.write(scene.p, addr, 1)
     scene.write(scene.p, addr + PAGE_SIZE, 1)
@@ -325,7 +332,17 @@ def test_flags_that_do_not_go_together(scene, flags):
 
 
 @pytest.mark.parametrize(
-    "flags", [CLONE_FS, CLONE_NEWNS, CLONE_NEWUSER, CLONE_NEWPID, CLONE_PIDFD, CLONE_DETACHED, CLONE_VM, CLONE_SIGHAND | CLONE_VM]
+    "flags",
+    [
+        CLONE_FS,
+        CLONE_NEWNS,
+        CLONE_NEWUSER,
+        CLONE_NEWPID,
+        CLONE_PIDFD,
+        CLONE_DETACHED,
+        CLONE_VM,
+        CLONE_SIGHAND | CLONE_VM,
+    ],
 )
 def test_flags_that_may_stand_alone(scene, flags):
     assert scene.call(scene.p, "clone", flags | SIGCHLD).ok
@@ -410,7 +427,9 @@ def test_neighbours_that_differ_in_rights_have_one_anon_vma(scene):
 
 def test_rights_alone_make_no_difference(scene):
     first = scene.mmap(scene.p, 2, "rw", flags=PRIVATE | MAP_FIXED | MAP_NORESERVE, addr=AT)
-    other = scene.mmap(scene.p, 2, "r", flags=PRIVATE | MAP_FIXED | MAP_NORESERVE, addr=AT + 2 * PAGE_SIZE)
+    other = scene.mmap(
+        scene.p, 2, "r", flags=PRIVATE | MAP_FIXED | MAP_NORESERVE, addr=AT + 2 * PAGE_SIZE
+    )
     for addr in (first, other):
         scene.ok(scene.p, "memwrite", scene.p.pid, scene.mmap(scene.p, 1), addr, 8)
     assert vma_lookup(scene.p.mm, first).anon_vma is vma_lookup(scene.p.mm, other).anon_vma
@@ -427,7 +446,10 @@ def test_the_mapping_before_takes_over_the_one_of_the_mapping_behind(scene):
     scene.mprotect(scene.p, addr, 2, "rwx")
     scene.write(scene.p, addr + 2 * PAGE_SIZE, 1)
     scene.ok(scene.p, "memwrite", scene.p.pid, addr + 2 * PAGE_SIZE, addr, 8)
-    assert vma_lookup(scene.p.mm, addr).anon_vma is vma_lookup(scene.p.mm, addr + 2 * PAGE_SIZE).anon_vma
+    assert (
+        vma_lookup(scene.p.mm, addr).anon_vma
+        is vma_lookup(scene.p.mm, addr + 2 * PAGE_SIZE).anon_vma
+    )
 
 
 def test_a_neighbour_that_was_inherited_is_not_reused(scene):
@@ -436,7 +458,10 @@ def test_a_neighbour_that_was_inherited_is_not_reused(scene):
     scene.write(scene.p, addr + 2 * PAGE_SIZE, 1)
     child = scene.fork(scene.p)
     scene.ok(child, "memwrite", child.pid, addr + 2 * PAGE_SIZE, addr, 8)
-    assert vma_lookup(child.mm, addr).anon_vma is not vma_lookup(child.mm, addr + 2 * PAGE_SIZE).anon_vma
+    assert (
+        vma_lookup(child.mm, addr).anon_vma
+        is not vma_lookup(child.mm, addr + 2 * PAGE_SIZE).anon_vma
+    )
 
 
 def test_a_grandchild_takes_over_the_idle_anon_vma_of_a_dead_child(scene):
@@ -472,7 +497,9 @@ def test_every_mapping_of_a_page_of_a_file_is_found(scene):
     other = scene.mmap(scene.p, 2, flags=MAP_SHARED, fd=fd, offset=PAGE_SIZE)
     scene.write(scene.p, addr + PAGE_SIZE, 1)
     scene.write(scene.p, other, 1)
-    assert sorted(at for _, at, _ in rmap_walk(page(scene, scene.p, other))) == sorted([addr + PAGE_SIZE, other])
+    assert sorted(at for _, at, _ in rmap_walk(page(scene, scene.p, other))) == sorted(
+        [addr + PAGE_SIZE, other]
+    )
     assert list(rmap_walk(alloc_page())) == []
 
 
@@ -521,7 +548,12 @@ def test_every_page_counts_once_among_those_handed_out():
 def test_every_frame_is_handed_to_the_allocator_in_aligned_blocks(extra):
     kernel = Kernel(mem=(8 << 20) + extra * PAGE_SIZE)
     kernel.activate()
-    blocks = [(p.pfn, area.order) for area in system.zone.free_area for p in list_for_each(area.free_list)]
+    blocks = [
+        (p.pfn, area.order) for area in system.zone.free_area for p in list_for_each(area.free_list)
+    ]
     assert sum(1 << order for _, order in blocks) == system.zone.nr_free_pages
-    assert all(pfn % (1 << order) == 0 and pfn + (1 << order) <= system.phys.nr_frames for pfn, order in blocks)
+    assert all(
+        pfn % (1 << order) == 0 and pfn + (1 << order) <= system.phys.nr_frames
+        for pfn, order in blocks
+    )
     assert check(kernel) == []

@@ -1,11 +1,11 @@
 """A made-up class: a roster of 30 ids, and what each of them handed in.
 
-    s01 .. s12   everything right             s19, s20   made with the seed of somebody else
-    s13 .. s18   some steps right             s21, s22   the file was edited: a claim, an answer
-    s23, s24     an older version of the lesson, of kemu
-    s25          no transcript at all         s26   twice: the better one counts
-    s27          cut off in the middle        s28   somebody who is not in the roster
-    s29, s30     nothing
+s01 .. s12   everything right             s19, s20   made with the seed of somebody else
+s13 .. s18   some steps right             s21, s22   the file was edited: a claim, an answer
+s23, s24     an older version of the lesson, of kemu
+s25          no transcript at all         s26   twice: the better one counts
+s27          cut off in the middle        s28   somebody who is not in the roster
+s29, s30     nothing
 """
 
 import json
@@ -62,9 +62,16 @@ def foreign(lesson, name, folder):
     """What somebody else did, handed in under a name of one's own."""
     own = World(lesson, seed_of(lesson, name)).values
     friends = (f"friend {number} of {name}" for number in range(50))
-    friend = next(friend for friend in friends if World(lesson, seed_of(lesson, friend)).values["n"] != own["n"])
+    friend = next(
+        friend
+        for friend in friends
+        if World(lesson, seed_of(lesson, friend)).values["n"] != own["n"]
+    )
     other = taken(lesson, friend)
-    records = [{**record, "student": name} if record["do"] == "enter" else record for record in other.records]
+    records = [
+        {**record, "student": name} if record["do"] == "enter" else record
+        for record in other.records
+    ]
     lines = lines_of(lesson, name, other.guide.seed, records)
     (folder / f"{name}.kemu.jsonl").write_text("\n".join(lines) + "\n")
 
@@ -75,11 +82,15 @@ def sealed(lines):
 
 
 def edited(lesson, folder):
-    """s21 claims what was not done and forgets the digest; s22 claims it and writes a new digest."""
+    """s21 claims what was not done and forgets the digest; s22 claims it and writes a new
+    digest."""
     for name, careful in (("s21", False), ("s22", True)):
         path = taken(lesson, name, {step.id for step in lesson.steps}).hands_in(folder)
         *lines, last = path.read_text().splitlines()
-        lines = [line.replace('"state": "shown", "share": 0.0', '"state": "passed", "share": 1.0') for line in lines]
+        lines = [
+            line.replace('"state": "shown", "share": 0.0', '"state": "passed", "share": 1.0')
+            for line in lines
+        ]
         lines = [line for line in lines if '"do": "skip"' not in line]
         path.write_text("\n".join(sealed(lines) if careful else [*lines, last]) + "\n")
 

@@ -31,7 +31,15 @@ class Student:
         self.session = Session()
         self.records = list(records)
         keep = self.records.append
-        self.guide = Guide(self.session, lesson, student=name, salt=salt, run=f"run-{name}", keep=keep, records=records)
+        self.guide = Guide(
+            self.session,
+            lesson,
+            student=name,
+            salt=salt,
+            run=f"run-{name}",
+            keep=keep,
+            records=records,
+        )
         self.first = self.guide.resume()
 
     def types(self, *lines):
@@ -84,7 +92,9 @@ class Student:
 
     def hands_in(self, folder, name="", seed=None):
         """Write the transcript; its path."""
-        lines = lines_of(self.guide.lesson, self.guide.student, seed or self.guide.seed, self.records)
+        lines = lines_of(
+            self.guide.lesson, self.guide.student, seed or self.guide.seed, self.records
+        )
         path = folder / f"{name or self.guide.student}.kemu.jsonl"
         path.write_text("\n".join(lines) + "\n")
         return path

@@ -2,8 +2,8 @@
 
     python -m tests.lessons.programs        writes them into lessons/vm/files
 
-Each begins with the ELF header and its program headers; a segment's bytes are a pattern. kemu maps programs and runs no
-instruction of them, so there is no code.
+Each begins with the ELF header and its program headers; a segment's bytes are a pattern. kemu maps
+programs and runs no instruction of them, so there is no code.
 """
 
 from __future__ import annotations
@@ -17,12 +17,17 @@ PAGE = 0x1000
 
 
 def program(segments, entry, *, magic=b"\x7fELF", machine=62):
-    """An ELF file with these PT_LOADs: (rights, offset, address, bytes in the file, bytes in memory)."""
+    """An ELF file with these PT_LOADs: (rights, offset, address, bytes in the file, bytes in
+    memory)."""
     size = max(offset + filesz for _, offset, _, filesz, _ in segments)
     data = bytearray(0x11 * (1 + i // PAGE) & 0xFF for i in range(size))
     ident = magic + bytes([2, 1, 1, 0]) + bytes(8)
-    header = struct.pack("<16sHHIQQQIHHHHHH", ident, 2, machine, 1, entry, 64, 0, 0, 64, 56, len(segments), 0, 0, 0)
-    rows = b"".join(struct.pack("<IIQQQQQQ", 1, r, off, va, va, fs, ms, PAGE) for r, off, va, fs, ms in segments)
+    header = struct.pack(
+        "<16sHHIQQQIHHHHHH", ident, 2, machine, 1, entry, 64, 0, 0, 64, 56, len(segments), 0, 0, 0
+    )
+    rows = b"".join(
+        struct.pack("<IIQQQQQQ", 1, r, off, va, va, fs, ms, PAGE) for r, off, va, fs, ms in segments
+    )
     data[: len(header) + len(rows)] = header + rows
     return bytes(data)
 

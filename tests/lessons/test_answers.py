@@ -27,7 +27,8 @@ def wide(text):
 
 @pytest.mark.parametrize(
     "text",
-    ["4096", "0x1000", "0X1000", "4_096", "4 096", "4,096", "0x10_00", "0x 1000", "1p", "4K", "0b1000000000000", "0x1000 (4096)",
+    ["4096", "0x1000", "0X1000", "4_096", ("4 "
+                                          "096"), "4,096", "0x10_00", "0x 1000", "1p", "4K", "0b1000000000000", "0x1000 (4096)",
      " 4096 ", "4'096", "4000 + 96", "2*2048", "+4096"],
 )  # fmt: skip
 def test_one_number_is_read_in_all_its_spellings(text):
@@ -39,7 +40,19 @@ def test_a_negative_number_is_read():
     assert number_in("-3") == -3
 
 
-SLIPS = ["7q", "", "ten", "pfn(app, 0)", "app.pid", "0x", "0x1000 (4097)", "1" * 4000, "(" * 500, "\0", "1 == 1"]
+SLIPS = [
+    "7q",
+    "",
+    "ten",
+    "pfn(app, 0)",
+    "app.pid",
+    "0x",
+    "0x1000 (4097)",
+    "1" * 4000,
+    "(" * 500,
+    "\0",
+    "1 == 1",
+]
 
 
 @pytest.mark.parametrize("text", SLIPS)
@@ -72,7 +85,9 @@ def test_words_and_tasks_are_compared_without_case():
     assert not same("7", "8")
 
 
-@pytest.mark.parametrize("text", ["17, 18", "18 17", "0x11,0x12", wide("17,18"), "17;18", "17\N{IDEOGRAPHIC COMMA}18"])
+@pytest.mark.parametrize(
+    "text", ["17, 18", "18 17", "0x11,0x12", wide("17,18"), "17;18", "17\N{IDEOGRAPHIC COMMA}18"]
+)
 def test_a_set_is_separated_by_commas_or_spaces(text):
     assert same_set(read_set(text, (1, 2)), (17, 18))
 

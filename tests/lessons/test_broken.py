@@ -1,4 +1,5 @@
-"""A folder of broken lessons, one for each code of the linter: each is found, with file and line, and nothing else is."""
+"""A folder of broken lessons, one for each code of the linter: each is found, with file and line,
+and nothing else is."""
 
 from pathlib import Path
 
@@ -33,9 +34,13 @@ def test_every_code_has_a_broken_lesson():
 @pytest.mark.parametrize("code", sorted(PLACES))
 def test_a_broken_lesson_is_found_with_its_file_and_line(code):
     place = FOLDER / code
-    _, problems = check_files([place if place.is_dir() else FOLDER / f"{code}.md"], seeds=3, students=2)
+    _, problems = check_files(
+        [place if place.is_dir() else FOLDER / f"{code}.md"], seeds=3, students=2
+    )
     name, line = PLACES[code]
-    assert [(problem.code, problem.path, problem.line) for problem in problems] == [(code, str(FOLDER / name), line)]
+    assert [(problem.code, problem.path, problem.line) for problem in problems] == [
+        (code, str(FOLDER / name), line)
+    ]
     (problem,) = problems
     assert problem.severity == ("warning" if code.startswith("W") else "error")
     assert str(problem).startswith(f"{FOLDER / name}:{line}: {code} ")

@@ -1,4 +1,5 @@
-"""The exported page, looked at in Chromium: hints and solutions are folded, nothing is asked of the network."""
+"""The exported page, looked at in Chromium: hints and solutions are folded, nothing is asked of the
+network."""
 
 import pytest
 
@@ -21,14 +22,19 @@ def shown(tmp_path_factory):
 
 def test_the_page_is_quiet_and_asks_for_nothing(shown):
     assert shown.complaints == []
-    assert [address for address in shown.requests if not address.startswith(("file:", "data:"))] == []
+    assert [
+        address for address in shown.requests if not address.startswith(("file:", "data:"))
+    ] == []
 
 
 def test_everything_that_gives_an_answer_is_folded(shown):
     assert shown.run("document.querySelectorAll('details').length") > 10
     assert shown.run("document.querySelectorAll('details[open]').length") == 0
     shut = "[...document.querySelectorAll('details > :not(summary)')].every((part) => part.getClientRects().length === 0)"
-    assert shown.run(shut) or shown.run("document.querySelector('details').getBoundingClientRect().height") < 60
+    assert (
+        shown.run(shut)
+        or shown.run("document.querySelector('details').getBoundingClientRect().height") < 60
+    )
 
 
 def test_a_hint_opens_with_its_words(shown):
@@ -48,7 +54,11 @@ def test_every_shipped_lesson_is_quiet_and_fits(tmp_path):
             path.write_text(page(lesson, "ada"), encoding="utf-8")
             looked = program.open(path)
             assert looked.complaints == []
-            assert looked.run("document.documentElement.scrollWidth <= document.documentElement.clientWidth"), lesson.id
-            assert looked.run("document.querySelectorAll('section').length") == len(lesson.steps) + 1
+            assert looked.run(
+                "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
+            ), lesson.id
+            assert (
+                looked.run("document.querySelectorAll('section').length") == len(lesson.steps) + 1
+            )
     finally:
         program.close()

@@ -1,4 +1,5 @@
-"""The course that is shipped: every lesson is proved over three seeds, and is what the course promises to be."""
+"""The course that is shipped: every lesson is proved over three seeds, and is what the course
+promises to be."""
 
 from __future__ import annotations
 
@@ -92,7 +93,9 @@ def test_a_translation_may_translate_the_texts_in_an_expression_and_change_nothi
     def about(text):
         front = '+++\ntranslates = "vm/copy-on-write"\nlanguage = "zh-CN"\n+++\n\n'
         block = f"```text {key} {hash_of_text(source)}\n{source.replace(inside, text)}\n```\n"
-        moved.path.with_name("07-copy-on-write.zh-CN.md").write_text(front + block, encoding="utf-8")
+        moved.path.with_name("07-copy-on-write.zh-CN.md").write_text(
+            front + block, encoding="utf-8"
+        )
         return [found.code for found in check_translations(moved) if found.code != "W01"]
 
     assert about("{if(lv == 0, '退出', '解除映射')}") == []

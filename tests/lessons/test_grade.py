@@ -1,4 +1,5 @@
-"""A class of 30 is graded by repeating what it did: good, partial, foreign, edited and older submissions, in five formats."""
+"""A class of 30 is graded by repeating what it did: good, partial, foreign, edited and older
+submissions, in five formats."""
 
 import csv
 import io
@@ -43,7 +44,10 @@ def handed_in(tmp_path_factory):
     files = write_class(lesson, folder / "in")
     roster = read_roster(write_roster(folder / "roster.csv"))
     grades = grade_all(lesson, files, SALT, roster, jobs=2)
-    by_name = {Path(grade.path).name.split(".")[0] if grade.path else f"{grade.student} absent": grade for grade in grades}
+    by_name = {
+        Path(grade.path).name.split(".")[0] if grade.path else f"{grade.student} absent": grade
+        for grade in grades
+    }
     return folder, files, grades, by_name
 
 
@@ -54,7 +58,11 @@ def graded(handed_in):
 
 def test_who_did_everything_has_everything_and_no_flags(graded):
     for name in GOOD:
-        assert (graded[name].score, graded[name].flags, graded[name].error) == (graded[name].most, (), "")
+        assert (graded[name].score, graded[name].flags, graded[name].error) == (
+            graded[name].most,
+            (),
+            "",
+        )
 
 
 def test_who_did_a_part_has_that_part(graded):
@@ -124,7 +132,12 @@ def test_csv_has_a_row_a_submission_and_a_column_a_step(handed_in):
     rows = list(csv.DictReader(io.StringIO(WRITERS["csv"](handed_in[2], NAMES))))
     assert len(rows) == len(handed_in[2])
     good = next(row for row in rows if row["student"] == "s01")
-    assert (good["score"], good["max"], good["name"], good["split-one"]) == ("13", "13", "Student 01", "3")
+    assert (good["score"], good["max"], good["name"], good["split-one"]) == (
+        "13",
+        "13",
+        "Student 01",
+        "3",
+    )
 
 
 def test_csv_holds_no_formula_for_a_spreadsheet(tmp_path):
@@ -167,7 +180,8 @@ TYPES = {"object": dict, "array": list, "string": str, "number": (int, float), "
 
 
 def mismatches(value, schema, where="$"):
-    """Where the value does not keep to the schema: types, enumerations, unknown and missing keys."""
+    """Where the value does not keep to the schema: types, enumerations, unknown and missing
+    keys."""
     found = []
     kind = TYPES.get(schema.get("type"))
     if kind and (not isinstance(value, kind) or isinstance(value, bool)):
@@ -175,8 +189,12 @@ def mismatches(value, schema, where="$"):
     if "enum" in schema and value not in schema["enum"]:
         return [f"{where}: {value!r} is not one of {schema['enum']}"]
     if isinstance(value, dict) and "properties" in schema:
-        found += [f"{where}: unknown key {key}" for key in value.keys() - schema["properties"].keys()]
-        found += [f"{where}: {key} is missing" for key in schema.get("required", []) if key not in value]
+        found += [
+            f"{where}: unknown key {key}" for key in value.keys() - schema["properties"].keys()
+        ]
+        found += [
+            f"{where}: {key} is missing" for key in schema.get("required", []) if key not in value
+        ]
         if "anyRequired" in schema and not value.keys() & set(schema["anyRequired"]):
             found.append(f"{where}: one of {schema['anyRequired']} is needed")
         for key in value.keys() & schema["properties"].keys():
@@ -192,11 +210,18 @@ def mismatches(value, schema, where="$"):
 
 def test_the_replay_is_what_counts_not_a_word_of_the_file(tmp_path):
     lesson = lesson_named("nine-kinds")
-    claims = [{"run": "r", "step": step.id, "do": "result", "state": "passed", "share": 1.0} for step in lesson.steps]
+    claims = [
+        {"run": "r", "step": step.id, "do": "result", "state": "passed", "share": 1.0}
+        for step in lesson.steps
+    ]
     entered = [{"run": "r", "step": step.id, "do": "enter"} for step in lesson.steps]
-    head = json.loads(Student(lesson, name="s01", salt=SALT).hands_in(tmp_path).read_text().splitlines()[0])
+    head = json.loads(
+        Student(lesson, name="s01", salt=SALT).hands_in(tmp_path).read_text().splitlines()[0]
+    )
     path = tmp_path / "made.jsonl"
-    path.write_text("\n".join(sealed([json.dumps(line) for line in (head, *entered, *claims)])) + "\n")
+    path.write_text(
+        "\n".join(sealed([json.dumps(line) for line in (head, *entered, *claims)])) + "\n"
+    )
     found = grade_one(str(LESSON), str(path), SALT, None)
     assert (found.score, found.flags) == (0.0, ("claims",))
 
@@ -222,7 +247,8 @@ def test_of_a_prediction_the_first_counts_however_often_it_is_repeated(tmp_path)
 def test_an_answer_that_never_heard_how_sure_one_is_counts_in_the_replay_too(tmp_path):
     path = tmp_path / "sure.md"
     path.write_text(
-        '+++\nformat = 1\nid = "t/sure"\ntitle = "Sure"\nconfidence = true\nsetup = ["spawn app"]\n+++\n'
+        '+++\nformat = 1\nid = "t/sure"\ntitle = "Sure"\nconfidence = true\nsetup = ["spawn '
+        'app"]\n+++\n'
         '```check predict\nid = "p"\nreveal = "fork app as b"\nexpect = "tasks()"\n```\n'
         '```check predict\nid = "q"\nreveal = "fork app as c"\nexpect = "tasks()"\n```\n'
     )
@@ -258,7 +284,11 @@ def test_a_hostile_line_harms_nobody(line, tmp_path):
     lesson = lesson_named("nine-kinds")
     path = taken(lesson, "s01").hands_in(tmp_path)
     *lines, _ = path.read_text().splitlines()
-    at = next(index for index, text in enumerate(lines) if '"step": "split-one"' in text and '"enter"' in text)
+    at = next(
+        index
+        for index, text in enumerate(lines)
+        if '"step": "split-one"' in text and '"enter"' in text
+    )
     path.write_text("\n".join(sealed([*lines[: at + 1], line, *lines[at + 1 :]])) + "\n")
     found = grade_one(str(LESSON), str(path), SALT, None)
     assert found.score == found.most
@@ -273,15 +303,27 @@ def test_a_submission_that_takes_for_ever_is_ended(tmp_path, monkeypatch):
 
 def test_an_exam_is_judged_by_its_last_answers(tmp_path):
     lesson_text = (
-        '+++\nformat = 1\nid = "t/exam"\ntitle = "Exam"\nmode = "exam"\nsetup = ["spawn app"]\n+++\n'
+        '+++\nformat = 1\nid = "t/exam"\ntitle = "Exam"\nmode = "exam"\nsetup = ["spawn '
+        'app"]\n+++\n'
         '```check predict\nid = "p"\nreveal = "fork app as b"\nexpect = "tasks()"\n```\n'
-        '```check state\nid = "s"\nstart = "setup"\nmust = ["alive(other)"]\nsolution = ["spawn other"]\n```\n'
-        '```check choice\nid = "c"\nstart = "setup"\noptions = [{ text = "x", right = true }, { text = "y" }]\n```\n'
+        '```check state\nid = "s"\nstart = "setup"\nmust = ["alive(other)"]\nsolution = ["spawn '
+        'other"]\n```\n'
+        '```check choice\nid = "c"\nstart = "setup"\noptions = [{ text = "x", right = true }, { '
+        'text = "y" }]\n```\n'
     )
     path = tmp_path / "exam.md"
     path.write_text(lesson_text)
     ada = Student(parse_file(path), name="s01", salt=SALT)
-    ada.types("answer 4", "answer 5", "lesson next", "spawn other", "lesson next", "answer a", "answer b", "lesson previous")
+    ada.types(
+        "answer 4",
+        "answer 5",
+        "lesson next",
+        "spawn other",
+        "lesson next",
+        "answer a",
+        "answer b",
+        "lesson previous",
+    )
     found = grade_one(str(path), str(ada.hands_in(tmp_path)), SALT, None)
     right = "b" if ada.guide.world and found.steps[2].was == "b" else "a"
     assert [step.points for step in found.steps] == [1, 1, int(right == "b")]
@@ -300,7 +342,15 @@ def test_a_file_says_what_it_is(tmp_path):
 
 def kemu(*words, **more):
     command = [sys.executable, "-m", "kemu", *map(str, words)]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120, stdin=subprocess.DEVNULL, **more)
+    return subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+        stdin=subprocess.DEVNULL,
+        **more,
+    )
 
 
 def test_the_command_grades_a_folder_with_a_roster(handed_in):
@@ -327,12 +377,18 @@ def test_the_command_grades_one_for_gradescope(handed_in, tmp_path):
 
 def test_the_zip_for_gradescope_holds_what_its_scripts_use(handed_in, tmp_path):
     target = tmp_path / "autograder.zip"
-    done = kemu("grade", LESSON, "--gradescope-zip", target, "--roster", handed_in[0] / "roster.csv")
+    done = kemu(
+        "grade", LESSON, "--gradescope-zip", target, "--roster", handed_in[0] / "roster.csv"
+    )
     assert done.returncode == 0, done.stderr
     made = zipfile.ZipFile(target)
     assert set(made.namelist()) == {"setup.sh", "run_autograder", "nine-kinds.md", "roster.csv"}
     run = made.read("run_autograder").decode()
-    for part in ("source/nine-kinds.md", "results/results.json", "--roster /autograder/source/roster.csv"):
+    for part in (
+        "source/nine-kinds.md",
+        "results/results.json",
+        "--roster /autograder/source/roster.csv",
+    ):
         assert part in run
     assert made.getinfo("run_autograder").external_attr >> 16 & 0o111
 
@@ -344,7 +400,9 @@ def test_the_grader_is_installed_from_a_wheel_and_never_by_its_name(tmp_path):
     assert installs == ["/autograder/kemu/bin/pip install ./kemu-*.whl"]
     script = tmp_path / "setup.sh"
     script.write_text(SETUP.replace("/autograder/source", str(tmp_path)))
-    done = subprocess.run(["/bin/bash", script], capture_output=True, text=True, check=False, timeout=30)
+    done = subprocess.run(
+        ["/bin/bash", script], capture_output=True, text=True, check=False, timeout=30
+    )
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1].startswith("no wheel of kemu is in the zip")
 
@@ -387,4 +445,7 @@ def test_a_lesson_that_is_none_ends_with_4(tmp_path):
 def test_lesson_of_is_never_graded_by_its_name_alone(tmp_path):
     other = Student(lesson_of('```check explain\nid = "one"\n```\n'), name="s01", salt=SALT)
     other.types("answer yes")
-    assert "it is about t/lesson" in grade_one(str(LESSON), str(other.hands_in(tmp_path)), SALT, None).error
+    assert (
+        "it is about t/lesson"
+        in grade_one(str(LESSON), str(other.hands_in(tmp_path)), SALT, None).error
+    )

@@ -1,4 +1,5 @@
-"""Lessons and lines that nobody would write: each ends in a problem with a line, or in a complaint, never in a traceback."""
+"""Lessons and lines that nobody would write: each ends in a problem with a line, or in a complaint,
+never in a traceback."""
 
 import random
 from pathlib import Path
@@ -34,7 +35,8 @@ def mutated(text, chance):
 
 
 def problems_of(text):
-    """What is wrong with the text, if it cannot be read; a lesson that can be read can be looked at as well."""
+    """What is wrong with the text, if it cannot be read; a lesson that can be read can be looked at
+    as well."""
     try:
         lesson = parse(text, Path("x.md"))
     except LessonError as error:
@@ -51,7 +53,10 @@ def test_a_mangled_lesson_is_read_or_refused_with_lines(seed):
     for _ in range(60):
         text = mutated(TEXT, chance)
         problems = problems_of(text)
-        assert all(0 < problem.line <= text.count("\n") + 1 and "\n" not in problem.text for problem in problems)
+        assert all(
+            0 < problem.line <= text.count("\n") + 1 and "\n" not in problem.text
+            for problem in problems
+        )
         read += not problems
     assert read
 

@@ -71,7 +71,14 @@ def test_the_page_needs_no_network():
             assert not attributes.get(key, "").startswith(("http", "//")), tag
 
 
-MARKUP = ["<script>alert(1)</script>", "<b onclick=x>", "`<i>`", "[x](javascript:alert(1))", "**<u>**", "a & b < c"]
+MARKUP = [
+    "<script>alert(1)</script>",
+    "<b onclick=x>",
+    "`<i>`",
+    "[x](javascript:alert(1))",
+    "**<u>**",
+    "a & b < c",
+]
 
 
 @pytest.mark.parametrize("text", MARKUP)
@@ -91,7 +98,8 @@ def test_markdown_is_what_it_looks_like():
 
 
 def executed(text, answers=()):
-    """What the cells print when they are run top to bottom, in a namespace of their own; `answers` instead of the comments."""
+    """What the cells print when they are run top to bottom, in a namespace of their own; `answers`
+    instead of the comments."""
     cells = json.loads(text)["cells"]
     space, printed = {}, []
     replies = iter(answers)
@@ -131,9 +139,16 @@ def test_the_notebook_can_be_solved():
     replies = []
     for index, step in enumerate(COW.steps):
         lines = ada.solves(index)
-        calls = [f"desk.answer({line[7:]!r})" if line.startswith("answer ") else f"desk.run({line!r})" for line in lines]
-        replies.append("\n".join([*calls, "desk.check()" if step.kind in ("state", "explore") else ""]))
-    printed = "".join(executed(notebook(COW, SAMPLE.read_text(), "ada"), [reply or "pass" for reply in replies]))
+        calls = [
+            f"desk.answer({line[7:]!r})" if line.startswith("answer ") else f"desk.run({line!r})"
+            for line in lines
+        ]
+        replies.append(
+            "\n".join([*calls, "desk.check()" if step.kind in ("state", "explore") else ""])
+        )
+    printed = "".join(
+        executed(notebook(COW, SAMPLE.read_text(), "ada"), [reply or "pass" for reply in replies])
+    )
     assert "13 of 13 points" in printed
 
 
@@ -143,17 +158,30 @@ def test_the_notebook_can_be_solved():
 def test_a_students_copy_has_no_answers_and_can_be_taken_and_graded(tmp_path):
     files, notes = packing.pack(COW, tmp_path / "out", student=True)
     text = files[0].read_text()
-    for secret in ("solution =", "expect", "must", "wrong", "explain =", "Neither side copies", "ptep_clear_flush", "right ="):
+    for secret in (
+        "solution =",
+        "expect",
+        "must",
+        "wrong",
+        "explain =",
+        "Neither side copies",
+        "ptep_clear_flush",
+        "right =",
+    ):
         assert secret not in text
     assert any("isolation" in note for note in notes)
     assert any("split-one" in note for note in notes)
-    assert not [problem for problem in check_files([files[0]], 1, 0)[1] if problem.severity == "error"]
+    assert not [
+        problem for problem in check_files([files[0]], 1, 0)[1] if problem.severity == "error"
+    ]
     packed = parse_file(files[0])
     assert packed.hash == COW.hash
     ada, full = Student(packed), Student(COW)
     while ada.visit is not None:
         lines = full.solves(ada.guide.index)
-        said = ada.reads(*lines, *(["check"] if ada.visit.step.kind in ("state", "explore") else []))
+        said = ada.reads(
+            *lines, *(["check"] if ada.visit.step.kind in ("state", "explore") else [])
+        )
         assert "Yes" not in said
         if ada.visit.step.kind == "explain":
             ada.types("answer because")
@@ -183,14 +211,18 @@ def translated(tmp_path, change=lambda text: text):
     lesson = parse_file(path)
     made = skeleton(lesson, "zh-CN")
     for text in sorted(set(sources(lesson).values()), key=len, reverse=True):
-        made = made.replace(f"\n{text.strip()}\n```", f"\n\N{CJK UNIFIED IDEOGRAPH-8BD1} {text.strip()}\n```")
+        made = made.replace(
+            f"\n{text.strip()}\n```", f"\n\N{CJK UNIFIED IDEOGRAPH-8BD1} {text.strip()}\n```"
+        )
     (tmp_path / "lesson.zh-CN.md").write_text(change(made))
     return lesson
 
 
 def test_a_translation_holds_all_texts_and_nothing_else(tmp_path):
     lesson = translated(tmp_path)
-    assert not [problem for problem in check_files([lesson.path], 1, 0)[1] if problem.severity == "error"]
+    assert not [
+        problem for problem in check_files([lesson.path], 1, 0)[1] if problem.severity == "error"
+    ]
     chinese = in_language(lesson, "zh-CN")
     assert chinese.language == "zh-CN"
     for step, own in zip(chinese.steps, lesson.steps, strict=True):
@@ -202,7 +234,9 @@ def test_a_translation_holds_all_texts_and_nothing_else(tmp_path):
 
 
 def test_a_translation_that_is_named_is_checked_with_its_lesson(tmp_path):
-    lesson = translated(tmp_path, lambda text: text.replace(hash_of_text(COW.steps[0].ask), "00000000"))
+    lesson = translated(
+        tmp_path, lambda text: text.replace(hash_of_text(COW.steps[0].ask), "00000000")
+    )
     count, problems = check_files([tmp_path / "lesson.zh-CN.md", lesson.path], 1, 0)
     assert count == 1
     assert "W02" in {problem.code for problem in problems}
@@ -226,7 +260,10 @@ def test_what_is_missing_or_stale_is_said_in_english_and_listed(tmp_path):
 
 def test_emphasis_needs_no_blank_beside_wide_characters_on_a_page():
     wide = "\N{CJK UNIFIED IDEOGRAPH-9875}"
-    assert html(f"{wide}*{wide}*{wide}, a *task* and 2*3*4") == f"<p>{wide}<em>{wide}</em>{wide}, a <em>task</em> and 2*3*4</p>"
+    assert (
+        html(f"{wide}*{wide}*{wide}, a *task* and 2*3*4")
+        == f"<p>{wide}<em>{wide}</em>{wide}, a <em>task</em> and 2*3*4</p>"
+    )
 
 
 def test_a_translated_lesson_is_taken_with_the_same_letters_and_graded_by_the_english_one(tmp_path):
@@ -246,11 +283,14 @@ def test_the_engine_speaks_the_language_too(tmp_path):
 
 def test_translated_words_are_taken_for_the_authors_words(tmp_path):
     body = (
-        '```check predict\nid = "w"\nask = "Does it work?"\nsetup = ["spawn app"]\nreveal = "ps"\nwords = ["works", "fails"]\n'
+        '```check predict\nid = "w"\nask = "Does it work?"\nsetup = ["spawn app"]\nreveal = '
+        '"ps"\nwords = ["works", "fails"]\n'
         "expect = \"if(alive(app), 'works', 'fails')\"\n```\n"
     )
     lesson = lesson_of(body)
-    (tmp_path / "lesson.md").write_text('+++\nformat = 1\nid = "t/lesson"\ntitle = "A lesson"\n+++\n' + body)
+    (tmp_path / "lesson.md").write_text(
+        '+++\nformat = 1\nid = "t/lesson"\ntitle = "A lesson"\n+++\n' + body
+    )
     lesson = parse_file(tmp_path / "lesson.md")
     made = skeleton(lesson, "zh-CN").replace("\nworks\n", "\n\N{CJK UNIFIED IDEOGRAPH-884C}\n")
     (tmp_path / "lesson.zh-CN.md").write_text(made)

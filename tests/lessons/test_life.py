@@ -1,4 +1,5 @@
-"""The life of a lesson at the shell: each of the nine kinds, hints, skipping, play and return, leaving."""
+"""The life of a lesson at the shell: each of the nine kinds, hints, skipping, play and return,
+leaving."""
 
 import pytest
 
@@ -28,7 +29,9 @@ def test_the_sample_lesson_has_every_kind_and_can_be_taken_whole(ada):
     assert {step.kind for step in COW.steps} == set(KINDS)
     ada.takes_all()
     done = ada.guide.done()
-    assert {name: found.state for name, found in done.items()} == {step.id: PASSED for step in COW.steps}
+    assert {name: found.state for name, found in done.items()} == {
+        step.id: PASSED for step in COW.steps
+    }
     assert ada.guide.over
     assert "it is over" in ada.reads("task")
 
@@ -55,7 +58,9 @@ def test_a_wrong_prediction_stands_beside_the_fact_and_is_kept():
     ada = at("predict")
     n = ada.guide.world.values["n"]
     said = ada.reads(f"answer {2 * n}")
-    assert f"You said {2 * n}, it was {n}. That is the cost of an eager copy" in said.replace(f" (0x{n:x})", "")
+    assert f"You said {2 * n}, it was {n}. That is the cost of an eager copy" in said.replace(
+        f" (0x{n:x})", ""
+    )
     assert "Which count" in said
     assert ada.guide.done()[ada.visit.step.id].said == ada.visit.in_words(2 * n)
     assert "child" in ada.session.names()
@@ -207,7 +212,7 @@ def test_nothing_before_the_start_of_a_step_can_be_changed():
     assert ada.types("ps")[-1].ok
 
 
-# ---------------------------------------------------------------- bug, order, choice, explain, explore
+# ------------------------------------------------------------- bug, order, choice, explain, explore
 
 
 def test_a_bug_is_named_part_by_part():
@@ -231,18 +236,28 @@ def test_a_wrong_kernel_cannot_be_looked_up():
 def test_a_repair_is_proved_by_repeating_the_history():
     step = (
         '```check bug\nid = "b"\nplant = "fork_forgets_wrprotect"\nfind = ["repair"]\n'
-        'setup = ["spawn app", "mmap app 0x10000 1p rw populate", "fork app as kid", "write app 0x10000 1"]\n'
+        'setup = ["spawn app", "mmap app 0x10000 1p rw populate", "fork app as kid", "write app '
+        '0x10000 1"]\n'
         'must = ["pfn(app, 0x10000) != pfn(kid, 0x10000)"]\n```\n'
     )
     ada = Student(lesson_of(step))
     assert "a wrong kernel still runs" in ada.reads("check")
     assert "still breaks" in ada.reads("mutant remove", "check")
-    ada.types("goto 0", "spawn app", "mmap app 0x10000 1p rw populate", "fork app as kid", "write app 0x10000 1")
+    ada.types(
+        "goto 0",
+        "spawn app",
+        "mmap app 0x10000 1p rw populate",
+        "fork app as kid",
+        "write app 0x10000 1",
+    )
     assert "Repaired" in ada.reads("check")
 
 
 def test_options_are_shuffled_by_seed_and_wrong_ones_say_why():
-    orders = {Student(COW, name=name).guide.seed: at("choice", name=name).visit.order for name in "abcdefgh"}
+    orders = {
+        Student(COW, name=name).guide.seed: at("choice", name=name).visit.order
+        for name in "abcdefgh"
+    }
     assert len(set(orders.values())) > 1
     ada = at("choice")
     wrong = next(letter for letter in "abc" if f"answer {letter}" != ada.solves()[0])
@@ -274,8 +289,8 @@ def test_an_order_is_that_of_the_journal_and_leaves_out_what_did_not_happen():
 
 def test_free_words_may_hold_anything():
     ada = at("explain")
-    ada.types("answer it's one frame; two entries # really \"two\"")
-    assert ada.visit.said == "it's one frame; two entries # really \"two\""
+    ada.types('answer it\'s one frame; two entries # really "two"')
+    assert ada.visit.said == 'it\'s one frame; two entries # really "two"'
     assert ada.visit.state == PASSED
 
 
@@ -373,7 +388,9 @@ def test_a_report_for_the_author_names_lesson_step_and_seed(ada):
 
 
 def test_the_end_names_the_points_and_the_next_lesson():
-    ada = Student(lesson_of('```check explain\nid = "one"\n```\nThat was it.\n', 'next = "t/other"\n'))
+    ada = Student(
+        lesson_of('```check explain\nid = "one"\n```\nThat was it.\n', 'next = "t/other"\n')
+    )
     ada.types("answer yes")
     said = ada.reads("task")
     assert "That was it." in said
@@ -382,7 +399,11 @@ def test_the_end_names_the_points_and_the_next_lesson():
 
 
 def test_a_lesson_that_fails_while_it_is_taken_is_no_bug_of_kemu():
-    ada = Student(lesson_of('```check state\nid = "one"\nmust = ["alive(app)"]\nhints = ["{nobody.pid}"]\n```\n'))
+    ada = Student(
+        lesson_of(
+            '```check state\nid = "one"\nmust = ["alive(app)"]\nhints = ["{nobody.pid}"]\n```\n'
+        )
+    )
     assert "nothing is called" in ada.reads("hint")
 
 
@@ -402,8 +423,10 @@ def test_two_students_have_different_numbers_and_one_always_the_same():
 
 
 EXAM = lesson_of(
-    '```check predict\nid = "p"\nsetup = ["spawn app"]\nreveal = "fork app as b"\nexpect = "tasks()"\n```\n'
-    '```check state\nid = "s"\nmust = ["alive(app)"]\nsolution = ["spawn app"]\nstart = "setup"\n```\n',
+    '```check predict\nid = "p"\nsetup = ["spawn app"]\nreveal = "fork app as b"\nexpect = '
+    '"tasks()"\n```\n'
+    '```check state\nid = "s"\nmust = ["alive(app)"]\nsolution = ["spawn app"]\nstart = '
+    '"setup"\n```\n',
     'mode = "exam"\n',
 )
 
@@ -427,7 +450,9 @@ def test_an_exam_tells_nothing_and_takes_the_last_answer():
 
 
 def test_digits_alone_for_an_address_are_asked_about_once():
-    step = '```check answer\nid = "a"\nsetup = ["spawn app"]\nexpect = "0x117560 + 0*app.pid"\n```\n'
+    step = (
+        '```check answer\nid = "a"\nsetup = ["spawn app"]\nexpect = "0x117560 + 0*app.pid"\n```\n'
+    )
     ada = Student(lesson_of(step))
     assert "decimal or hex" in ada.reads("answer 117560")
     assert ada.visit.tries == 0
@@ -456,7 +481,9 @@ def test_an_order_says_of_a_letter_that_it_never_happened():
 
 def test_a_choice_of_some_that_are_right_is_not_called_wrong():
     options = '[{ text = "x", right = true }, { text = "y", right = true }, { text = "z" }]'
-    ada = Student(lesson_of(f'```check choice\nid = "c"\nseveral = true\noptions = {options}\n```\n'))
+    ada = Student(
+        lesson_of(f'```check choice\nid = "c"\nseveral = true\noptions = {options}\n```\n')
+    )
     one = ada.solves()[0].split()[1]
     assert "right, but not all" in ada.reads(f"answer {one}")
 

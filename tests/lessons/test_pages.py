@@ -1,4 +1,5 @@
-"""The pages for instructors and authors are true: every command of the one runs, every key and code of the other exists."""
+"""The pages for instructors and authors are true: every command of the one runs, every key and code
+of the other exists."""
 
 import json
 import os
@@ -29,11 +30,17 @@ def test_every_command_for_instructors_runs_in_order(tmp_path):
     (tools / "kemu").chmod(0o755)
     work = tmp_path / "work"
     work.mkdir()
-    home = {"KEMU_HOME": str(tmp_path / "home"), "PYTHONPATH": str(ROOT), "PATH": f"{tools}:{os.environ['PATH']}"}
+    home = {
+        "KEMU_HOME": str(tmp_path / "home"),
+        "PYTHONPATH": str(ROOT),
+        "PATH": f"{tools}:{os.environ['PATH']}",
+    }
     script = "set -eu\n" + "\n".join(blocks)
     command = [shutil.which("bash"), "-c", script]
     environment = {**os.environ, **home}
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120, cwd=work, env=environment)
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, timeout=120, cwd=work, env=environment
+    )
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     grades = json.loads((work / "grades.json").read_text())["grades"]
     assert {grade["student"] for grade in grades} == {"s01", "s02"}

@@ -1,4 +1,5 @@
-"""A lesson at a small terminal: a page at a time, the question or the verdict always, and no key is lost."""
+"""A lesson at a small terminal: a page at a time, the question or the verdict always, and no key is
+lost."""
 
 import io
 
@@ -65,7 +66,9 @@ def test_a_question_without_a_text_before_it_is_shown_whatever_is_typed(keys):
     assert "answer VALUE" in direct
 
 
-REVEAL = str([f"mmap app {0x10000 + number * 0x10000:#x} 1p rw" for number in range(30)]).replace("'", '"')
+REVEAL = str([f"mmap app {0x10000 + number * 0x10000:#x} 1p rw" for number in range(30)]).replace(
+    "'", '"'
+)
 
 
 def test_whoever_leaves_what_came_of_an_answer_still_reads_the_verdict(keys):
@@ -90,7 +93,11 @@ def test_what_is_typed_between_two_pages_is_the_next_command(keys, typed):
     keys += [typed]
     Repl(runner, None).lines("task")
     assert ran == ["task", typed]
-    assert out.getvalue().index("Line 39") < out.getvalue().index("How many?") < out.getvalue().index(f"> {typed}\n")
+    assert (
+        out.getvalue().index("Line 39")
+        < out.getvalue().index("How many?")
+        < out.getvalue().index(f"> {typed}\n")
+    )
 
 
 def test_what_is_typed_between_two_pages_is_in_the_history_once(keys, tmp_path):

@@ -69,9 +69,12 @@ def test_a_kill_while_the_shell_runs_keeps_all_but_the_last_command(tmp_path):
         "from pathlib import Path\nfrom kemu.lessons.shelf import Shelf\n"
         "session = Session()\n"
         f"Shelf(Path({str(tmp_path)!r})).begin(session, {str(LESSONS / 'nine-kinds.md')!r})\n"
-        "run(session, 'answer 991')\nrun(session, 'task')\nrun(session, 'hint')\nos.kill(os.getpid(), 9)\n"
+        "run(session, 'answer 991')\nrun(session, 'task')\nrun(session, "
+        "'hint')\nos.kill(os.getpid(), 9)\n"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False, timeout=60
+    )
     assert done.returncode == -9, done.stderr
     found = fold(Log(tmp_path).records(), COW)
     assert found["frames-after-fork"].state == "failed"
@@ -83,14 +86,17 @@ def test_two_shells_at_once_lose_nothing(tmp_path):
         "import sys\nfrom pathlib import Path\nfrom kemu.lessons.progress import Log\n"
         f"log = Log(Path({str(tmp_path)!r}))\n"
         "for number in range(300):\n"
-        "    log.append({'v': 1, 'run': sys.argv[1], 'lesson': 't/x', 'step': f's{number}', 'do': 'hint', 'text': 'x' * 200})\n"
+        "    log.append({'v': 1, 'run': sys.argv[1], 'lesson': 't/x', 'step': f's{number}', 'do': "
+        "'hint', 'text': 'x' * 200})\n"
     )
     both = [subprocess.Popen([sys.executable, "-c", script, name]) for name in ("one", "two")]
     assert [process.wait(60) for process in both] == [0, 0]
     records = Log(tmp_path).records("t/x")
     assert len(records) == 600
     for name in ("one", "two"):
-        assert [record["step"] for record in records if record["run"] == name] == [f"s{number}" for number in range(300)]
+        assert [record["step"] for record in records if record["run"] == name] == [
+            f"s{number}" for number in range(300)
+        ]
 
 
 def test_two_shells_in_one_lesson_both_count(tmp_path):
@@ -116,7 +122,10 @@ def test_an_edited_lesson_keeps_what_was_done():
     for change in (
         lambda text: text.replace("Two processes, one frame", "Another title"),
         lambda text: text.replace('id = "who-pays"', 'id = "who-pays-now"'),
-        lambda text: text[: text.index("```check state")] + text[text.index("```show") :].replace("maps child", "ps"),
+        lambda text: (
+            text[: text.index("```check state")]
+            + text[text.index("```show") :].replace("maps child", "ps")
+        ),
     ):
         lesson = edited(change)
         again = resumed(ada.records, lesson)
@@ -155,7 +164,15 @@ def test_a_line_that_is_no_record_is_left_out(line):
 
 def test_a_claim_out_of_range_is_no_result():
     for share in ("1", 2, -1, True, None):
-        record = {"v": 1, "run": "r", "lesson": COW.id, "step": "split-one", "do": "result", "state": "passed", "share": share}
+        record = {
+            "v": 1,
+            "run": "r",
+            "lesson": COW.id,
+            "step": "split-one",
+            "do": "result",
+            "state": "passed",
+            "share": share,
+        }
         assert fold([record], COW)["split-one"].state == "open"
 
 
@@ -182,7 +199,10 @@ def test_the_list_shows_what_is_done(tmp_path):
     shelf.begin(session, "nine-kinds")
     session.run("answer 991")
     listing = shelf.listing(session.guide.lesson.id)
-    assert {row.id: (row.done, row.state) for row in listing.rows} == {"t/nine-kinds": (1, "begun"), "t/lesson": (1, "done")}
+    assert {row.id: (row.done, row.state) for row in listing.rows} == {
+        "t/nine-kinds": (1, "begun"),
+        "t/lesson": (1, "done"),
+    }
     assert "broken.md" in listing.problems[0]
 
 
@@ -223,8 +243,12 @@ def test_progress_that_can_be_kept_no_longer_is_said_once(tmp_path):
     assert not [result for result in results if "not kept" in result.reading.text]
     (tmp_path / FILE).unlink()
     (tmp_path / FILE).mkdir()
-    said = [result.reading.text for line in ("hint", "hint", "hint") for result in session.run(line)]
-    assert [text for text in said if "not kept" in text] == [f"progress is not kept: {tmp_path / FILE}: Is a directory"]
+    said = [
+        result.reading.text for line in ("hint", "hint", "hint") for result in session.run(line)
+    ]
+    assert [text for text in said if "not kept" in text] == [
+        f"progress is not kept: {tmp_path / FILE}: Is a directory"
+    ]
 
 
 def not_text(path):
@@ -232,7 +256,9 @@ def not_text(path):
     path.write_bytes(b"\xff")
 
 
-@pytest.mark.parametrize(("make", "reason"), [(Path.mkdir, "Is a directory"), (not_text, "not UTF-8")])
+@pytest.mark.parametrize(
+    ("make", "reason"), [(Path.mkdir, "Is a directory"), (not_text, "not UTF-8")]
+)
 def test_a_student_who_cannot_be_read_is_not_nobody(tmp_path, make, reason):
     make(tmp_path / "student")
     with pytest.raises(UsageError, match=reason):

@@ -1,4 +1,5 @@
-"""A lesson is data: one that tries to run Python, read a file of the host or loop for ever is refused or bounded."""
+"""A lesson is data: one that tries to run Python, read a file of the host or loop for ever is
+refused or bounded."""
 
 import time
 from pathlib import Path
@@ -20,7 +21,11 @@ STEP = '```check state\nid = "one"\nmust = ["alive(app)"]\nsolution = ["spawn ap
 def codes(tmp_path, body, front=""):
     path = tmp_path / "lesson.md"
     path.write_text(HEAD.format(front=front) + body)
-    return [problem.code for problem in check_files([path], seeds=1, students=0)[1] if problem.severity == "error"]
+    return [
+        problem.code
+        for problem in check_files([path], seeds=1, students=0)[1]
+        if problem.severity == "error"
+    ]
 
 
 # ---------------------------------------------------------------- Python
@@ -54,9 +59,20 @@ def test_an_expression_is_no_python(text, tmp_path):
 def test_texts_run_nothing_either(tmp_path, monkeypatch):
     fired = tmp_path / "fired"
     monkeypatch.chdir(tmp_path)
-    for hole in (f"__import__('pathlib').Path('{fired}').touch()", "().__class__.__mro__", "0.__class__"):
+    for hole in (
+        f"__import__('pathlib').Path('{fired}').touch()",
+        "().__class__.__mro__",
+        "0.__class__",
+    ):
         assert "M01" in codes(tmp_path, STEP.format(more=f'hints = ["{{{hole}}}"]\n'))
-    for line in ("python import os", "!touch fired", "$(touch fired)", "`touch fired`", "| touch fired", "lesson start other"):
+    for line in (
+        "python import os",
+        "!touch fired",
+        "$(touch fired)",
+        "`touch fired`",
+        "| touch fired",
+        "lesson start other",
+    ):
         assert codes(tmp_path, STEP.format(more=f"setup = ['{line}']\n"))
     assert not fired.exists()
     assert not (tmp_path / "fired").exists()
@@ -65,7 +81,8 @@ def test_texts_run_nothing_either(tmp_path, monkeypatch):
 # ---------------------------------------------------------------- files of the host
 
 HOST_COMMANDS = [
-    "load /etc/passwd", "run /etc/passwd", "save /tmp/kemu-stolen", "restore /etc/passwd", "transcript /tmp/kemu-stolen",
+    "load /etc/passwd", "run /etc/passwd", ("save "
+                                           "/tmp/kemu-stolen"), "restore /etc/passwd", "transcript /tmp/kemu-stolen",
     "conform /etc", "load /etc/passwd as /x", "real",
 ]  # fmt: skip
 
@@ -75,7 +92,9 @@ def test_a_lesson_cannot_touch_the_hosts_files(line, tmp_path):
     assert set(codes(tmp_path, STEP.format(more=f'setup = ["{line}"]\n'))) & {"M03", "P01"}
 
 
-@pytest.mark.parametrize("line", [*HOST_COMMANDS, "on 1 load /etc/passwd", "graph mem -o /tmp/kemu-stolen.dot"])
+@pytest.mark.parametrize(
+    "line", [*HOST_COMMANDS, "on 1 load /etc/passwd", "graph mem -o /tmp/kemu-stolen.dot"]
+)
 def test_a_student_in_a_lesson_cannot_either(line):
     ada = Student(lesson_of(STEP.format(more="")))
     (result,) = ada.types(line)
@@ -119,7 +138,9 @@ def test_denied_words_are_denied_wherever_they_stand():
 
 def test_what_grows_without_end_is_stopped_by_its_events(monkeypatch):
     monkeypatch.setattr(world, "MOST_EVENTS", 5_000)
-    lesson = lesson_of(STEP.format(more='setup = ["spawn big; mmap big 0x100000 200p rw populate"]\n'))
+    lesson = lesson_of(
+        STEP.format(more='setup = ["spawn big; mmap big 0x100000 200p rw populate"]\n')
+    )
     assert [problem.code for problem in prove(lesson, seeds_for(lesson, 2, ()))] == ["P08"]
 
 
@@ -149,7 +170,12 @@ def test_the_clock_is_put_back():
         pass
 
 
-ENDLESS = ["(" * 5000 + "1" + ")" * 5000, "not " * 5000 + "true", "1 << 127 << 127", "-" * 300 + "1"]
+ENDLESS = [
+    "(" * 5000 + "1" + ")" * 5000,
+    "not " * 5000 + "true",
+    "1 << 127 << 127",
+    "-" * 300 + "1",
+]
 
 
 @pytest.mark.parametrize("text", ENDLESS)
@@ -165,7 +191,9 @@ def test_aliases_that_stand_for_themselves_end():
     assert "stands for itself" in ada.types("one")[0].error.what
 
 
-@pytest.mark.parametrize("text", ["{" * 100, "{n" * 50, "}}{", "{'}'}", "{{{n}}}", "{n!r}", "{}", "{0}", "{n:>10}"])
+@pytest.mark.parametrize(
+    "text", ["{" * 100, "{n" * 50, "}}{", "{'}'}", "{{{n}}}", "{n!r}", "{}", "{0}", "{n:>10}"]
+)
 def test_braces_of_any_kind_are_told_or_shown(text, tmp_path):
     found = codes(tmp_path, STEP.replace("{more}", f'ask = "{text}"\n'))
     assert set(found) <= {"M01", "P07"}
@@ -174,5 +202,9 @@ def test_braces_of_any_kind_are_told_or_shown(text, tmp_path):
 def test_unicode_names_are_names_of_nothing(tmp_path):
     lesson = STEP.format(more="").replace('id = "one"', 'id = "\N{CJK UNIFIED IDEOGRAPH-4E00}"')
     assert codes(tmp_path, lesson) == ["L09"]
-    assert codes(tmp_path, STEP.format(more=""), 'vars = { "\N{LATIN SMALL LETTER E WITH ACUTE}" = "1" }\n') == ["M05"]
-    assert "no lesson" not in codes(tmp_path, STEP.format(more="").replace("spawn app", "spawn \N{CJK UNIFIED IDEOGRAPH-4E00}"))
+    assert codes(
+        tmp_path, STEP.format(more=""), 'vars = { "\N{LATIN SMALL LETTER E WITH ACUTE}" = "1" }\n'
+    ) == ["M05"]
+    assert "no lesson" not in codes(
+        tmp_path, STEP.format(more="").replace("spawn app", "spawn \N{CJK UNIFIED IDEOGRAPH-4E00}")
+    )

@@ -12,9 +12,15 @@ from kemu.front.terminal.plain import Runner
 from kemu.front.terminal.repl import Repl
 from tests.lessons.hands import Student, lesson_of, texts
 
-PREDICT = (
-    '```check predict\nid = "p"\nconfidence = true\nsetup = ["spawn app"]\nreveal = "fork app as b"\nexpect = "tasks()"\n```\n'
-)
+PREDICT = """\
+```check predict
+id = "p"
+confidence = true
+setup = ["spawn app"]
+reveal = "fork app as b"
+expect = "tasks()"
+```
+"""
 
 
 @pytest.mark.parametrize("line", ["ps", "maps app", "help fork", "goto 0"])
@@ -44,12 +50,16 @@ def test_it_is_said_what_the_rating_is_for():
     assert "It costs no points" in Student(lesson_of(PREDICT)).reads("answer 5")
 
 
-STATE = '```check state\nid = "{id}"\nmust = "tasks() >= {n}"\nsolution = ["spawn x{n}"]\n{more}```\n'
+STATE = (
+    '```check state\nid = "{id}"\nmust = "tasks() >= {n}"\nsolution = ["spawn x{n}"]\n{more}```\n'
+)
 
 
 def steps(*more):
     """A lesson of so many steps, each one process more."""
-    return lesson_of("".join(STATE.format(id=f"s{at}", n=4 + at, more=text) for at, text in enumerate(more)))
+    return lesson_of(
+        "".join(STATE.format(id=f"s{at}", n=4 + at, more=text) for at, text in enumerate(more))
+    )
 
 
 def test_a_step_on_a_fresh_machine_says_so():
@@ -116,7 +126,9 @@ def test_where_many_answers_are_right_one_is_told_the_own_one():
 def test_a_command_that_is_nearly_right_says_which_part_to_look_at():
     wanted = "race get-last-put --unless-zero"
     body = f'```check run\nid = "r"\ncommands = ["{wanted}"]\nsolution = ["{wanted}"]\n```\n'
-    assert "the right command. Look once more at: --unless-zero" in Student(lesson_of(body)).reads("race get-last-put")
+    assert "the right command. Look once more at: --unless-zero" in Student(lesson_of(body)).reads(
+        "race get-last-put"
+    )
 
 
 def test_a_state_that_is_not_reached_is_told_in_the_authors_words_with_both_sides_behind():

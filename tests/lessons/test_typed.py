@@ -1,4 +1,5 @@
-"""An error in a lesson quotes what was typed, bare words as they were typed, with the caret under what is wrong."""
+"""An error in a lesson quotes what was typed, bare words as they were typed, with the caret under
+what is wrong."""
 
 import pytest
 

@@ -36,7 +36,16 @@ def lesson(*said):
 def kemu(*said, text="", **more):
     """A process of its own, for what reads standard input."""
     command = [sys.executable, "-m", "kemu", *map(str, said)]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60, input=text, env=os.environ, **more)
+    return subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        input=text,
+        env=os.environ,
+        **more,
+    )
 
 
 def test_a_good_lesson_passes_and_a_bad_one_ends_with_4(place, capsys):
@@ -108,7 +117,7 @@ def test_taking_submitting_and_going_on():
 
 
 def test_a_path_may_hold_blanks_quotes_and_any_letters(place):
-    for name in ("\N{CJK UNIFIED IDEOGRAPH-8BFE} one.md", "it's \"two\".md", "back\\slash.md"):
+    for name in ("\N{CJK UNIFIED IDEOGRAPH-8BFE} one.md", 'it\'s "two".md', "back\\slash.md"):
         (place / name).write_text(GOOD)
         assert "Step 1 of 1" in kemu("lesson", "start", name).stdout
 
@@ -175,7 +184,9 @@ def test_recording_makes_a_lesson_that_passes(place):
     assert "nothing has been done" in kemu("-c", "lesson record begin; lesson record y.md").stderr
 
 
-@pytest.mark.parametrize(("form", "name"), [("--html", "nine-kinds.html"), ("--notebook", "nine-kinds.ipynb")])
+@pytest.mark.parametrize(
+    ("form", "name"), [("--html", "nine-kinds.html"), ("--notebook", "nine-kinds.ipynb")]
+)
 def test_exporting_writes_a_file(place, form, name):
     assert lesson("export", form, SAMPLE) == 0
     assert (place / name).stat().st_size > 2000
@@ -184,7 +195,12 @@ def test_exporting_writes_a_file(place, form, name):
 def test_preview_shows_hints_and_solutions(capsys):
     assert lesson("preview", SAMPLE, "--student", "ada") == 0
     shown = capsys.readouterr().out
-    for part in ("Reading never splits a page.", "solution: write child", "answer: answer", "You can now"):
+    for part in (
+        "Reading never splits a page.",
+        "solution: write child",
+        "answer: answer",
+        "You can now",
+    ):
         assert part in shown
 
 

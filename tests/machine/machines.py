@@ -1,4 +1,5 @@
-"""Small machines for the tests of ring 0 and ring 1: RAM, one CPU, page tables built by hand, a journal that is put away.
+"""Small machines for the tests of ring 0 and ring 1: RAM, one CPU, page tables built by hand, a
+journal that is put away.
 
 Nothing here uses kemu's kernel: a table is what the test stores in RAM.
 """
@@ -48,7 +49,8 @@ def sv39_entry(pfn, flags):
 
 
 def build(cpu, va, entries):
-    """Store ``entries`` (one a level, from the root) on the way to ``va``; table n lies where entry n-1 points.
+    """Store ``entries`` (one a level, from the root) on the way to ``va``; table n lies where entry
+    n-1 points.
 
     The addresses of the entries."""
     geometry = cpu.geometry
@@ -62,6 +64,7 @@ def build(cpu, va, entries):
 
 
 def x86_map(cpu, va, leaf, upper=P | RW | US):
-    """Map ``va`` by the 4 KiB entry ``leaf``; the tables above lie in frames 2, 3, 4 (5) with the flags ``upper``."""
+    """Map ``va`` by the 4 KiB entry ``leaf``; the tables above lie in frames 2, 3, 4 (5) with the
+    flags ``upper``."""
     levels = len(cpu.geometry.levels)
     return build(cpu, va, [x86_entry(2 + n, upper) for n in range(levels - 1)] + [leaf])

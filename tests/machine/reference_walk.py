@@ -1,14 +1,15 @@
 """The walk once more, written from the manuals and not from kemu: what the tests compare it with.
 
-``words`` maps the physical address of an entry to the entry.  The result of either function is ("fault", error code,
-nothing) or ("ok", physical address, {entry address: bits that the CPU sets}).
+``words`` maps the physical address of an entry to the entry.  The result of either function is
+("fault", error code, nothing) or ("ok", physical address, {entry address: bits that the CPU sets}).
 """
 
 READ, WRITE, FETCH = 0, 1, 2
 
 
 def x86(words, root, va, access, *, user, ac, levels):
-    """Intel SDM volume 3, 4.5 to 4.8, as Linux runs it: WP, NXE, SMEP, SMAP and (bits 51:12 all present) on."""
+    """Intel SDM volume 3, 4.5 to 4.8, as Linux runs it: WP, NXE, SMEP, SMAP and (bits 51:12 all
+    present) on."""
     code = (4 if user else 0) + {READ: 0, WRITE: 2, FETCH: 16}[access]
     shifts = [48, 39, 30, 21, 12][-levels:]
     table, writable, for_user, executable = root, True, True, True
@@ -69,7 +70,11 @@ def sv39(words, root, va, access, *, user, sum_):
             continue
         if frame % (1 << (shift - 12)):
             return "fault", code + 9, {}
-        if not {READ: r, WRITE: w, FETCH: x}[access] or (user and not u) or (not user and u and (access == FETCH or not sum_)):
+        if (
+            not {READ: r, WRITE: w, FETCH: x}[access]
+            or (user and not u)
+            or (not user and u and (access == FETCH or not sum_))
+        ):
             return "fault", code + 1, {}
         return "ok", frame << 12 | va % (1 << shift), {place: 0xC0 if access == WRITE else 0x40}
     return "fault", code, {}

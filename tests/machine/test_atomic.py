@@ -33,7 +33,9 @@ from kemu.trace.barrier import struct
 from kemu.trace.steps import explorer
 
 INT_MIN = -INT_MAX - 1
-c_int = st.one_of(st.integers(INT_MIN, INT_MAX), st.sampled_from([INT_MIN, -2, -1, 0, 1, 2, INT_MAX - 1, INT_MAX]))
+c_int = st.one_of(
+    st.integers(INT_MIN, INT_MAX), st.sampled_from([INT_MIN, -2, -1, 0, 1, 2, INT_MAX - 1, INT_MAX])
+)
 
 
 @struct
@@ -147,7 +149,10 @@ def test_refcount_dec_and_test(start, after, last):
     assert obj.count == after
 
 
-@given(st.lists(st.sampled_from(["inc", "inc_not_zero", "dec"]), max_size=60), st.sampled_from([0, 1, 2, INT_MAX - 1]))
+@given(
+    st.lists(st.sampled_from(["inc", "inc_not_zero", "dec"]), max_size=60),
+    st.sampled_from([0, 1, 2, INT_MAX - 1]),
+)
 def test_once_saturated_always_saturated(steps, start):
     obj = Counted(start)
     saturated = False
@@ -293,7 +298,12 @@ def test_the_conditional_puts_touch_only_the_count_that_they_are_for(start, oper
 
 @pytest.mark.parametrize(
     ("start", "operation", "after"),
-    [(1, refcount_inc, 2), (0, refcount_inc_not_zero, 0), (2, refcount_dec_and_test, 1), (2, refcount_dec, 1)],
+    [
+        (1, refcount_inc, 2),
+        (0, refcount_inc_not_zero, 0),
+        (2, refcount_dec_and_test, 1),
+        (2, refcount_dec, 1),
+    ],
 )
 def test_a_right_use_of_refcount_t_is_silent(start, operation, after):
     warnings.clear()

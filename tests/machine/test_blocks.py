@@ -53,7 +53,9 @@ class World:
 
 
 operations = st.lists(
-    st.tuples(st.integers(0, 2), st.integers(0, 3), st.one_of(st.none(), st.integers(1, 3))), min_size=1, max_size=120
+    st.tuples(st.integers(0, 2), st.integers(0, 3), st.one_of(st.none(), st.integers(1, 3))),
+    min_size=1,
+    max_size=120,
 )
 
 
@@ -150,7 +152,10 @@ def test_open_functions_are_found_again_after_another_future(monkeypatch):
         return stack
 
     def holds():
-        return all(journal.open_before(index) == opened(index) for index in range(0, len(journal.marks) + 1, 2))
+        return all(
+            journal.open_before(index) == opened(index)
+            for index in range(0, len(journal.marks) + 1, 2)
+        )
 
     command(1, 2, 3)
     command(*range(9))

@@ -91,7 +91,10 @@ def test_a_function_left_by_an_exception_is_left():
         with pytest.raises(ValueError, match="inside"):
             fails(Box())
         leaf(Box())
-    assert [(c.function.name, c.first, c.last) for c in call_tree(journal.marks)] == [("fails", 0, 1), ("leaf", 1, 2)]
+    assert [(c.function.name, c.first, c.last) for c in call_tree(journal.marks)] == [
+        ("fails", 0, 1),
+        ("leaf", 1, 2),
+    ]
 
 
 def test_unrecorded_calls_leave_no_marks():
@@ -131,9 +134,9 @@ def test_a_function_whose_signature_cannot_be_kept_is_refused_when_it_is_defined
         linux("mm/no.c")(function)
 
 
-plans = st.recursive(st.integers(1, 5), lambda inner: st.lists(inner, max_size=4), max_leaves=12).filter(
-    lambda plan: isinstance(plan, list)
-)
+plans = st.recursive(
+    st.integers(1, 5), lambda inner: st.lists(inner, max_size=4), max_leaves=12
+).filter(lambda plan: isinstance(plan, list))
 
 
 @given(plans, plans)
@@ -151,7 +154,10 @@ def test_the_call_tree_has_the_shape_of_the_calls(first, second):
 
 def shape(call):
     """The plan that was called, read back from the tree; "leaf" for a change."""
-    return [shape(child) if child.function.name == "branch" else child.function.name for child in call.children]
+    return [
+        shape(child) if child.function.name == "branch" else child.function.name
+        for child in call.children
+    ]
 
 
 def outline(plan):
@@ -173,7 +179,9 @@ def test_the_open_frames_of_an_event_are_the_path_to_it_in_the_tree(plan):
     with recorded() as journal:
         branch(box, plan, last=1)
     for number in range(1, len(journal) + 1):
-        assert [f.name for f in open_frames(journal.marks, 0, number)] == path(call_tree(journal.marks), number)
+        assert [f.name for f in open_frames(journal.marks, 0, number)] == path(
+            call_tree(journal.marks), number
+        )
 
 
 def path(calls, number):

@@ -74,9 +74,18 @@ def test_numbers_that_are_no_address_are_not_canonical(va):
 
 
 def test_levels_have_the_names_and_leaves_of_linux():
-    assert [(x.name, x.leaf) for x in X86_64_4LEVEL.levels] == [("pgd", False), ("pud", True), ("pmd", True), ("pte", True)]
+    assert [(x.name, x.leaf) for x in X86_64_4LEVEL.levels] == [
+        ("pgd", False),
+        ("pud", True),
+        ("pmd", True),
+        ("pte", True),
+    ]
     assert [x.name for x in X86_64_5LEVEL.levels] == ["pgd", "p4d", "pud", "pmd", "pte"]
-    assert [(x.name, x.leaf) for x in RISCV_SV39.levels] == [("pgd", True), ("pmd", True), ("pte", True)]
+    assert [(x.name, x.leaf) for x in RISCV_SV39.levels] == [
+        ("pgd", True),
+        ("pmd", True),
+        ("pte", True),
+    ]
 
 
 def test_a_flat_toy_has_one_level_and_no_address_above_its_pages():
@@ -96,11 +105,20 @@ def test_a_toy_of_several_levels_names_them_downwards():
     assert small.entry_pfn(0xB5) == 53
 
 
-@given(st.integers(0, 16), st.lists(st.integers(0, 8), min_size=1, max_size=5), st.integers(1, 8), st.data())
-def test_any_power_of_two_and_any_widths_make_a_toy_whose_fields_fit(page_shift, widths, entry_bytes, data):
+@given(
+    st.integers(0, 16),
+    st.lists(st.integers(0, 8), min_size=1, max_size=5),
+    st.integers(1, 8),
+    st.data(),
+)
+def test_any_power_of_two_and_any_widths_make_a_toy_whose_fields_fit(
+    page_shift, widths, entry_bytes, data
+):
     valid_bit = data.draw(st.integers(0, 8 * entry_bytes - 1))
     pfn_bits = data.draw(st.integers(0, valid_bit))
-    made = toy("t", 1 << page_shift, tuple(widths), entry_bytes, valid_bit=valid_bit, pfn_bits=pfn_bits)
+    made = toy(
+        "t", 1 << page_shift, tuple(widths), entry_bytes, valid_bit=valid_bit, pfn_bits=pfn_bits
+    )
     assert made.va_bits == page_shift + sum(widths)
     assert made.levels[-1].shift == page_shift == made.page_shift
     for upper, lower in zip(made.levels, made.levels[1:], strict=False):

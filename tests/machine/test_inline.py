@@ -1,4 +1,5 @@
-"""Putting calls in changes nothing but the calls: the same values, the same effects, in the same order."""
+"""Putting calls in changes nothing but the calls: the same values, the same effects, in the same
+order."""
 
 import importlib.util
 import sys
@@ -152,7 +153,10 @@ NAMES = (
 def modules(tmp_path_factory):
     folder = tmp_path_factory.mktemp("inline")
     made = []
-    for name, text in (("inline_helpers", HELPERS), ("inline_callers", CALLERS.format(helpers="inline_helpers"))):
+    for name, text in (
+        ("inline_helpers", HELPERS),
+        ("inline_callers", CALLERS.format(helpers="inline_helpers")),
+    ):
         (folder / f"{name}.py").write_text(text)
         spec = importlib.util.spec_from_file_location(name, folder / f"{name}.py")
         module = sys.modules[name] = importlib.util.module_from_spec(spec)
@@ -236,12 +240,15 @@ def test_a_recorded_kernel_keeps_the_calls_that_leave_frames():
 
 
 def life():
-    """A small life of a process, recorded: the log with objects by their kind, the marks, and the fingerprint of the end."""
+    """A small life of a process, recorded: the log with objects by their kind, the marks, and the
+    fingerprint of the end."""
     kernel = Kernel(mem=32 << 20)
     script = Script(kernel)
     task = script.spawn("p")
     anonymous = MAP_PRIVATE | MAP_ANONYMOUS
-    area = script.syscall(task, "mmap", 0, 200 * 4096, PROT_READ | PROT_WRITE, anonymous, -1, 0).value
+    area = script.syscall(
+        task, "mmap", 0, 200 * 4096, PROT_READ | PROT_WRITE, anonymous, -1, 0
+    ).value
     script.load(task, area, 8)
     for i in range(130):
         script.store(task, area + i * 4096, b"once")

@@ -1,7 +1,9 @@
-"""The laws of the journal: undo after do changes nothing, redo gives the same, and both hold at every point between.
+"""The laws of the journal: undo after do changes nothing, redo gives the same, and both hold at
+every point between.
 
-A barrier that forgets a field would still pass an undo of everything followed by a redo of everything; so the state is
-compared at many points in the middle, with snapshots that were taken while the machine ran."""
+A barrier that forgets a field would still pass an undo of everything followed by a redo of
+everything; so the state is compared at many points in the middle, with snapshots that were taken
+while the machine ran."""
 
 import pytest
 from hypothesis import given
@@ -16,7 +18,8 @@ from tests.machine.world import Node, World, changes
 
 
 def run(steps):
-    """A world after ``steps``, its journal, and {event number: snapshot} at the end of every step."""
+    """A world after ``steps``, its journal, and {event number: snapshot} at the end of every
+    step."""
     world = World()
     with recorded() as journal:
         shots = {0: world.snapshot()}
@@ -84,7 +87,10 @@ def test_the_same_changes_give_the_same_journal(steps):
 
 
 def _readable(journal):
-    return [(type(obj).__name__, field, _plain(old), _plain(new)) for obj, field, old, new in _events(journal)]
+    return [
+        (type(obj).__name__, field, _plain(old), _plain(new))
+        for obj, field, old, new in _events(journal)
+    ]
 
 
 def _events(journal):
@@ -143,7 +149,11 @@ def test_sealed_state_cannot_be_changed_and_leaves_no_trace(steps, others):
 
 
 def test_sealed_names_what_was_written():
-    with recorded(), sealed(), pytest.raises(KernelBug, match=r"Node\.number while the state is sealed"):
+    with (
+        recorded(),
+        sealed(),
+        pytest.raises(KernelBug, match=r"Node\.number while the state is sealed"),
+    ):
         Node().number = 1
 
 

@@ -1,4 +1,5 @@
-"""The small machine of exercises: its tables are read with plain arithmetic and compared with kemu's MMU."""
+"""The small machine of exercises: its tables are read with plain arithmetic and compared with
+kemu's MMU."""
 
 from __future__ import annotations
 
@@ -19,7 +20,9 @@ def by_hand(machine, address):
 @pytest.mark.parametrize("number", range(12))
 def test_every_address_reads_what_the_tables_say(number):
     machine = small_machine(number)
-    assert [machine.read(a) for a in range(1 << 15)] == [by_hand(machine, a) for a in range(1 << 15)]
+    assert [machine.read(a) for a in range(1 << 15)] == [
+        by_hand(machine, a) for a in range(1 << 15)
+    ]
 
 
 @pytest.mark.parametrize("number", range(12))

@@ -1,4 +1,5 @@
-"""The TLB remembers translations until told otherwise: what it may keep, and what each flush drops."""
+"""The TLB remembers translations until told otherwise: what it may keep, and what each flush
+drops."""
 
 import pytest
 from hypothesis import given
@@ -7,7 +8,20 @@ from hypothesis import strategies as st
 from kemu.machine.geometry import toy
 from kemu.machine.mmu import READ, WRITE, PageFault, translate
 from kemu.machine.tlb import TlbEntry, new_tlb
-from tests.machine.machines import NX, PS, RW, US, D, G, P, build, machine, recorded, x86_entry, x86_map
+from tests.machine.machines import (
+    NX,
+    PS,
+    RW,
+    US,
+    D,
+    G,
+    P,
+    build,
+    machine,
+    recorded,
+    x86_entry,
+    x86_map,
+)
 
 VA = 0x4000_1000
 
@@ -63,7 +77,13 @@ def test_a_page_64_further_on_takes_the_entry_and_a_nearer_one_does_not():
 
 
 def test_invlpg_of_any_page_drops_the_whole_large_leaf():
-    tlb = filled(entry(512, pages=512), entry(513, pages=512), entry(1023, pages=512), entry(514 + 1024), entry(1, pcid=2))
+    tlb = filled(
+        entry(512, pages=512),
+        entry(513, pages=512),
+        entry(1023, pages=512),
+        entry(514 + 1024),
+        entry(1, pcid=2),
+    )
     tlb.invlpg(1000, 1)
     assert pages(tlb) == {(1, 1538), (2, 1)}
 
@@ -105,7 +125,8 @@ def test_a_flush_is_one_event_and_an_empty_one_is_none():
 
 
 def test_a_stale_entry_is_used_until_it_is_flushed():
-    """That is the whole reason for flushes: taking the right to write away in RAM alone does not stop a CPU."""
+    """That is the whole reason for flushes: taking the right to write away in RAM alone does not
+    stop a CPU."""
     cpu = machine()
     *_, leaf = x86_map(cpu, VA, x86_entry(0x99, P | RW | US))
     assert translate(cpu, VA, WRITE, True) == 0x99000
@@ -163,7 +184,8 @@ def test_an_entry_filled_by_a_read_of_a_dirty_page_serves_a_store():
 
 
 def test_dirty_is_not_set_again_while_the_entry_lives():
-    """A cleared dirty bit without a flush loses the next store: Linux flushes after folio_mkclean."""
+    """A cleared dirty bit without a flush loses the next store: Linux flushes after
+    folio_mkclean."""
     cpu = machine()
     *_, leaf = x86_map(cpu, VA, x86_entry(0x99, P | RW | US))
     translate(cpu, VA, WRITE, True)
@@ -195,7 +217,11 @@ def test_a_global_page_survives_the_switch():
 def test_a_large_leaf_is_flushed_through_any_of_its_pages():
     cpu = machine()
     base = 0x4000_0000
-    *_, leaf = build(cpu, base, [x86_entry(2, P | RW | US), x86_entry(3, P | RW | US), 0x80_0000 | P | RW | US | PS])
+    *_, leaf = build(
+        cpu,
+        base,
+        [x86_entry(2, P | RW | US), x86_entry(3, P | RW | US), 0x80_0000 | P | RW | US | PS],
+    )
     for page in (0, 7, 63):
         translate(cpu, base + page * 4096, WRITE, True)
     cpu.phys.store(leaf, 0)

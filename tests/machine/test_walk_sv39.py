@@ -114,18 +114,29 @@ entry = st.builds(
 
 @st.composite
 def tables(draw):
-    """Entries from the root; the tables lie in frames 2 and 3, and either upper entry may be a superpage instead."""
+    """Entries from the root; the tables lie in frames 2 and 3, and either upper entry may be a
+    superpage instead."""
     depth = draw(st.sampled_from([1, 2, 3, 3, 3]))
     return [sv39_entry(2 + n, V) for n in range(depth - 1)] + [draw(entry)]
 
 
-@given(tables(), st.sampled_from([READ, WRITE, FETCH]), st.booleans(), st.booleans(), st.integers(0, (1 << 38) - 1))
+@given(
+    tables(),
+    st.sampled_from([READ, WRITE, FETCH]),
+    st.booleans(),
+    st.booleans(),
+    st.integers(0, (1 << 38) - 1),
+)
 def test_any_tables_give_what_the_specification_says(words, kind, user_mode, sum_, va):
     cpu = machine(RISCV_SV39)
     cpu.ac = sum_
     places = build(cpu, va, words)
     before = dict(zip(places, words, strict=True))
-    outcome, value, sets = reference_walk.sv39(before, cpu.root, va, kind, user=user_mode, sum_=sum_)
+    outcome, value, sets = reference_walk.sv39(
+        before, cpu.root, va, kind, user=user_mode, sum_=sum_
+    )
     got = page_walk(cpu, va, kind, user_mode)
     assert got == (value if outcome == "ok" else PageFault(va, value))
-    assert {place: cpu.phys.load(place) for place in places} == {at: was | sets.get(at, 0) for at, was in before.items()}
+    assert {place: cpu.phys.load(place) for place in places} == {
+        at: was | sets.get(at, 0) for at, was in before.items()
+    }

@@ -1,4 +1,5 @@
-"""Toy tables of every page size and entry width, filled with random bytes: the MMU finds what plain arithmetic finds."""
+"""Toy tables of every page size and entry width, filled with random bytes: the MMU finds what plain
+arithmetic finds."""
 
 import random
 
@@ -14,7 +15,8 @@ KIND_BITS = {READ: 0, WRITE: PF_WRITE, FETCH: PF_INSTR}
 
 
 def by_hand(ram, geometry, root, va):
-    """The address that the tables in the bytes ``ram`` give for ``va``; None if an entry on the way is not valid."""
+    """The address that the tables in the bytes ``ram`` give for ``va``; None if an entry on the way
+    is not valid."""
     table, size = root, geometry.entry_bytes
     for index in geometry.indices(va):
         place = table + index * size
@@ -33,14 +35,26 @@ def test_any_page_size_with_any_entries(page_size, entry_bytes):
     for _ in range(20):
         widths = tuple(rng.randrange(5) for _ in range(rng.randint(1, 4)))
         valid_bit = rng.randrange(8 * entry_bytes)
-        geometry = toy("t", page_size, widths, entry_bytes, valid_bit=valid_bit, pfn_bits=rng.randint(0, valid_bit))
+        geometry = toy(
+            "t",
+            page_size,
+            widths,
+            entry_bytes,
+            valid_bit=valid_bit,
+            pfn_bits=rng.randint(0, valid_bit),
+        )
         ram = rng.randbytes(RAM)
         cpu = new_cpu(0, PhysMem(RAM >> 12), geometry)
         cpu.phys.write(0, ram)
         cpu.root = rng.randrange(RAM) // page_size * page_size
         for _ in range(10):
-            va, kind = rng.getrandbits(geometry.va_bits) if geometry.va_bits else 0, rng.choice(list(KIND_BITS))
+            va, kind = (
+                rng.getrandbits(geometry.va_bits) if geometry.va_bits else 0,
+                rng.choice(list(KIND_BITS)),
+            )
             want = by_hand(ram, geometry, cpu.root, va)
-            assert translate(cpu, va, kind, True) == (PageFault(va, PF_USER | KIND_BITS[kind]) if want is None else want)
+            assert translate(cpu, va, kind, True) == (
+                PageFault(va, PF_USER | KIND_BITS[kind]) if want is None else want
+            )
             outcomes.add(want is None)
     assert outcomes == {True, False}

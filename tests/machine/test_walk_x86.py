@@ -12,7 +12,9 @@ from tests.machine.machines import NX, PS, RW, US, A, D, G, P, build, machine, x
 
 VA = 0x7F12_3456_7ABC
 KERNEL_VA = 0xFFFF_C900_0001_2340
-GEOMETRIES = pytest.mark.parametrize("geometry", [X86_64_4LEVEL, X86_64_5LEVEL], ids=lambda g: g.name)
+GEOMETRIES = pytest.mark.parametrize(
+    "geometry", [X86_64_4LEVEL, X86_64_5LEVEL], ids=lambda g: g.name
+)
 
 
 def user(cpu, kind, va=VA):
@@ -38,7 +40,9 @@ def test_the_walk_names_every_entry_on_its_way(geometry):
     steps, stopped = mmu.walk(cpu.phys, geometry, cpu.root, VA)
     assert stopped == ""
     assert [s.entry_pa for s in steps] == places
-    assert [geometry.levels[s.level].name for s in steps] == [level.name for level in geometry.levels]
+    assert [geometry.levels[s.level].name for s in steps] == [
+        level.name for level in geometry.levels
+    ]
     assert steps[-1].entry == x86_entry(0x99, P | US)
 
 
@@ -141,7 +145,12 @@ def test_a_refused_access_changes_no_entry(kind):
 def test_a_large_leaf_maps_all_of_its_range(level, size):
     cpu = machine()
     va = 0x7F00_0000_0000 & ~(size - 1)
-    places = build(cpu, va, [x86_entry(2 + n, P | RW | US) for n in range(level)] + [x86_entry(5 * size >> 12, P | RW | US | PS)])
+    places = build(
+        cpu,
+        va,
+        [x86_entry(2 + n, P | RW | US) for n in range(level)]
+        + [x86_entry(5 * size >> 12, P | RW | US | PS)],
+    )
     for offset in (0, 0x1234, size - 1):
         assert user(cpu, READ, va + offset) == 5 * size + offset
     user(cpu, WRITE, va + size - 8)
@@ -152,18 +161,28 @@ def test_a_large_leaf_maps_all_of_its_range(level, size):
 @pytest.mark.parametrize(("level", "bit"), [(2, 13), (2, 20), (1, 13), (1, 29)])
 def test_a_large_leaf_with_frame_bits_inside_is_a_reserved_bit_fault(level, bit):
     cpu = machine()
-    build(cpu, VA, [x86_entry(2 + n, P | RW | US) for n in range(level)] + [P | RW | US | PS | 1 << bit])
+    build(
+        cpu,
+        VA,
+        [x86_entry(2 + n, P | RW | US) for n in range(level)] + [P | RW | US | PS | 1 << bit],
+    )
     assert user(cpu, READ) == PageFault(VA, 0b01101)
     assert user(cpu, WRITE) == PageFault(VA, 0b01111)
 
 
 def test_bit_12_of_a_large_leaf_selects_a_cache_type_and_is_no_address():
     cpu = machine()
-    build(cpu, VA, [x86_entry(2 + n, P | RW | US) for n in range(2)] + [0x40_0000 | 1 << 12 | P | US | PS])
+    build(
+        cpu,
+        VA,
+        [x86_entry(2 + n, P | RW | US) for n in range(2)] + [0x40_0000 | 1 << 12 | P | US | PS],
+    )
     assert user(cpu, READ) == 0x40_0000 + VA % (1 << 21)
 
 
-@pytest.mark.parametrize(("geometry", "level"), [(X86_64_4LEVEL, 0), (X86_64_5LEVEL, 0), (X86_64_5LEVEL, 1)])
+@pytest.mark.parametrize(
+    ("geometry", "level"), [(X86_64_4LEVEL, 0), (X86_64_5LEVEL, 0), (X86_64_5LEVEL, 1)]
+)
 def test_the_levels_above_1g_have_no_large_leaves(geometry, level):
     cpu = machine(geometry)
     build(cpu, VA, [x86_entry(2 + n, P | RW | US) for n in range(level)] + [P | RW | US | PS])
@@ -205,27 +224,42 @@ entries = st.builds(
 
 @st.composite
 def tables(draw):
-    """(levels, entries from the root): the tables lie in frames 2 to 5; now and then NX or a large leaf stands above."""
+    """(levels, entries from the root): the tables lie in frames 2 to 5; now and then NX or a large
+    leaf stands above."""
     levels = draw(st.sampled_from([4, 5]))
     made = []
     for n in range(levels):
         extra = draw(st.sampled_from([0, 0, 0, NX, PS, PS | 1 << 12]))
-        frame = draw(st.sampled_from([0x200, 0x40000, 0x123])) if extra & PS or n == levels - 1 else 2 + n
+        frame = (
+            draw(st.sampled_from([0x200, 0x40000, 0x123]))
+            if extra & PS or n == levels - 1
+            else 2 + n
+        )
         made.append(draw(entries) | extra | frame << 12)
     return levels, made
 
 
-@given(tables(), st.sampled_from([READ, WRITE, FETCH]), st.booleans(), st.booleans(), st.integers(0, (1 << 47) - 1))
+@given(
+    tables(),
+    st.sampled_from([READ, WRITE, FETCH]),
+    st.booleans(),
+    st.booleans(),
+    st.integers(0, (1 << 47) - 1),
+)
 def test_any_tables_give_what_the_manual_says(made, kind, user_mode, ac, va):
     levels, words = made
     cpu = machine(X86_64_4LEVEL if levels == 4 else X86_64_5LEVEL)
     cpu.ac = ac
     places = build(cpu, va, words)
     before = dict(zip(places, words, strict=True))
-    outcome, value, sets = reference_walk.x86(before, cpu.root, va, kind, user=user_mode, ac=ac, levels=levels)
+    outcome, value, sets = reference_walk.x86(
+        before, cpu.root, va, kind, user=user_mode, ac=ac, levels=levels
+    )
     got = page_walk(cpu, va, kind, user_mode)
     assert got == (value if outcome == "ok" else PageFault(va, value))
-    assert {place: cpu.phys.load(place) for place in places} == {at: was | sets.get(at, 0) for at, was in before.items()}
+    assert {place: cpu.phys.load(place) for place in places} == {
+        at: was | sets.get(at, 0) for at, was in before.items()
+    }
     cached = cpu.tlb.lookup(va >> 12, cpu.pcid)
     assert (cached is not None) == (outcome == "ok")
     if outcome == "ok":

@@ -1,6 +1,8 @@
-"""A little machine with all three kinds of state, and random changes to it: what the laws of the journal are tried on.
+"""A little machine with all three kinds of state, and random changes to it: what the laws of the
+journal are tried on.
 
-The snapshot reads every field by itself and knows nothing of the journal, so a change that was not recorded shows."""
+The snapshot reads every field by itself and knows nothing of the journal, so a change that was not
+recorded shows."""
 
 from hypothesis import strategies as st
 
@@ -44,7 +46,11 @@ class World:
     def _node(self, node, depth):
         if node is None or depth > NODES:
             return None
-        link = self.nodes.index(node.link) if node.link in self.nodes else self._node(node.link, depth + 1)
+        link = (
+            self.nodes.index(node.link)
+            if node.link in self.nodes
+            else self._node(node.link, depth + 1)
+        )
         return (node.number, node.text, link, dict(sorted(node.table.items())))
 
     def apply(self, change):
@@ -94,7 +100,11 @@ class World:
         self.ram.set_page(a % FRAMES, bytes([b % 256, c % 256]) * 9)
 
     def _do_fill(self, a, b, c):
-        self.tlb.fill(TlbEntry(a % 2, b, c, True, True, True, True, False, c % 5 == 0, 512 if c % 7 == 0 else 1))
+        self.tlb.fill(
+            TlbEntry(
+                a % 2, b, c, True, True, True, True, False, c % 5 == 0, 512 if c % 7 == 0 else 1
+            )
+        )
 
     def _do_invlpg(self, a, b, _):
         self.tlb.invlpg(b, a % 2)
@@ -108,7 +118,12 @@ class World:
 
 KINDS = sorted(name.removeprefix("_do_") for name in dir(World) if name.startswith("_do_"))
 changes = st.lists(
-    st.tuples(st.sampled_from(KINDS), st.integers(0, 9), st.integers(0, 600), st.integers(0, (1 << 64) - 1) | st.integers(0, 9)),
+    st.tuples(
+        st.sampled_from(KINDS),
+        st.integers(0, 9),
+        st.integers(0, 600),
+        st.integers(0, (1 << 64) - 1) | st.integers(0, 9),
+    ),
     min_size=1,
     max_size=30,
 )

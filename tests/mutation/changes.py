@@ -1,12 +1,14 @@
-"""Small wrong changes of a Python module, on its syntax tree: what a mutation run plants, one at a time.
+"""Small wrong changes of a Python module, on its syntax tree: what a mutation run plants, one at a
+time.
 
     a < b       ->  a <= b, a >= b          x + y    ->  x - y           f(x)        ->  (nothing)
     a == b      ->  a != b                  x | y    ->  x & y           n = 3       ->  (nothing)
     a and b     ->  a or b                  x += 1   ->  x -= 1          return x    ->  return None
     not a       ->  a                       1, True  ->  2, False        if a:       ->  if not a:
 
-Left alone: docstrings, annotations, imports, decorators, texts, what follows ``raise``, and the module level.  The changed tree
-keeps its line numbers, so what a program says of its own lines stays true.
+Left alone: docstrings, annotations, imports, decorators, texts, what follows ``raise``, and the
+module level.  The changed tree keeps its line numbers, so what a program says of its own lines
+stays true.
 """
 
 import ast
@@ -26,7 +28,8 @@ ARITHMETIC = {
 
 
 class Change(NamedTuple):
-    """One wrong change: the ``number``-th of ``path``, at ``line`` of ``function``, and what it does there."""
+    """One wrong change: the ``number``-th of ``path``, at ``line`` of ``function``, and what it
+    does there."""
 
     path: str
     number: int
@@ -36,7 +39,8 @@ class Change(NamedTuple):
 
 
 class Site(NamedTuple):
-    """A place in a tree: the parent's field (and index, or None) whose value is replaced by ``new``; which says ``what``."""
+    """A place in a tree: the parent's field (and index, or None) whose value is replaced by
+    ``new``; which says ``what``."""
 
     node: ast.AST
     field: str
@@ -49,7 +53,8 @@ def changes(path, text):
     """Every change of the module, in the order of its text."""
     tree = ast.parse(text)
     return [
-        Change(path, number, site_line(site), function, site.what) for number, (function, site) in enumerate(sites(tree))
+        Change(path, number, site_line(site), function, site.what)
+        for number, (function, site) in enumerate(sites(tree))
     ]
 
 
@@ -103,24 +108,41 @@ def _statement(node, parent):
             elif isinstance(child, ast.expr):
                 yield from _expression(child)
     if isinstance(node, ast.AugAssign) and type(node.op) in ARITHMETIC:
-        yield Site(node, "op", None, ARITHMETIC[type(node.op)](), f"{ast.unparse(node)}: the other operator")
+        yield Site(
+            node,
+            "op",
+            None,
+            ARITHMETIC[type(node.op)](),
+            f"{ast.unparse(node)}: the other operator",
+        )
 
 
 def _removal(node, parent):
     """Without the statement, or without what it returns."""
     if isinstance(node, ast.Return) and node.value is not None and not _is_nothing(node.value):
-        yield Site(node, "value", None, ast.copy_location(ast.Constant(None), node), f"{ast.unparse(node)}: returns None")
-    if isinstance(node, ast.Expr | ast.Assign | ast.AugAssign | ast.Break | ast.Continue | ast.Raise):
+        yield Site(
+            node,
+            "value",
+            None,
+            ast.copy_location(ast.Constant(None), node),
+            f"{ast.unparse(node)}: returns None",
+        )
+    if isinstance(
+        node, ast.Expr | ast.Assign | ast.AugAssign | ast.Break | ast.Continue | ast.Raise
+    ):
         for field in ("body", "orelse", "finalbody"):
             block = getattr(parent, field, None)
             if isinstance(block, list) and any(other is node for other in block):
                 index = next(i for i, other in enumerate(block) if other is node)
                 text = ast.unparse(node).split("\n")[0]
-                yield Site(parent, field, index, ast.copy_location(ast.Pass(), node), f"{text}: missing")
+                yield Site(
+                    parent, field, index, ast.copy_location(ast.Pass(), node), f"{text}: missing"
+                )
 
 
 def _is_nothing(node):
-    """True for a constant that counts as false: None instead would mean the same to most callers."""
+    """True for a constant that counts as false: None instead would mean the same to most
+    callers."""
     return isinstance(node, ast.Constant) and not node.value
 
 
@@ -140,7 +162,13 @@ def _expression(top):
             for index, child in enumerate(value) if isinstance(value, list) else [(None, value)]:
                 new = _replacement(child)
                 if new is not None:
-                    yield Site(node, field, index, new, f"{ast.unparse(child)} is {ast.unparse(new)} in {ast.unparse(node)}")
+                    yield Site(
+                        node,
+                        field,
+                        index,
+                        new,
+                        f"{ast.unparse(child)} is {ast.unparse(new)} in {ast.unparse(node)}",
+                    )
 
 
 def _replacement(node):

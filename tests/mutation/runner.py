@@ -4,13 +4,15 @@
     python -m tests.mutation.runner run [--number 400] [--seed 5]
     python -m tests.mutation.runner report
 
-``run`` draws a sample of changes (changes.py) of the files below and forks a process for each, in which every kernel runs the
-changed function, as it runs the wrong kernels of kemu/races; no file is touched.  The tests that reach the changed line run
-there, the quickest first, until one fails.  What is left is a survivor: either the change means nothing, which is to be
-argued, or a test is missing.  Results are lines of JSON; a run that was broken off goes on where it stopped.
+``run`` draws a sample of changes (changes.py) of the files below and forks a process for each, in
+which every kernel runs the changed function, as it runs the wrong kernels of kemu/races; no file is
+touched.  The tests that reach the changed line run there, the quickest first, until one fails.
+What is left is a survivor: either the change means nothing, which is to be argued, or a test is
+missing.  Results are lines of JSON; a run that was broken off goes on where it stopped.
 
-Why no ready-made tool: kemu swaps the code objects of its own functions (kemu/trace/frames.py), which does not go together
-with tools that put a switch into each function, and tools that rewrite files start everything afresh for each change.
+Why no ready-made tool: kemu swaps the code objects of its own functions (kemu/trace/frames.py),
+which does not go together with tools that put a switch into each function, and tools that rewrite
+files start everything afresh for each change.
 """
 
 import __future__
@@ -33,14 +35,30 @@ from types import CodeType
 from tests.mutation.changes import Change, changed, changes
 
 ROOT = Path(__file__).parents[2]
-FILES = ("kernel/fork", "mm/fork_mm", "mm/fault", "mm/fault_missing", "mm/fault_wp", "mm/rmap", "mm/page_alloc")
-TESTS = ("tests/kernel", "tests/golden", "tests/properties", "tests/testing", "tests/invariants", "tests/races/test_mutants.py")
+FILES = (
+    "kernel/fork",
+    "mm/fork_mm",
+    "mm/fault",
+    "mm/fault_missing",
+    "mm/fault_wp",
+    "mm/rmap",
+    "mm/page_alloc",
+)
+TESTS = (
+    "tests/kernel",
+    "tests/golden",
+    "tests/properties",
+    "tests/testing",
+    "tests/invariants",
+    "tests/races/test_mutants.py",
+)
 OUT = Path(os.environ.get("KEMU_MUTATION", ROOT / ".mutation"))
 SURVIVED, KILLED = "survived", "killed"
 STOPPED = 130
 """The exit status after Ctrl-C, as everywhere in kemu."""
 QUICK = 10
-"""Seconds of tests (as long as they took while they were watched) that ``run`` gives to a change."""
+"""Seconds of tests (as long as they took while they were watched) that ``run`` gives to a
+change."""
 
 
 def paths():
@@ -50,7 +68,11 @@ def paths():
 
 def all_changes():
     """Every change of every file."""
-    return [change for path in paths() for change in changes(path, (ROOT / path).read_text(encoding="utf-8"))]
+    return [
+        change
+        for path in paths()
+        for change in changes(path, (ROOT / path).read_text(encoding="utf-8"))
+    ]
 
 
 # ---------------------------------------------------------------- coverage
@@ -92,12 +114,18 @@ def cover():
     plugin = Cover()
     run_tests("--maxfail=1000000", plugin=plugin)
     OUT.mkdir(exist_ok=True)
-    (OUT / "cover.json").write_text(json.dumps({"took": plugin.took, "reached": plugin.reached}), encoding="utf-8")
-    say(f"{len(plugin.took)} tests, {sum(plugin.took.values()):.0f} s; left out, since they fail: {sorted(plugin.failed)}")
+    (OUT / "cover.json").write_text(
+        json.dumps({"took": plugin.took, "reached": plugin.reached}), encoding="utf-8"
+    )
+    say(
+        f"{len(plugin.took)} tests, {sum(plugin.took.values()):.0f} s; left out, since they fail: "
+        f"{sorted(plugin.failed)}"
+    )
 
 
 def run_tests(*more, plugin):
-    """Run pytest on the tests; Ctrl-C, of which pytest only speaks, ends everything: half a result is none."""
+    """Run pytest on the tests; Ctrl-C, of which pytest only speaks, ends everything: half a result
+    is none."""
     import pytest
 
     if pytest.main([*options(), *TESTS, *more], plugins=[plugin]) == pytest.ExitCode.INTERRUPTED:
@@ -111,11 +139,19 @@ def say(text):
 
 def options():
     """How pytest runs."""
-    return ["-q", "-x", "--no-header", "-p", "no:cacheprovider", "--hypothesis-seed=0", f"--rootdir={ROOT}"]
+    return [
+        "-q",
+        "-x",
+        "--no-header",
+        "-p",
+        "no:cacheprovider",
+        "--hypothesis-seed=0",
+        f"--rootdir={ROOT}",
+    ]
 
 
 def by_line():
-    """"path:line" -> the tests that run it, the quickest first; and the seconds of each test."""
+    """ "path:line" -> the tests that run it, the quickest first; and the seconds of each test."""
     data = json.loads((OUT / "cover.json").read_text(encoding="utf-8"))
     found = {}
     for test in sorted(data["reached"], key=data["took"].get):
@@ -130,12 +166,26 @@ def by_line():
 def code_of(change):
     """The function of the change, and its code with the change made."""
     tree = changed((ROOT / change.path).read_text(encoding="utf-8"), change.number)
-    definition = next(node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == change.function)
+    definition = next(
+        node
+        for node in tree.body
+        if isinstance(node, ast.FunctionDef) and node.name == change.function
+    )
     definition.decorator_list = []
     module = importlib.import_module(change.path.removesuffix(".py").replace("/", "."))
     alone = ast.Module([definition], [])
-    compiled = compile(alone, str(ROOT / change.path), "exec", flags=__future__.annotations.compiler_flag, dont_inherit=True)
-    code = next(const for const in compiled.co_consts if isinstance(const, CodeType) and const.co_name == change.function)
+    compiled = compile(
+        alone,
+        str(ROOT / change.path),
+        "exec",
+        flags=__future__.annotations.compiler_flag,
+        dont_inherit=True,
+    )
+    code = next(
+        const
+        for const in compiled.co_consts
+        if isinstance(const, CodeType) and const.co_name == change.function
+    )
     return getattr(module, change.function), code
 
 
@@ -160,7 +210,8 @@ class Failures:
 
 
 def try_change(change, items, seconds):
-    """"killed by NODE", "killed: SIGXCPU" (it did not end) or "survived": the tests run in a process of their own."""
+    """ "killed by NODE", "killed: SIGXCPU" (it did not end) or "survived": the tests run in a
+    process of their own."""
     receive, send = os.pipe()
     pid = os.fork()
     if not pid:
@@ -171,7 +222,9 @@ def try_change(change, items, seconds):
     _, status = os.waitpid(pid, 0)
     if os.waitstatus_to_exitcode(status) == STOPPED:
         raise KeyboardInterrupt
-    return f"{KILLED}: {signal.Signals(os.WTERMSIG(status)).name}" if os.WIFSIGNALED(status) else said
+    return (
+        f"{KILLED}: {signal.Signals(os.WTERMSIG(status)).name}" if os.WIFSIGNALED(status) else said
+    )
 
 
 def _child(change, items, seconds, send):
@@ -200,9 +253,13 @@ def _child(change, items, seconds, send):
 
 
 def promising(change, tests, took, killers, budget):
-    """The tests to run, first those that have killed a change of the same function, then the quickest, as many as fit into
-    ``budget`` seconds."""
-    first = [test for test, _ in killers.get((change.path, change.function), Counter()).most_common(4) if test in tests]
+    """The tests to run, first those that have killed a change of the same function, then the
+    quickest, as many as fit into ``budget`` seconds."""
+    first = [
+        test
+        for test, _ in killers.get((change.path, change.function), Counter()).most_common(4)
+        if test in tests
+    ]
     chosen, spent = [], 0.0
     for test in [*first, *(test for test in tests if test not in first)]:
         spent += took[test]
@@ -216,14 +273,16 @@ def promising(change, tests, took, killers, budget):
 
 
 def run(number, seed):
-    """Try a sample, each change with the quick tests that reach it; ``again`` gives the survivors all of them."""
+    """Try a sample, each change with the quick tests that reach it; ``again`` gives the survivors
+    all of them."""
     done = {(row["path"], row["number"]) for row in read_results()}
     sample = random.Random(seed).sample(all_changes(), number)
     _try_all([change for change in sample if (change.path, change.number) not in done], QUICK)
 
 
 def again():
-    """Try the survivors once more with every test that reaches them, as the tests are now (after ``cover``)."""
+    """Try the survivors once more with every test that reaches them, as the tests are now (after
+    ``cover``)."""
     left = [row for row in read_results() if row["said"].startswith(SURVIVED)]
     _try_all([Change(*(row[field] for field in Change._fields)) for row in left], math.inf)
 
@@ -234,7 +293,8 @@ def _try_all(sample, budget):
 
 
 class Trials:
-    """A pytest plugin: instead of running the tests that were collected, tries the changes, each with some of them."""
+    """A pytest plugin: instead of running the tests that were collected, tries the changes, each
+    with some of them."""
 
     def __init__(self, sample, budget):
         self.sample, self.budget, self.killers = sample, budget, {}
@@ -245,13 +305,21 @@ class Trials:
     def pytest_runtestloop(self, session):
         items = {item.nodeid: item for item in session.items}
         for change in self.sample:
-            reaching = [test for test in self.reached.get(f"{change.path}:{change.line}", []) if test in items]
+            reaching = [
+                test
+                for test in self.reached.get(f"{change.path}:{change.line}", [])
+                if test in items
+            ]
             tests = promising(change, reaching, self.took, self.killers, self.budget)
             started, seconds = time.time(), 10 + sum(self.took[test] for test in tests)
             none = f"{SURVIVED}: no test runs the line"
             said = try_change(change, [items[test] for test in tests], seconds) if tests else none
             _remember(self.killers, change.path, change.function, said)
-            row = change._asdict() | {"said": said, "tests": len(tests), "seconds": round(time.time() - started, 1)}
+            row = change._asdict() | {
+                "said": said,
+                "tests": len(tests),
+                "seconds": round(time.time() - started, 1),
+            }
             with (OUT / "results.jsonl").open("a", encoding="utf-8") as file:
                 file.write(json.dumps(row) + "\n")
         return True
@@ -266,7 +334,11 @@ def _remember(killers, path, function, said):
 def read_results():
     """The results so far; of a change that was tried again the last counts."""
     path = OUT / "results.jsonl"
-    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
+    rows = (
+        [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+        if path.exists()
+        else []
+    )
     return list({(row["path"], row["number"]): row for row in rows}.values())
 
 
@@ -281,7 +353,10 @@ def report():
     say(f"{'all':32} {killed:4} of {len(rows):4}  {100 * killed / max(len(rows), 1):.1f} %")
     for row in sorted(rows, key=lambda row: (row["path"], row["line"])):
         if row["said"].startswith(SURVIVED):
-            say(f"{row['path']}:{row['line']} {row['function']}: {row['what']}  [{row['tests']} tests]")
+            say(
+                f"{row['path']}:{row['line']} {row['function']}: {row['what']}  [{row['tests']} "
+                "tests]"
+            )
 
 
 def main(argv=None):

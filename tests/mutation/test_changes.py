@@ -1,4 +1,5 @@
-"""The wrong changes of a mutation run: each makes one difference, keeps the lines, and leaves texts alone."""
+"""The wrong changes of a mutation run: each makes one difference, keeps the lines, and leaves texts
+alone."""
 
 import ast
 

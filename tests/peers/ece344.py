@@ -1,16 +1,20 @@
-"""ECE344's "vms" scripts on kemu's kernel: its words for page tables by hand, as kernel calls and words of RAM.
+"""ECE344's "vms" scripts on kemu's kernel: its words for page tables by hand, as kernel calls and
+words of RAM.
 
-The scripts build Sv39 tables themselves (``new_page``, ``pte_set_ppn``, ``pte_valid_set`` ...) and know no mappings; kemu's
-kernel, like Linux, takes a page's rights from a VMA and finds its owners by rmap.  So the adapter
+The scripts build Sv39 tables themselves (``new_page``, ``pte_set_ppn``, ``pte_valid_set`` ...) and
+know no mappings; kemu's kernel, like Linux, takes a page's rights from a VMA and finds its owners
+by rmap.  So the adapter
 
 * makes a process for the first root; the root page is the one that its mm has;
 * allocates a frame for each ``new_page``; what it becomes is decided by the level whose entry points to it;
 * stores every entry by hand, word by word, where the script says, user bit added (the scripts have no supervisor);
 * when a leaf becomes valid, maps that one page (fixed, private, anonymous) in the VMA tree, prepares its anon_vma, and counts
-  the data page as a new anonymous page of it; ``pte_write_set`` is mprotect, which makes the entry writable;
+  the data page as a new anonymous page of it; ``pte_write_set`` is mprotect, which makes the entry
+  writable;
 * counts used frames as those taken since before the process was made, from the allocator's own number.
 
-``fork_cow`` is fork.  ``fork_copy`` is fork and then, for each page of the child, the kernel's own unsharing fault.
+``fork_cow`` is fork.  ``fork_copy`` is fork and then, for each page of the child, the kernel's own
+unsharing fault.
 """
 
 from kemu.kernel.include.flags import FAULT_FLAG_UNSHARE
@@ -100,7 +104,9 @@ class Machine:
     def op_pte_valid_set(self, table, va, level):
         self.set_bits(table, va, level, V)
         if level == "0":
-            self.adopt(int(va, 16) & -PAGE_SIZE, system.phys.load(self.entry(table, va, level)) >> 10)
+            self.adopt(
+                int(va, 16) & -PAGE_SIZE, system.phys.load(self.entry(table, va, level)) >> 10
+            )
 
     def op_pte_read_set(self, table, va, level):
         self.set_bits(table, va, level, R | U)
@@ -108,17 +114,24 @@ class Machine:
     def op_pte_write_set(self, table, va, level):
         task = self.owner()
         page = int(va, 16) & -PAGE_SIZE
-        assert self.script.syscall(task, "mprotect", page, PAGE_SIZE, PROT_READ | PROT_WRITE).errno == 0
+        assert (
+            self.script.syscall(task, "mprotect", page, PAGE_SIZE, PROT_READ | PROT_WRITE).errno
+            == 0
+        )
         assert system.phys.load(self.entry(table, va, level)) & W
 
     def adopt(self, address, pfn):
-        """The kernel learns of the data page at ``address``: a VMA, an anon_vma, one mapping, one page more."""
+        """The kernel learns of the data page at ``address``: a VMA, an anon_vma, one mapping, one
+        page more."""
         task = self.owner()
         flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED
         entry = self.find_entry(task, address)
         kept = system.phys.load(entry)
         system.phys.store(entry, 0)
-        assert self.script.syscall(task, "mmap", address, PAGE_SIZE, PROT_READ, flags, -1, 0).value == address
+        assert (
+            self.script.syscall(task, "mmap", address, PAGE_SIZE, PROT_READ, flags, -1, 0).value
+            == address
+        )
         system.phys.store(entry, kept)
         vma = vma_lookup(task.mm, address)
         assert anon_vma_prepare(vma) == 0
@@ -138,7 +151,9 @@ class Machine:
         self.active = root
 
     def op_write(self, va, value, outcome=""):
-        self.access(self.script.store(self.tasks[self.active], int(va, 16), bytes([int(value)])), outcome)
+        self.access(
+            self.script.store(self.tasks[self.active], int(va, 16), bytes([int(value)])), outcome
+        )
 
     def op_read(self, va, value, outcome=""):
         if value == "fatal":

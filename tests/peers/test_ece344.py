@@ -1,4 +1,5 @@
-"""ECE344's fork tests: after every step of every script the kernel uses exactly as many frames as the course says."""
+"""ECE344's fork tests: after every step of every script the kernel uses exactly as many frames as
+the course says."""
 
 import pytest
 
@@ -16,7 +17,9 @@ def by_name(case):
 
 
 def test_all_scripts_are_here():
-    assert [case["test"] for case in CASES] == [f"copy-{n}" for n in range(1, 6)] + [f"cow-{n}" for n in range(1, 10)]
+    assert [case["test"] for case in CASES] == [f"copy-{n}" for n in range(1, 6)] + [
+        f"cow-{n}" for n in range(1, 10)
+    ]
     assert sum(op.startswith("expect used_pages") for case in CASES for op in case["ops"]) == 64
 
 
@@ -35,9 +38,12 @@ def test_every_step_of_the_script(case):
     assert (machine.fatal is not None) == (case["expected_exit"] == "EFAULT")
 
 
-@pytest.mark.parametrize(("name", "code"), [("copy-3", SEGV_ACCERR), ("copy-5", SEGV_MAPERR), ("cow-3", SEGV_ACCERR)])
+@pytest.mark.parametrize(
+    ("name", "code"), [("copy-3", SEGV_ACCERR), ("copy-5", SEGV_MAPERR), ("cow-3", SEGV_ACCERR)]
+)
 def test_a_fatal_fault_is_a_segmentation_violation(name, code):
-    """A write to a read-only page has a VMA without the right; a page that was added to the parent later has no VMA here."""
+    """A write to a read-only page has a VMA without the right; a page that was added to the parent
+    later has no VMA here."""
     case = next(case for case in CASES if case["test"] == name)
     machine = Machine(case["ops"])
     for op in case["ops"]:

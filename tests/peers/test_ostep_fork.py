@@ -1,9 +1,12 @@
-"""OSTEP's fork.py: the tree of processes after every fork and exit, with the kernel's own reparenting.
+"""OSTEP's fork.py: the tree of processes after every fork and exit, with the kernel's own
+reparenting.
 
-The first process, a, is init here: it adopts orphans.  With ``-R`` each process adopts the orphans below it instead, which
-Linux calls a child subreaper.  OSTEP's processes vanish when they exit, so each parent waits at once.
+The first process, a, is init here: it adopts orphans.  With ``-R`` each process adopts the orphans
+below it instead, which Linux calls a child subreaper.  OSTEP's processes vanish when they exit, so
+each parent waits at once.
 
-One difference is real: when a process with grandchildren exits, OSTEP gives its whole subtree to a, Linux only the children.
+One difference is real: when a process with grandchildren exits, OSTEP gives its whole subtree to a,
+Linux only the children.
 """
 
 import pytest
@@ -24,7 +27,9 @@ class Family:
         self.scene = Scene()
         self.local = local
         init = system.tasks[1]
-        self.scene.ok(init, "sigaction", SIGCHLD, "default")  # kemu's init ignores it, so that nobody has to wait
+        self.scene.ok(
+            init, "sigaction", SIGCHLD, "default"
+        )  # kemu's init ignores it, so that nobody has to wait
         self.scene.exit(self.scene.p)
         self.scene.wait(init, self.scene.p)
         self.tasks = {"a": init}
@@ -42,13 +47,20 @@ class Family:
     def tree(self):
         """{letter: letter of the parent}, from the kernel's parent pointers."""
         letters = {task.pid: name for name, task in self.tasks.items()}
-        return {name: None if name == "a" else letters[task.real_parent.pid] for name, task in self.tasks.items()}
+        return {
+            name: None if name == "a" else letters[task.real_parent.pid]
+            for name, task in self.tasks.items()
+        }
 
     def children(self):
         """{letter: its children}, from the kernel's lists."""
         letters = {task.pid: name for name, task in self.tasks.items()}
         return {
-            name: {letters[node.owner.pid] for node in list_for_each(task.children) if node.owner not in self.strangers}
+            name: {
+                letters[node.owner.pid]
+                for node in list_for_each(task.children)
+                if node.owner not in self.strangers
+            }
             for name, task in self.tasks.items()
         }
 

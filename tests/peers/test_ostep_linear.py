@@ -1,6 +1,7 @@
 """OSTEP's linear translator: flat tables of 4-byte entries with pages from 8 bytes to 1 MiB.
 
-The original keeps its table beside the memory; here it lies in RAM behind the last frame that can be mapped.
+The original keeps its table beside the memory; here it lies in RAM behind the last frame that can
+be mapped.
 """
 
 import re
@@ -23,14 +24,23 @@ UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20}
 def sizes(case):
     """(page, address space, memory) of a run in bytes."""
     given = DEFAULTS | dict(re.findall(r"-([Pap]) (\w+)", case["args"]))
-    return tuple(int(given[key].rstrip("km")) * UNITS[given[key].lstrip("0123456789")] for key in "Pap")
+    return tuple(
+        int(given[key].rstrip("km")) * UNITS[given[key].lstrip("0123456789")] for key in "Pap"
+    )
 
 
 def flat(page, space):
     """The geometry of a run: as many index bits as the address has above the page's offset.
 
     A space smaller than a page has a negative number of them, as OSTEP finds out too."""
-    return toy("ostep-linear", page, (space.bit_length() - page.bit_length(),), 4, valid_bit=31, pfn_bits=31)
+    return toy(
+        "ostep-linear",
+        page,
+        (space.bit_length() - page.bit_length(),),
+        4,
+        valid_bit=31,
+        pfn_bits=31,
+    )
 
 
 def cpu_of(case):
@@ -64,9 +74,13 @@ def test_every_translation(case):
         assert cpu.geometry.indices(want["va"]) == (want["vpn"],)
         steps, stopped = mmu.walk(cpu.phys, cpu.geometry, cpu.root, want["va"])
         assert steps[0].entry_pa == cpu.root + 4 * want["vpn"]
-        assert (steps[0].entry >> 31, stopped) == ((1, "") if want["outcome"] == "ok" else (0, "not present"))
+        assert (steps[0].entry >> 31, stopped) == (
+            (1, "") if want["outcome"] == "ok" else (0, "not present")
+        )
         got = translate(cpu, want["va"], READ, True)
-        assert got == (want["pa"] if want["outcome"] == "ok" else PageFault(want["va"], mmu.PF_USER))
+        assert got == (
+            want["pa"] if want["outcome"] == "ok" else PageFault(want["va"], mmu.PF_USER)
+        )
 
 
 @pytest.mark.parametrize("case", FILE["cases"], ids=ids)
@@ -76,7 +90,9 @@ def test_every_entry_of_the_table_maps_its_page_or_none(case):
     valid = dict(case["valid"])
     for index in range(0, case["n_entries"], max(1, case["n_entries"] // 128)):
         got = translate(cpu, index * page + 1, READ, True)
-        assert got == (valid[index] * page + 1 if index in valid else PageFault(index * page + 1, mmu.PF_USER))
+        assert got == (
+            valid[index] * page + 1 if index in valid else PageFault(index * page + 1, mmu.PF_USER)
+        )
 
 
 def error(name):
@@ -96,7 +112,8 @@ def test_an_address_space_smaller_than_a_page_is_refused():
 
 
 def test_an_address_just_above_the_space_is_no_address():
-    """The original stops with an index error there, after it has translated the last byte of the space."""
+    """The original stops with an index error there, after it has translated the last byte of the
+    space."""
     case = error("-P 4k -a 16k -p 64k -A")
     page, space, memory = sizes(case)
     *_, last, above = (int(va) for va in case["args"].rsplit(" ", 1)[1].split(","))

@@ -1,6 +1,7 @@
 """OSTEP's multi-level translator, every field of every translation, through kemu's MMU.
 
-32-byte pages, one-byte entries, 5 + 5 + 5 bits of address; the page directory and the page tables fill one frame each.
+32-byte pages, one-byte entries, 5 + 5 + 5 bits of address; the page directory and the page tables
+fill one frame each.
 """
 
 import pytest
@@ -18,7 +19,8 @@ GEOMETRY = toy("ostep-multilevel", 32, (5, 5), 1, valid_bit=7, pfn_bits=7)
 
 
 def cpu_of(case):
-    """A CPU whose RAM is the run's memory dump; the directory starts at ``pdbr`` frames of 32 bytes."""
+    """A CPU whose RAM is the run's memory dump; the directory starts at ``pdbr`` frames of 32
+    bytes."""
     phys = PhysMem(1)
     for frame, content in case["frames"].items():
         phys.write(int(frame) * 32, bytes.fromhex(content))
@@ -31,7 +33,10 @@ def test_the_geometry_is_the_one_that_the_runs_used():
     given = FILE["geometry"]
     assert GEOMETRY.page_size == given["page_size"]
     assert GEOMETRY.va_bits == given["va_bits"]
-    assert [level.bits for level in GEOMETRY.levels] == [given["pd_index_bits"], given["pt_index_bits"]]
+    assert [level.bits for level in GEOMETRY.levels] == [
+        given["pd_index_bits"],
+        given["pt_index_bits"],
+    ]
     assert GEOMETRY.bits.present == 1 << given["valid_bit"]
     assert 1 << given["pa_bits"] == 128 * given["page_size"]
 

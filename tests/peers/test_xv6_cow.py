@@ -1,7 +1,9 @@
-"""xv6's copy-on-write lab at its full size: 128 MiB of RAM, a heap of two thirds of it, three generations, a leak check.
+"""xv6's copy-on-write lab at its full size: 128 MiB of RAM, a heap of two thirds of it, three
+generations, a leak check.
 
-Memory grows with mmap instead of sbrk where the size is more than a heap needs; a heap that xv6 fills with frames at once is
-written page by page first.  Pipes, which kemu has not, become reads of a file: what matters is that the kernel writes.
+Memory grows with mmap instead of sbrk where the size is more than a heap needs; a heap that xv6
+fills with frames at once is written page by page first.  Pipes, which kemu has not, become reads of
+a file: what matters is that the kernel writes.
 """
 
 import pytest
@@ -98,7 +100,9 @@ def check_sharing(s, family, start, expect):
     """The number of data frames, in all and in each zone of the breakdown."""
     for low, high, frames in expect["breakdown"].values():
         assert len(data_frames(s, family, start + low * PAGE, high - low)) == frames
-    assert len(data_frames(s, family, start, 8192)) == expect["max_data_frames_if_nobody_exits_early"]
+    assert (
+        len(data_frames(s, family, start, 8192)) == expect["max_data_frames_if_nobody_exits_early"]
+    )
     assert len(family) * 8192 == expect["eager_copy_data_frames"]
 
 

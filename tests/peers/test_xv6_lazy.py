@@ -1,6 +1,8 @@
-"""xv6's lazy-allocation lab on Linux's rules: memory is promised at once and given when it is touched.
+"""xv6's lazy-allocation lab on Linux's rules: memory is promised at once and given when it is
+touched.
 
-sbrk becomes mmap without reservation, because Linux refuses to promise a gigabyte on a machine of 128 MiB.
+sbrk becomes mmap without reservation, because Linux refuses to promise a gigabyte on a machine of
+128 MiB.
 """
 
 import errno
@@ -15,7 +17,10 @@ from tests.peers.peerdata import load
 SCENARIOS = {scenario["name"]: scenario for scenario in load("xv6-lazy")["scenarios"]}
 MEMORY = 128 << 20
 START = 0x4000_0000
-NOT_PLAYED = {"lazy_sbrk (2025)": "the edge is xv6's own: its trap frame lies at the end of user memory, Linux's stack does"}
+NOT_PLAYED = {
+    "lazy_sbrk (2025)": "the edge is xv6's own: its trap frame lies at the end of user memory, "
+    "Linux's stack does"
+}
 
 
 def promise(s, task, size):
@@ -37,7 +42,9 @@ def test_a_sparse_gigabyte_uses_frames_only_where_it_was_touched():
     assert all(s.read(p, address) == address for address in touched)
     assert s.anon(p) * 4096 == facts["bytes_resident"]
     new_tables = (p.mm.pgtables_bytes - tables) // 4096
-    assert 0 <= new_tables - facts["leaf_tables_needed_if_heap_start_2MiB_aligned"] <= 2  # and one PMD, one PUD table
+    assert (
+        0 <= new_tables - facts["leaf_tables_needed_if_heap_start_2MiB_aligned"] <= 2
+    )  # and one PMD, one PUD table
     assert frames - s.free_frames() == facts["pages_touched"] + new_tables
 
 
@@ -60,7 +67,8 @@ def test_a_child_that_unmaps_and_then_writes_is_killed_and_the_parent_keeps_its_
 
 
 def test_the_machine_survives_a_child_that_wants_all_memory():
-    """xv6's child may fail its allocation; Linux's dies by the OOM killer.  The parent sees it end either way."""
+    """xv6's child may fail its allocation; Linux's dies by the OOM killer.  The parent sees it end
+    either way."""
     facts = SCENARIOS["out of memory"]
     s = Scene(mem=MEMORY)
     p = s.p

@@ -1,4 +1,5 @@
-"""xv6's page-table lab: real Sv39 tables of the first process, rebuilt word by word and walked by kemu's MMU."""
+"""xv6's page-table lab: real Sv39 tables of the first process, rebuilt word by word and walked by
+kemu's MMU."""
 
 import pytest
 
@@ -17,7 +18,8 @@ dumps = pytest.mark.parametrize("dump", FILE["vmprint"], ids=lambda dump: str(du
 
 
 def entries(dump):
-    """(va, depth, entry address, entry, pa) of every line: its table is the one that the line above it led to."""
+    """(va, depth, entry address, entry, pa) of every line: its table is the one that the line above
+    it led to."""
     tables = {1: int(dump["root"], 16)}
     indices = {}
     for depth, index, pte, pa, *_ in dump["entries"]:
@@ -71,7 +73,11 @@ def test_user_mode_may_do_what_the_letters_say(dump):
 @dumps
 def test_the_supervisor_runs_the_trampoline_and_reads_the_trapframe(dump):
     cpu = cpu_of(dump)
-    leaves = {va: (pa, line[4]) for (va, _, _, _, pa), line in zip(entries(dump), dump["entries"], strict=True) if line[0] == 3}
+    leaves = {
+        va: (pa, line[4])
+        for (va, _, _, _, pa), line in zip(entries(dump), dump["entries"], strict=True)
+        if line[0] == 3
+    }
     for va, (pa, flags) in leaves.items():
         want = pa if "U" not in flags and "R" in flags else PageFault(va, mmu.PF_PROT)
         assert translate(cpu, va, READ, False) == want
@@ -80,7 +86,9 @@ def test_the_supervisor_runs_the_trampoline_and_reads_the_trapframe(dump):
 
 @dumps
 def test_the_stack_guard_is_mapped_but_not_for_the_user(dump):
-    assert translate(cpu_of(dump), 0x1000, READ, True) == PageFault(0x1000, mmu.PF_PROT | mmu.PF_USER)
+    assert translate(cpu_of(dump), 0x1000, READ, True) == PageFault(
+        0x1000, mmu.PF_PROT | mmu.PF_USER
+    )
 
 
 def test_the_addresses_of_the_2025_grader_are_indices_of_the_levels():
@@ -126,5 +134,7 @@ def test_accessed_bits_name_the_touched_pages():
         cpu.phys.store(0x3000 + 8 * page, (100 + page) << 10 | 0b10111)
     for page in facts["touched_page_indices"]:
         translate(cpu, page * 4096, READ, True)
-    accessed = sum(1 << page for page in range(facts["pages"]) if cpu.phys.load(0x3000 + 8 * page) & 1 << 6)
+    accessed = sum(
+        1 << page for page in range(facts["pages"]) if cpu.phys.load(0x3000 + 8 * page) & 1 << 6
+    )
     assert accessed == int(facts["expected_mask"], 16)

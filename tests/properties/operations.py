@@ -1,4 +1,5 @@
-"""Random operations on a kernel, as data: each is (name, arguments of small integers), meaningful on any state."""
+"""Random operations on a kernel, as data: each is (name, arguments of small integers), meaningful
+on any state."""
 
 import hashlib
 
@@ -48,7 +49,9 @@ programs = st.lists(operation, min_size=1, max_size=25)
 
 def runnable():
     """The user tasks that can execute, by pid."""
-    return [t for pid, t in sorted(system.tasks.items()) if pid > 2 and not t.exit_state and not t.state]
+    return [
+        t for pid, t in sorted(system.tasks.items()) if pid > 2 and not t.exit_state and not t.state
+    ]
 
 
 def perform(script, op, number):
@@ -75,7 +78,9 @@ def _mmap(script, task, _, *arguments):
 
 CALLS = {
     "mmap": _mmap,
-    "mmap_anywhere": lambda s, t, _, n, p: s.syscall(t, "mmap", 0, n * PAGE, p, MAP_ANONYMOUS | MAP_PRIVATE),
+    "mmap_anywhere": lambda s, t, _, n, p: s.syscall(
+        t, "mmap", 0, n * PAGE, p, MAP_ANONYMOUS | MAP_PRIVATE
+    ),
     "munmap": lambda s, t, _, at, n: s.syscall(t, "munmap", BASE + at * PAGE, n * PAGE),
     "mprotect": lambda s, t, _, at, n, p: s.syscall(t, "mprotect", BASE + at * PAGE, n * PAGE, p),
     "brk": lambda s, t, _, n: s.syscall(t, "brk", 0x1000000 + n * 2048),
@@ -94,7 +99,8 @@ CALLS = {
 
 
 def run(program, **options):
-    """A kernel on which the program was run, and the (event number, state hash) after each operation."""
+    """A kernel on which the program was run, and the (event number, state hash) after each
+    operation."""
     kernel = Kernel(**options)
     script = Script(kernel)
     script.spawn("first")

@@ -1,5 +1,5 @@
-"""The laws of the journal: what is undone is as it was, what is redone is as it became, the same commands give the same
-history; and an unrecorded machine does the same work."""
+"""The laws of the journal: what is undone is as it was, what is redone is as it became, the same
+commands give the same history; and an unrecorded machine does the same work."""
 
 import random
 
@@ -98,7 +98,8 @@ GUARD = 8
 
 
 def _fork_after(writes, prot_changes, *, rows):
-    """The states before and after a fork of a process with scattered pages, with whole-row events or without."""
+    """The states before and after a fork of a process with scattered pages, with whole-row events
+    or without."""
     row_copy.enabled, row_copy.min_entries = rows, 1
     try:
         kernel = Kernel()
@@ -131,7 +132,10 @@ def _fork_after(writes, prot_changes, *, rows):
 @settings(max_examples=40)
 @given(
     st.lists(st.tuples(st.integers(0, 1199), st.booleans()), min_size=1, max_size=40),
-    st.lists(st.tuples(st.integers(0, 1100), st.integers(1, 90), st.sampled_from([0, 1, 3, GUARD])), max_size=3),
+    st.lists(
+        st.tuples(st.integers(0, 1100), st.integers(1, 90), st.sampled_from([0, 1, 3, GUARD])),
+        max_size=3,
+    ),
 )
 @example([(at, True) for at in range(6)], [(2, 1, GUARD), (4, 1, 0)])
 def test_a_copied_row_equals_the_loop(writes, prot_changes):

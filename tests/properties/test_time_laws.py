@@ -46,14 +46,25 @@ COMMANDS = (
     "mkfile /data 2p; mmap app 0x50000 2p rw file /data shared; write app 0x50000 5",
     "pin app 0x10000 1p",
 )
-MOVES = ("step", "back", "next", "reverse-next", "finish", "reverse-finish", "continue", "reverse-continue", "undo", "goto end")
+MOVES = (
+    "step",
+    "back",
+    "next",
+    "reverse-next",
+    "finish",
+    "reverse-finish",
+    "continue",
+    "reverse-continue",
+    "undo",
+    "goto end",
+)
 
 commands = st.lists(st.sampled_from(COMMANDS), min_size=1, max_size=7)
 
 
 def story(lines, rows=64):
-    """A session in which the commands were run, those left out that cannot be done in this order; fork copies tables of at
-    least `rows` entries as one event."""
+    """A session in which the commands were run, those left out that cannot be done in this order;
+    fork copies tables of at least `rows` entries as one event."""
     session = Session()
     session.run(START)
     row_copy.min_entries = rows
@@ -82,7 +93,11 @@ def replayed(session):
 
 
 @settings(max_examples=12)
-@given(commands, st.lists(st.tuples(st.sampled_from(MOVES), st.integers(1, 90)), max_size=14), st.booleans())
+@given(
+    commands,
+    st.lists(st.tuples(st.sampled_from(MOVES), st.integers(1, 90)), max_size=14),
+    st.booleans(),
+)
 def test_any_walk_of_moves_ends_in_the_state_of_a_fresh_replay(lines, moves, stops):
     session = story(lines)
     if stops:
@@ -124,7 +139,9 @@ def test_a_saved_experiment_restores_to_the_same_state(lines, others, at):
         other = Session()
         other.run(f"restore '{path}'")
         assert (other.end, other.state_hash()) == (session.end, session.state_hash())
-        assert [record.text for record in other.timeline.records] == [record.text for record in session.timeline.records]
+        assert [record.text for record in other.timeline.records] == [
+            record.text for record in session.timeline.records
+        ]
 
 
 def things(session):
@@ -135,7 +152,9 @@ def things(session):
     mm = app.mm
     for address in (0x10000, 0x11000, 0x12000):
         yield ("pte", address, ""), partial(system.phys.load, entry_address(mm, address))
-    for pfn in {pfn for address in (0x10000, 0x12000) if (pfn := frame_of(mm, address)) is not None}:
+    for pfn in {
+        pfn for address in (0x10000, 0x12000) if (pfn := frame_of(mm, address)) is not None
+    }:
         for field in ("_refcount", "_mapcount", "flags"):
             yield ("frame", pfn, field), partial(getattr, pfn_to_page(pfn), field)
     for field in ("total_vm", "map_count", "mm_users"):
@@ -192,7 +211,10 @@ def test_why_names_the_newest_event_that_wrote_the_thing(lines, rows):
     """Found by looking at the thing behind every event."""
     session = story(lines, rows)
     here, low = session.end, max(0, session.end - 300)
-    asked = [(name, read, _thing(session, name[0], session.find("app"), *name[1:])) for name, read in things(session)]
+    asked = [
+        (name, read, _thing(session, name[0], session.find("app"), *name[1:]))
+        for name, read in things(session)
+    ]
     seen = []
     for moment in range(low, here + 1):
         session.goto(moment)
@@ -209,13 +231,20 @@ def test_why_names_the_newest_event_that_wrote_the_thing(lines, rows):
 def test_the_state_after_a_row_is_the_state_after_its_sub_steps(pages, seed):
     rng = random.Random(seed)
     lines = [f"spawn app; mmap app 0x200000 {pages}p rw populate"]
-    lines += [f"madvise app {0x200000 + rng.randrange(pages) * 4096:#x} 1p dontneed" for _ in range(rng.randrange(3))]
+    lines += [
+        f"madvise app {0x200000 + rng.randrange(pages) * 4096:#x} 1p dontneed"
+        for _ in range(rng.randrange(3))
+    ]
     session, plain = Session(), Session()
     for line in lines:
         session.run(line)
         plain.run(line)
     session.run("fork app as kid")
-    rows = [number for number in range(1, session.end + 1) if isinstance(session.journal.event(number)[0], Row)]
+    rows = [
+        number
+        for number in range(1, session.end + 1)
+        if isinstance(session.journal.event(number)[0], Row)
+    ]
     row_copy.enabled = False
     try:
         plain.run("fork app as kid")
@@ -224,7 +253,11 @@ def test_the_state_after_a_row_is_the_state_after_its_sub_steps(pages, seed):
     assert session.state_hash() == plain.state_hash()
     shown = session.run(f"expand {rows[0]}")[-1].reading if rows else None
     if shown:
-        written = [event.what for event in shown.events if event.kind == "pte" and event.what.startswith("pte kid")]
+        written = [
+            event.what
+            for event in shown.events
+            if event.kind == "pte" and event.what.startswith("pte kid")
+        ]
         assert len(written) == len(set(written)) == len(session.journal.event(rows[0])[0].copied)
 
 

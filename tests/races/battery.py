@@ -1,6 +1,8 @@
-"""What everybody does once: short programs on a kernel beside the model, with the invariants along every event.
+"""What everybody does once: short programs on a kernel beside the model, with the invariants along
+every event.
 
-``noticed(bodies)`` runs them on a wrong kernel and says who notices first: the name of an invariant, "model", or "kernel".
+``noticed(bodies)`` runs them on a wrong kernel and says who notices first: the name of an
+invariant, "model", or "kernel".
 """
 
 from kemu.errors import InvariantViolation, KernelBug
@@ -23,7 +25,8 @@ STORIES = {}
 ALONG = "fork and both sides write"
 """The program that is looked at event by event."""
 BUGS = (KernelBug, AssertionError, KeyError, IndexError, AttributeError, TypeError)
-"""How a wrong kernel dies: what its own checks raise, and what Python says of a pointer that leads nowhere."""
+"""How a wrong kernel dies: what its own checks raise, and what Python says of a pointer that leads
+nowhere."""
 
 
 def story(name):
@@ -304,7 +307,16 @@ def _many(w):
     w.kernel.globals["sysctl"].max_map_count = 9
     task, _ = w.pick(0)
     for number in range(12):
-        w.script.syscall(task, "mmap", FAR + 2 * number * PAGE, PAGE, 3, MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
+        w.script.syscall(
+            task,
+            "mmap",
+            FAR + 2 * number * PAGE,
+            PAGE,
+            3,
+            MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS,
+            -1,
+            0,
+        )
         w.invariants()
 
 
@@ -460,12 +472,14 @@ WHERE = {
     "failed_fork_keeps_page": "fork without memory",
     "fork_shares_pinned_page": "a pinned page and fork",
 }
-"""The story in which a wrong kernel is noticed, where that is not the first one: only to find it sooner."""
+"""The story in which a wrong kernel is noticed, where that is not the first one: only to find it
+sooner."""
 
 
 def noticed(bodies, name=""):
-    """Who notices that the kernel is wrong, and in which story; None if nobody does.  First what can be seen between two
-    operations, then what only an event in the middle of one shows.  For the wrong kernel ``name`` it is known where to look."""
+    """Who notices that the kernel is wrong, and in which story; None if nobody does.  First what
+    can be seen between two operations, then what only an event in the middle of one shows.  For the
+    wrong kernel ``name`` it is known where to look."""
     stories = [WHERE[name]] if name in WHERE else STORIES
     for title in stories:
         found = _play(STORIES[title], bodies, False)
@@ -493,7 +507,8 @@ def _play(operations, bodies, along):
 
 
 class Gatherer(World):
-    """A world that goes on: every invariant that did not hold behind some operation is in ``broken``."""
+    """A world that goes on: every invariant that did not hold behind some operation is in
+    ``broken``."""
 
     broken = frozenset()
 
@@ -503,7 +518,8 @@ class Gatherer(World):
 
 
 def broken_by(bodies, name):
-    """The invariants that a kernel breaks behind some operation of a story, if it becomes a wrong one when the world is ready."""
+    """The invariants that a kernel breaks behind some operation of a story, if it becomes a wrong
+    one when the world is ready."""
     world = Gatherer()
     world.kernel.bodies = bodies
     try:

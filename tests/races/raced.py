@@ -1,4 +1,5 @@
-"""Races for tests: a built-in case or commands, explored with knobs; and bodies of so many steps without any kernel."""
+"""Races for tests: a built-in case or commands, explored with knobs; and bodies of so many steps
+without any kernel."""
 
 from kemu.commands.raceargs import read
 from kemu.commands.raceknobs import Options
@@ -31,7 +32,11 @@ def schedules_of(steps, bound):
     crew, search, found = Crew(len(steps)), Search(bound), []
     try:
         while True:
-            Run(crew, [lambda count=count: [step() for _ in range(count)] for count in steps], search.choose).perform()
+            Run(
+                crew,
+                [lambda count=count: [step() for _ in range(count)] for count in steps],
+                search.choose,
+            ).perform()
             found.append(search.choices)
             if not search.next_run():
                 return found

@@ -1,4 +1,5 @@
-"""Situations from bug reports and teaching kernels (cases on TLBs, lives of address spaces, COW labs), right and wrong.
+"""Situations from bug reports and teaching kernels (cases on TLBs, lives of address spaces, COW
+labs), right and wrong.
 
 A test names its situation in the docstring ("Case Q02")."""
 
@@ -33,7 +34,8 @@ def names(reading):
 
 
 def test_pages_are_freed_only_when_no_cpu_can_reach_them_any_more():
-    """Case Q02. Clear, flush, free: with the free before the flush another CPU reaches a free frame."""
+    """Case Q02. Clear, flush, free: with the free before the flush another CPU reaches a free
+    frame."""
     assert explored("tlb-shootdown", bound=1).bad == 0
     wrong = explored("tlb-shootdown", bound=1, mutant="put_before_flush")
     assert wrong.bad == wrong.schedules
@@ -52,7 +54,8 @@ FLUSHES_ANOTHER_PAGE = Mutant(
 
 @pytest.mark.parametrize(("mutant", "dies"), [(None, True), (FLUSHES_ANOTHER_PAGE, False)])
 def test_a_flush_of_the_wrong_page_hides_a_use_after_free(mutant, dies):
-    """Case Q03. The stale translation still works, so the fault that would show the bug does not come."""
+    """Case Q03. The stale translation still works, so the fault that would show the bug does not
+    come."""
     made = session(THREADS + "; write a 0x10000 7; on 1 read b 0x10000")
     if mutant is not None:
         made.kernel.bodies = bodies(mutant)
@@ -67,7 +70,8 @@ def test_a_flush_of_the_wrong_page_hides_a_use_after_free(mutant, dies):
 
 
 def test_an_address_space_is_read_only_with_a_user_of_ones_own():
-    """Case I10. The pointer alone leads to tables that are gone; with the lock and a get, the reader finds them or finds none."""
+    """Case I10. The pointer alone leads to tables that are gone; with the lock and a get, the
+    reader finds them or finds none."""
     right = explored("exit-reader", bound=1)
     assert names(right) == {"a has ended; b gets 1", "a has ended; b gets -ESRCH"}
     wrong = explored("exit-reader", mutant="get_on_zero")
@@ -79,7 +83,8 @@ def test_an_address_space_is_read_only_with_a_user_of_ones_own():
 
 
 def test_a_cow_lab_leaks_pages_only_with_two_cpus():
-    """Case J02. Both store 1, nobody maps the page any more and its count stays 1; decrement and test must be one step."""
+    """Case J02. Both store 1, nobody maps the page any more and its count stays 1; decrement and
+    test must be one step."""
     made = session(FORKED)
     assert explored(*WRITES, on=made, bound=0, mutant="non_atomic_put").bad == 0
     wrong = explored(*WRITES, on=made, bound=1, mutant="non_atomic_put")
@@ -102,10 +107,15 @@ def test_a_user_who_touches_the_kernel_dies_alone():
     assert did(made, "read parent 0x10000").data == b"\x01"
 
 
-@pytest.mark.parametrize(("mutant", "parent"), [("", b"\x01"), ("cow_not_broken_on_kernel_write", b"Z")])
+@pytest.mark.parametrize(
+    ("mutant", "parent"), [("", b"\x01"), ("cow_not_broken_on_kernel_write", b"Z")]
+)
 def test_the_kernel_honours_write_protection_too(mutant, parent):
     """Case J06. Without it a read(2) into a shared page changes both sides."""
-    made = session('mkfile /z 1p; spawn parent; mmap parent 0x10000 1p rw; open parent /z rdwr; write parent 0x10000 "Z"')
+    made = session(
+        "mkfile /z 1p; spawn parent; mmap parent 0x10000 1p rw; open parent /z rdwr; write parent "
+        '0x10000 "Z"'
+    )
     did(made, "pwrite parent 3 0x10000 1; write parent 0x10000 1b; fork parent as child")
     if mutant:
         did(made, f"mutant plant {mutant}")
@@ -145,7 +155,10 @@ def test_no_frame_is_freed_while_an_entry_leads_to_it():
 
 def test_read_only_text_does_not_become_copy_on_write():
     """Case J14."""
-    made = session("mkfile /prog 1p; spawn p; mmap p 0x10000 1p rx file /prog; mmap p 0x20000 1p rw; read p 0x10000")
+    made = session(
+        "mkfile /prog 1p; spawn p; mmap p 0x10000 1p rx file /prog; mmap p 0x20000 1p rw; read p "
+        "0x10000"
+    )
     did(made, "write p 0x20000 1; fork p as c")
     assert did(made, "write c 0x20000 2").effect.startswith("copied")
     outcome = did(made, "write c 0x10000 2")
@@ -163,7 +176,8 @@ DROPS_TWICE = Mutant(
 
 
 def test_a_reference_is_dropped_in_one_place_only():
-    """Case J16. Dropped twice, a count of 2 becomes 0 and the page is freed while the parent maps it."""
+    """Case J16. Dropped twice, a count of 2 becomes 0 and the page is freed while the parent maps
+    it."""
     made = session(FORKED)
     frame = value(made, "pfn(parent, 0x10000)")
     did(made, "exit child")
@@ -178,5 +192,7 @@ def test_a_reference_is_dropped_in_one_place_only():
 def test_a_parent_that_waits_is_told_of_in_both_orders_with_what_the_call_gives_a_program():
     made = session("spawn a; mmap a 0x10000 1p rw; fork a as b")
     reading = explored("wait a", "exit b", on=made, bound=1)
-    assert [(outcome.name, outcome.bad) for outcome in reading.outcomes] == [("a gets 4; b has ended", False)]
+    assert [(outcome.name, outcome.bad) for outcome in reading.outcomes] == [
+        ("a gets 4; b has ended", False)
+    ]
     assert reading.schedules > 1

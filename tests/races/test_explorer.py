@@ -1,4 +1,5 @@
-"""Races of real kernel paths: the right kernel is right in every schedule, wrong ones only with two CPUs, and nothing stays."""
+"""Races of real kernel paths: the right kernel is right in every schedule, wrong ones only with two
+CPUs, and nothing stays."""
 
 from itertools import groupby
 from math import comb
@@ -48,7 +49,9 @@ def test_three_cpus_of_two_steps_have_90_orders():
 def test_within_a_bound_there_are_exactly_the_orders_with_so_few_preemptions(bound):
     steps = (4, 3)
     found = schedules_of(steps, bound)
-    assert set(found) == {order for order in schedules_of(steps, 99) if preemptions(order, steps) <= bound}
+    assert set(found) == {
+        order for order in schedules_of(steps, 99) if preemptions(order, steps) <= bound
+    }
 
 
 def preemptions(order, steps):
@@ -103,7 +106,9 @@ def test_two_locks_taken_crosswise_are_found_as_a_deadlock():
     more = True
     while more:
         a, b = Lock(), Lock()
-        ending = Run(crew, [lambda a=a, b=b: body(a, b), lambda a=a, b=b: body(b, a)], search.choose).perform()
+        ending = Run(
+            crew, [lambda a=a, b=b: body(a, b), lambda a=a, b=b: body(b, a)], search.choose
+        ).perform()
         endings.append((ending.why, search.choices))
         more = search.next_run()
     crew.dismiss()
@@ -263,8 +268,16 @@ def test_the_same_race_gives_the_same_answer():
 
 
 def test_the_last_writer_wins_and_both_orders_are_seen():
-    reading = explored("write a 0x10000 2b", "write b 0x10000 3b", on=session(THREADS + "; write a 0x10000 1"), bound=0)
-    assert {name.rpartition("; ")[2] for name in outcomes(reading)} == {"memory holds 02", "memory holds 03"}
+    reading = explored(
+        "write a 0x10000 2b",
+        "write b 0x10000 3b",
+        on=session(THREADS + "; write a 0x10000 1"),
+        bound=0,
+    )
+    assert {name.rpartition("; ")[2] for name in outcomes(reading)} == {
+        "memory holds 02",
+        "memory holds 03",
+    }
 
 
 def test_three_cpus_can_race():
@@ -274,7 +287,12 @@ def test_three_cpus_can_race():
 
 
 def test_system_calls_that_fail_and_reads_are_told():
-    reading = explored("read a 0x10000", "munmap b 0x10001 1p", on=session(THREADS + "; write a 0x10000 7"), bound=0)
+    reading = explored(
+        "read a 0x10000",
+        "munmap b 0x10001 1p",
+        on=session(THREADS + "; write a 0x10000 7"),
+        bound=0,
+    )
     assert set(outcomes(reading)) == {"a reads 07; b gets -EINVAL"}
 
 
@@ -347,7 +365,8 @@ def test_a_store_that_is_lost_is_noticed_although_all_conditions_hold(monkeypatc
 
 
 FILES = (
-    "mkfile /f 4p; spawn a; mmap a 0x10000 1p rw; mmap a 0x30000 2p rw file /f shared; open a /f rdwr; read a 0x30000; "
+    "mkfile /f 4p; spawn a; mmap a 0x10000 1p rw; mmap a 0x30000 2p rw file /f shared; open a /f "
+    "rdwr; read a 0x30000; "
     "clone a vm sighand thread files fs as b"
 )
 

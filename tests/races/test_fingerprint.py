@@ -1,4 +1,5 @@
-"""A state is recognised by a number: equal numbers must mean equal states, whatever order led there."""
+"""A state is recognised by a number: equal numbers must mean equal states, whatever order led
+there."""
 
 import pytest
 
@@ -88,7 +89,9 @@ def vma(start):
 
 
 def test_a_new_object_is_called_the_same_in_every_run():
-    assert of_run(("first", vma(4096)), ("second", Bare())) == of_run(("first", vma(4096)), ("second", Bare()))
+    assert of_run(("first", vma(4096)), ("second", Bare())) == of_run(
+        ("first", vma(4096)), ("second", Bare())
+    )
 
 
 def test_new_objects_of_one_kind_are_told_apart_by_what_they_hold():
@@ -135,10 +138,12 @@ def state():
     return digest({name: getattr(system, name) for name in boot.STATE}, boot._expand)
 
 
-@pytest.mark.parametrize(("case", "every"), [("first-touch", 32), ("fork-write", 8), ("exit-reader", 24)])
+@pytest.mark.parametrize(
+    ("case", "every"), [("first-touch", 32), ("fork-write", 8), ("exit-reader", 24)]
+)
 def test_in_a_race_equal_numbers_mean_equal_states(case, every, monkeypatch):
-    """Each race makes objects of its own (pages, tables, VMAs, tasks); they have the same names in every run.  One number in so
-    many is looked at."""
+    """Each race makes objects of its own (pages, tables, VMAs, tasks); they have the same names in
+    every run.  One number in so many is looked at."""
     states = {}
     examine = Checker._examine
 

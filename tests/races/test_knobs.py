@@ -18,7 +18,9 @@ def typed(text):
 ALL = "--refcount --unless-zero --cpus 3 --uses 1 --count 0 --bound 2 --without-lock ptl@1 --mutant no_flush --end"
 
 
-@pytest.mark.parametrize("text", ["", "--non-atomic", "--count 0", "--bound 0", "--without-lock lock,ptl@1", ALL])
+@pytest.mark.parametrize(
+    "text", ["", "--non-atomic", "--count 0", "--bound 0", "--without-lock lock,ptl@1", ALL]
+)
 def test_the_knobs_are_written_as_they_were_typed(text):
     assert " ".join(typed(text).words()) == text
 
@@ -36,6 +38,8 @@ def test_each_knob_reaches_the_field_of_its_name():
 
 
 def test_two_kinds_of_count_exclude_each_other():
-    with pytest.raises(UsageError, match="--atomic, --non-atomic and --refcount exclude each other"):
+    with pytest.raises(
+        UsageError, match="--atomic, --non-atomic and --refcount exclude each other"
+    ):
         typed("--atomic --refcount")
     assert typed("--refcount --refcount").kind == "refcount"

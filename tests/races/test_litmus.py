@@ -1,4 +1,5 @@
-"""Small programs: every schedule is counted exactly, and the numbers are those that were measured before kemu was written."""
+"""Small programs: every schedule is counted exactly, and the numbers are those that were measured
+before kemu was written."""
 
 from math import comb, factorial
 
@@ -45,7 +46,7 @@ def by_hand(program):
     return found
 
 
-# ---------------------------------------------------------------- the measured numbers (design/measurements.md, section C)
+# ----------------------------------------- the measured numbers (design/measurements.md, section C)
 
 
 def test_two_plain_gets_lose_an_update_in_60_of_70_schedules():
@@ -105,7 +106,11 @@ def test_states_are_few_where_schedules_are_many():
 
 def test_decrement_and_test_in_two_steps_frees_twice_although_each_is_atomic():
     assert counts(found("dec-then-test")) == {"ok": 8, "double free": 12}
-    assert [step.text for step in build(LITMUS["dec-then-test"], Knobs()).cpus[0]] == ["dec", "test", "free if last"]
+    assert [step.text for step in build(LITMUS["dec-then-test"], Knobs()).cpus[0]] == [
+        "dec",
+        "test",
+        "free if last",
+    ]
 
 
 def test_a_lock_on_one_side_protects_nothing():
@@ -192,7 +197,9 @@ def test_independent_steps_are_counted_by_the_binomial():
         assert found("steps", uses=uses).schedules == comb(2 * uses, uses)
 
 
-@pytest.mark.parametrize("schedule", ["2", "x", "00000", "0 1", "\N{ARABIC-INDIC DIGIT THREE}", "-1", "0*3"])
+@pytest.mark.parametrize(
+    "schedule", ["2", "x", "00000", "0 1", "\N{ARABIC-INDIC DIGIT THREE}", "-1", "0*3"]
+)
 def test_a_schedule_that_cannot_be_is_refused_with_its_step(schedule):
     with pytest.raises(UsageError, match=r"step|CPU"):
         play(build(LITMUS["gets"], Knobs()), schedule)
@@ -237,9 +244,17 @@ def test_partial_order_reduction_needs_the_runs_that_were_measured(name, knobs, 
 
 
 @settings(max_examples=15, deadline=None)
-@given(CASES, st.sampled_from([ATOMIC, PLAIN, REFCOUNT]), st.integers(2, 3), st.integers(1, 2), st.integers(0, 3))
+@given(
+    CASES,
+    st.sampled_from([ATOMIC, PLAIN, REFCOUNT]),
+    st.integers(2, 3),
+    st.integers(1, 2),
+    st.integers(0, 3),
+)
 def test_the_few_runs_see_every_outcome(name, kind, cpus, uses, count):
-    knobs = Knobs(kind=kind if "kind" in LITMUS[name].knows else ATOMIC, uses=uses, count=count, cpus=cpus)
+    knobs = Knobs(
+        kind=kind if "kind" in LITMUS[name].knows else ATOMIC, uses=uses, count=count, cpus=cpus
+    )
     program = build(LITMUS[name], knobs)
     found = reduce(program, most=150)
     assert found.outcomes <= set(explore(program).outcomes)

@@ -1,4 +1,5 @@
-"""Every wrong kernel is noticed, by whom it says; the right one is not; and planting one leaves no trace."""
+"""Every wrong kernel is noticed, by whom it says; the right one is not; and planting one leaves no
+trace."""
 
 import pytest
 
@@ -36,7 +37,9 @@ def test_the_right_kernel_is_suspected_by_nobody(monkeypatch):
     assert differs({}, monkeypatch) is None
 
 
-@pytest.mark.parametrize("name", [name for name, mutant in MUTANTS.items() if mutant.caught != EXPLORER])
+@pytest.mark.parametrize(
+    "name", [name for name, mutant in MUTANTS.items() if mutant.caught != EXPLORER]
+)
 def test_a_wrong_kernel_is_noticed_by_whom_it_says(name, monkeypatch):
     mutant = MUTANTS[name]
     wrong = bodies(mutant)
@@ -51,10 +54,13 @@ STOPS = {
     "munmap_forgets_mapcount": "the last sharer writes",
     "split_forgets_to_shrink": "mprotect to and fro",
 }
-"""The story in which a kernel that stops itself breaks an invariant before it does; else the first one."""
+"""The story in which a kernel that stops itself breaks an invariant before it does; else the first
+one."""
 
 
-@pytest.mark.parametrize("name", [name for name, mutant in MUTANTS.items() if mutant.caught == "kernel"])
+@pytest.mark.parametrize(
+    "name", [name for name, mutant in MUTANTS.items() if mutant.caught == "kernel"]
+)
 def test_what_the_kernel_notices_itself_breaks_an_invariant_too(name):
     wrong, story = bodies(MUTANTS[name]), STOPS.get(name, ALONG)
     assert broken_by(wrong, story) or broken_along(wrong, story)

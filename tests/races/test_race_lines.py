@@ -1,4 +1,5 @@
-"""Any words behind race are understood or refused in one line; none of them brings kemu down or changes the machine."""
+"""Any words behind race are understood or refused in one line; none of them brings kemu down or
+changes the machine."""
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -12,8 +13,42 @@ WORDS = st.one_of(
     st.sampled_from(["replay", "--atomic", "--non-atomic", "--refcount", "--unless-zero", "--end"]),
     st.sampled_from(["lock", "lock@1", "lock@9", "ptl"]),
     st.sampled_from(["--cpus", "--uses", "--count", "--bound", "--without-lock", "--mutant"]),
-    st.sampled_from(["0", "1", "2", "3", "0110", "00001111", "0*3,1*2", "0*", "-1", "4294967296", "0x7fffffff", "1e9"]),
-    st.sampled_from(['""', '"write a 1"', '"', "'", "(", ")", "#", ";", "@", "\\", "\0", "--", "ä", "*", "0,1", "nonsense"]),
+    st.sampled_from(
+        [
+            "0",
+            "1",
+            "2",
+            "3",
+            "0110",
+            "00001111",
+            "0*3,1*2",
+            "0*",
+            "-1",
+            "4294967296",
+            "0x7fffffff",
+            "1e9",
+        ]
+    ),
+    st.sampled_from(
+        [
+            '""',
+            '"write a 1"',
+            '"',
+            "'",
+            "(",
+            ")",
+            "#",
+            ";",
+            "@",
+            "\\",
+            "\0",
+            "--",
+            "ä",
+            "*",
+            "0,1",
+            "nonsense",
+        ]
+    ),
 )
 
 MACHINE = session()

@@ -1,4 +1,5 @@
-"""A schedule played on the machine: the run that the exploration found, walked through in both directions."""
+"""A schedule played on the machine: the run that the exploration found, walked through in both
+directions."""
 
 import json
 
@@ -67,7 +68,10 @@ def test_the_short_form_plays_the_last_race():
 
 def test_the_answer_names_the_command_that_was_meant_and_the_timeline_one_that_means_the_same():
     made = session()
-    assert did(made, "race replay gets 00001111 --non-atomic").command == "race replay gets 00001111 --non-atomic"
+    assert (
+        did(made, "race replay gets 00001111 --non-atomic").command
+        == "race replay gets 00001111 --non-atomic"
+    )
     assert made.timeline.records[-1].text == "race replay gets 00001111 --non-atomic --end"
     assert did(made, "race replay 0101 --end").command == "race replay gets 0101 --non-atomic --end"
 
@@ -111,7 +115,9 @@ def test_a_run_that_stops_where_something_broke_leaves_its_calls_open(lost_put):
     shown = result.reading
     assert (result.status, shown.unfinished) == (3, True)
     did(made, f"goto {shown.last}")
-    assert any("_refcount -1" in str(violation) for violation in check(made.kernel, quiescent=False))
+    assert any(
+        "_refcount -1" in str(violation) for violation in check(made.kernel, quiescent=False)
+    )
     assert "lies inside" in refused(made, "write parent 0x10000 5")
     assert f"goto {shown.first}" in refused(made, "write parent 0x10000 5")
     did(made, f"goto {shown.first}; write parent 0x10000 5")
@@ -131,7 +137,9 @@ def test_going_back_and_forth_over_a_race_comes_to_the_same_states(lost_put):
 
 
 def test_every_event_of_a_race_belongs_to_one_step_and_one_cpu():
-    shown = did(session(FORKED), 'race replay "write parent 0x10000 2" "write child 0x10000 3" 0*5,1*3').reading
+    shown = did(
+        session(FORKED), 'race replay "write parent 0x10000 2" "write child 0x10000 3" 0*5,1*3'
+    ).reading
     assert not shown.bad
     edges = [step.first for step in shown.steps] + [shown.steps[-1].last]
     assert edges == sorted(edges)
@@ -142,7 +150,9 @@ def test_every_event_of_a_race_belongs_to_one_step_and_one_cpu():
 
 def test_the_functions_of_each_cpu_stand_under_its_own_name():
     made = session(FORKED)
-    shown = did(made, 'race replay "write parent 0x10000 2" "write child 0x10000 3" 0*10,1*10').reading
+    shown = did(
+        made, 'race replay "write parent 0x10000 2" "write child 0x10000 3" 0*10,1*10'
+    ).reading
     did(made, f"goto {shown.last}")
     text = render(did(made, "calls").reading)
     assert "CPU 0() {" in text
@@ -169,19 +179,33 @@ def test_a_schedule_that_a_case_does_not_have_leaves_everything_as_it_was():
     made = session("spawn mine; mmap mine 0x10000 1p rw; mark spot; goto 3")
     before = (made.now, made.end, made.state_hash(), list(made.timeline.records), made.current.pid)
     assert "cannot take step" in refused(made, "race replay first-touch 0*12,1*300")
-    assert (made.now, made.end, made.state_hash(), list(made.timeline.records), made.current.pid) == before
+    assert (
+        made.now,
+        made.end,
+        made.state_hash(),
+        list(made.timeline.records),
+        made.current.pid,
+    ) == before
     assert len(made.timelines) == 1
     assert made.marks["spot"] == made.end
 
 
 def test_what_a_replay_put_on_the_timeline_means_the_same_when_it_is_run_again(tmp_path):
     made = session()
-    did(made, "race replay cow-cow 0*5,1*5; goto end; write child 0x10000 9; race replay gets 01 --end; write child 0x10000 8")
+    did(
+        made,
+        "race replay cow-cow 0*5,1*5; goto end; write child 0x10000 9; race replay gets 01 --end; "
+        "write child 0x10000 8",
+    )
     did(made, f"save {tmp_path}/race.kemu")
     again = session()
-    assert "the state is the saved one" in did(again, f"restore {tmp_path}/race.kemu").reading.lines[0]
+    assert (
+        "the state is the saved one" in did(again, f"restore {tmp_path}/race.kemu").reading.lines[0]
+    )
     assert again.state_hash() == made.state_hash()
-    assert [record.text for record in again.timeline.records] == [record.text for record in made.timeline.records]
+    assert [record.text for record in again.timeline.records] == [
+        record.text for record in made.timeline.records
+    ]
     number = again.timeline.number
     did(again, f"goto {again.timeline.records[1].last}; spawn other; switch {number}")
     assert again.state_hash() == made.state_hash()
@@ -198,7 +222,9 @@ def test_a_race_can_be_rehearsed_like_any_command():
 
 def test_after_a_race_that_ended_well_the_machine_goes_on():
     made = session(FORKED)
-    shown = did(made, 'race replay "write parent 0x10000 2" "write child 0x10000 3" 0*5,1*5').reading
+    shown = did(
+        made, 'race replay "write parent 0x10000 2" "write child 0x10000 3" 0*5,1*5'
+    ).reading
     did(made, f"goto {shown.last}; write child 0x10000 9; read parent 0x10000")
     assert check(made.kernel) == []
 
@@ -239,7 +265,9 @@ def test_a_replay_that_cannot_be_is_refused(line, says):
 def test_a_machine_with_one_cpu_has_no_kernel_races_of_its_own():
     made = session(FORKED, cpus=1)
     assert "needs 2 CPUs" in refused(made, "race replay cow-cow 0*5")
-    assert "2 commands, but 1 CPUs" in refused(made, 'race "write parent 0x10000 2" "write child 0x10000 3"')
+    assert "2 commands, but 1 CPUs" in refused(
+        made, 'race "write parent 0x10000 2" "write child 0x10000 3"'
+    )
     assert did(made, "race cow-cow --bound 0").reading.schedules == 2
 
 
@@ -281,4 +309,6 @@ def test_a_replay_is_text_of_80_columns_wherever_it_stands():
 def test_the_inside_of_a_command_is_no_place_to_race_from():
     made = session(FORKED)
     made.goto(made.timeline.records[-1].last - 3)
-    assert "lies inside a command" in refused(made, 'race "write parent 0x10000 2" "write child 0x10000 3"')
+    assert "lies inside a command" in refused(
+        made, 'race "write parent 0x10000 2" "write child 0x10000 3"'
+    )

@@ -27,7 +27,22 @@ ARABIC = "\N{ARABIC-INDIC DIGIT ZERO}*\N{ARABIC-INDIC DIGIT ONE}"
 
 
 @pytest.mark.parametrize(
-    "text", ["", ",", "0*", "*3", "0*-1", "0**2", "0*2,", "a", "0*2;1", "0*1000000", "8*1", ARABIC, "0*2 1*1"]
+    "text",
+    [
+        "",
+        ",",
+        "0*",
+        "*3",
+        "0*-1",
+        "0**2",
+        "0*2,",
+        "a",
+        "0*2;1",
+        "0*1000000",
+        "8*1",
+        ARABIC,
+        "0*2 1*1",
+    ],
 )
 def test_nonsense_is_refused(text):
     with pytest.raises(UsageError, match="schedule"):

@@ -6,8 +6,8 @@
     page.key("ArrowRight")                      a key as a person presses it
     page.complaints, page.requests              what the console said, and every address that was asked for
 
-The messages are those of the DevTools protocol, each ended by a zero byte; Chromium reads them from file descriptor 3 and
-writes to 4.
+The messages are those of the DevTools protocol, each ended by a zero byte; Chromium reads them from
+file descriptor 3 and writes to 4.
 """
 
 import base64
@@ -30,7 +30,17 @@ FLAGS = (
 )  # fmt: skip
 PATIENCE = 30
 """Seconds for one answer."""
-CODES = {"ArrowRight": 39, "ArrowLeft": 37, "Home": 36, "End": 35, "PageDown": 34, "PageUp": 33, "Tab": 9, "Enter": 13, " ": 32}
+CODES = {
+    "ArrowRight": 39,
+    "ArrowLeft": 37,
+    "Home": 36,
+    "End": 35,
+    "PageDown": 34,
+    "PageUp": 33,
+    "Tab": 9,
+    "Enter": 13,
+    " ": 32,
+}
 
 
 START = """
@@ -55,10 +65,24 @@ class Browser:
         self.profile = tempfile.mkdtemp(prefix="kemu-browser-")
         read, self.to = os.pipe()
         self.back, write = os.pipe()
-        words = [sys.executable, "-c", START, str(read), str(write), find(), *FLAGS, f"--user-data-dir={self.profile}"]
+        words = [
+            sys.executable,
+            "-c",
+            START,
+            str(read),
+            str(write),
+            find(),
+            *FLAGS,
+            f"--user-data-dir={self.profile}",
+        ]
         quiet = subprocess.DEVNULL
         self.process = subprocess.Popen(
-            words, stdin=quiet, stdout=quiet, stderr=quiet, pass_fds=(read, write), start_new_session=True
+            words,
+            stdin=quiet,
+            stdout=quiet,
+            stderr=quiet,
+            pass_fds=(read, write),
+            start_new_session=True,
         )
         os.close(read)
         os.close(write)
@@ -98,7 +122,11 @@ class Browser:
         if method == "Runtime.exceptionThrown":
             details = params["exceptionDetails"]
             page.complaints.append(details.get("exception", {}).get("description", details["text"]))
-        elif method == "Runtime.consoleAPICalled" and params["type"] in ("error", "warning", "assert"):
+        elif method == "Runtime.consoleAPICalled" and params["type"] in (
+            "error",
+            "warning",
+            "assert",
+        ):
             page.complaints.append(str([argument.get("value") for argument in params["args"]]))
         elif method == "Log.entryAdded" and params["entry"]["level"] in ("error", "warning"):
             page.complaints.append(params["entry"]["text"])
@@ -145,7 +173,9 @@ class Page:
 
     def run(self, expression):
         """The value of a JavaScript expression."""
-        found = self.send("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
+        found = self.send(
+            "Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True
+        )
         assert "exceptionDetails" not in found, found["exceptionDetails"]
         return found["result"].get("value")
 
@@ -153,22 +183,41 @@ class Page:
         """Press and release a key."""
         text = {"Enter": "\r", " ": " "}.get(name, "")
         for kind in ("keyDown" if text else "rawKeyDown", "keyUp"):
-            self.send("Input.dispatchKeyEvent", type=kind, key=name, code=name, windowsVirtualKeyCode=CODES[name], text=text)
+            self.send(
+                "Input.dispatchKeyEvent",
+                type=kind,
+                key=name,
+                code=name,
+                windowsVirtualKeyCode=CODES[name],
+                text=text,
+            )
 
     def look(self, width, height, *, dark=False):
         """The size of the window, and what the reader prefers."""
-        self.send("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
+        self.send(
+            "Emulation.setDeviceMetricsOverride",
+            width=width,
+            height=height,
+            deviceScaleFactor=1,
+            mobile=False,
+        )
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.send("Emulation.setEmulatedMedia", features=[scheme])
 
     def picture(self, path, *, whole=True):
         """A screenshot as a PNG file."""
-        data = self.send("Page.captureScreenshot", format="png", captureBeyondViewport=whole)["data"]
+        data = self.send("Page.captureScreenshot", format="png", captureBeyondViewport=whole)[
+            "data"
+        ]
         Path(path).write_bytes(base64.b64decode(data))
 
     def paper(self, path=None):
         """The page printed on A4, as the bytes of a PDF."""
-        data = base64.b64decode(self.send("Page.printToPDF", paperWidth=8.27, paperHeight=11.69, printBackground=False)["data"])
+        data = base64.b64decode(
+            self.send("Page.printToPDF", paperWidth=8.27, paperHeight=11.69, printBackground=False)[
+                "data"
+            ]
+        )
         if path:
             Path(path).write_bytes(data)
         return data

@@ -1,6 +1,6 @@
 """Fragments of HTML as they were reviewed: the drawings of the situations.
 
-    python -m tests.report.golden --update [NAME ...]     rewrites them, for review
+python -m tests.report.golden --update [NAME ...]     rewrites them, for review
 """
 
 import sys
@@ -20,7 +20,13 @@ def fragments(name):
     film = film_of(session_of(SITUATIONS[name]))
     player = Player(film).goto(film.last)
     ids = default_sides(player)
-    parts = [joined(player, ids), joined(player, ids, NARROW), mappings(player, ids), memory(player), tasks(player)]
+    parts = [
+        joined(player, ids),
+        joined(player, ids, NARROW),
+        mappings(player, ids),
+        memory(player),
+        tasks(player),
+    ]
     words = f"<pre>\n{in_words(player, ids)}\n</pre>"
     return "\n\n".join([*(part.replace("><", ">\n<") for part in parts), words]) + "\n"
 

@@ -1,5 +1,5 @@
-"""Run a notebook's cells as IPython does, as far as docs/notebook.ipynb needs it: one namespace, the value of a last expression
-is shown by its MIME bundle.
+"""Run a notebook's cells as IPython does, as far as docs/notebook.ipynb needs it: one namespace,
+the value of a last expression is shown by its MIME bundle.
 
     python -m tests.report.notebook --update     rewrites the outputs that the notebook shows
 """
@@ -44,12 +44,23 @@ def run_cell(text, name, names):
 def bundle(value):
     if value is None:
         return None
-    return value._repr_mimebundle_() if hasattr(value, "_repr_mimebundle_") else {"text/plain": repr(value)}
+    return (
+        value._repr_mimebundle_()
+        if hasattr(value, "_repr_mimebundle_")
+        else {"text/plain": repr(value)}
+    )
 
 
 def shown(cell):
     """What the notebook has stored as the text of the cell's value."""
-    return next(("".join(o["data"]["text/plain"]) for o in cell["outputs"] if o["output_type"] == "execute_result"), None)
+    return next(
+        (
+            "".join(o["data"]["text/plain"])
+            for o in cell["outputs"]
+            if o["output_type"] == "execute_result"
+        ),
+        None,
+    )
 
 
 def update():
@@ -57,7 +68,12 @@ def update():
     cells = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
     for number, (cell, (_, made)) in enumerate(zip(cells, run(cells), strict=True), 1):
         data = {"text/plain": made["text/plain"].splitlines(keepends=True)} if made else {}
-        result = {"data": data, "execution_count": number, "metadata": {}, "output_type": "execute_result"}
+        result = {
+            "data": data,
+            "execution_count": number,
+            "metadata": {},
+            "output_type": "execute_result",
+        }
         cell["execution_count"], cell["outputs"] = number, [result] if made else []
     PATH.write_text(json.dumps(notebook, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 

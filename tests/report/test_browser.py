@@ -1,4 +1,5 @@
-"""The report in a real browser: it loads, it is walked with keys, and it shows what kemu says of the same moments."""
+"""The report in a real browser: it loads, it is walked with keys, and it shows what kemu says of
+the same moments."""
 
 import json
 import re
@@ -14,7 +15,9 @@ from kemu.views.report_tables import NARROW, in_words, joined
 from tests.report import browser as chromium
 from tests.report.plays import LESSON, LONG, SITUATIONS, page_of, session_of
 
-pytestmark = pytest.mark.skipif(chromium.find() is None, reason="no Chromium here: Debian's package is called chromium")
+pytestmark = pytest.mark.skipif(
+    chromium.find() is None, reason="no Chromium here: Debian's package is called chromium"
+)
 
 STORY = SITUATIONS["after_one_copy"] + "; ps; write app 0x10000 'C'; exit child"
 FORK, COPY, REUSE = 4, 5, 6
@@ -56,14 +59,21 @@ def test_a_lesson_is_walked_part_by_part(browser, tmp_path):
     lesson.write_text(LESSON, encoding="utf-8")
     assert cli.main(["report", str(lesson), "-o", str(tmp_path / "lesson.html")]) == 0
     page = browser.open(tmp_path / "lesson.html", fragment="#p2e200")
-    assert (page.complaints, shown(page), page.run("document.getElementById('part').value")) == ([], 200, "2")
+    assert (page.complaints, shown(page), page.run("document.getElementById('part').value")) == (
+        [],
+        200,
+        "2",
+    )
     assert "Step 2 of 2" in page.run("document.getElementById('note').textContent")
     page.run("document.getElementById('part').value = '1'")
     page.run("document.getElementById('part').dispatchEvent(new Event('change'))")
     assert "How many faults" in page.run("document.getElementById('note').textContent")
     page.run("document.getElementById('slider').focus()")
     page.key("End")
-    assert page.run("document.querySelector('ol.commands[data-part=\"1\"] li.here code').textContent") == "write app 0x10000 7"
+    assert (
+        page.run("document.querySelector('ol.commands[data-part=\"1\"] li.here code').textContent")
+        == "write app 0x10000 7"
+    )
     assert page.run("document.querySelectorAll('ol.commands[data-part=\"2\"] li.here').length") == 0
 
 
@@ -135,7 +145,10 @@ def test_it_can_be_used_with_the_keyboard_alone(page):
 
 
 def test_a_finer_step_stops_at_every_event(page):
-    page.run("const g = document.getElementById('grain'); g.value = 'all'; g.dispatchEvent(new Event('change'))")
+    page.run(
+        "const g = document.getElementById('grain'); g.value = 'all'; g.dispatchEvent(new "
+        "Event('change'))"
+    )
     before = shown(page)
     page.key("ArrowLeft")
     assert shown(page) == before - 1
@@ -187,7 +200,10 @@ def entries_said(table):
     for run in table["runs"]:
         entry = run["entry"]
         if entry is not None:
-            yield from ((table["pfn"], run["first"] + i, entry["letters"], entry["pfn"] + i) for i in range(run["count"]))
+            yield from (
+                (table["pfn"], run["first"] + i, entry["letters"], entry["pfn"] + i)
+                for i in range(run["count"])
+            )
         if run["table"] is not None:
             yield from entries_said(run["table"])
 
@@ -199,7 +215,9 @@ def test_the_state_at_three_moments_is_the_one_that_kemu_says(page, story, comma
     goto(page, moment)
     session.goto(moment)
     people = [name for name in ("app", "child") if name in session.names()]
-    wanted = sorted(entry for name in people for entry in entries_said(said(session, f"pt {name}")["root"]))
+    wanted = sorted(
+        entry for name in people for entry in entries_said(said(session, f"pt {name}")["root"])
+    )
     assert sorted(entries_shown(page)) == wanted
     frames = page.run(FRAMES)
     assert {pfn for pfn, _ in frames} == {pfn for _, _, letters, pfn in wanted if "N" in letters}
@@ -212,7 +230,12 @@ def test_the_state_at_three_moments_is_the_one_that_kemu_says(page, story, comma
     maps = [vma for name in people for vma in said(session, f"maps {name}")["vmas"]]
     assert page.run(VMAS) == [[vma["start"], vma["end"], vma["perm"]] for vma in maps]
     for row, task in zip(page.run(TASKS), said(session, "ps")["tasks"], strict=True):
-        assert row[:2] + row[4:6] == [str(task["pid"]), task["name"], str(task["size"]), str(task["rss"])]
+        assert row[:2] + row[4:6] == [
+            str(task["pid"]),
+            task["name"],
+            str(task["size"]),
+            str(task["rss"]),
+        ]
     ram = "".join(run["letter"] * run["count"] for run in said(session, "mem")["runs"])
     lines = page.run(RAM)
     assert len(lines) > 4
@@ -221,12 +244,17 @@ def test_the_state_at_three_moments_is_the_one_that_kemu_says(page, story, comma
 
 
 OTHERS = {
-    "no_swap": "spawn app; mmap app 0x10000 3p rw; write app 0x10000 7; write app 0x11000 8; madvise app 0x10000 2p pageout; "
+    "no_swap": "spawn app; mmap app 0x10000 3p rw; write app 0x10000 7; write app 0x11000 8; "
+               "madvise app 0x10000 2p pageout; "
     "madvise app 0x12000 1p guard_install; fork app as kid",
-    "many_pages": "spawn app; mmap app 0x200000 90p rw populate; fork app as kid; write kid 0x210000 7; "
+    "many_pages": "spawn app; mmap app 0x200000 90p rw populate; fork app as kid; write kid "
+                  "0x210000 7; "
     "mprotect app 0x200000 9p none",
 }  # fmt: skip
-MACHINES = [(name, "x86-64") for name in SITUATIONS | OTHERS] + [("after_one_copy", "sv39"), ("after_one_copy", "x86-64-la57")]
+MACHINES = [(name, "x86-64") for name in SITUATIONS | OTHERS] + [
+    ("after_one_copy", "sv39"),
+    ("after_one_copy", "x86-64-la57"),
+]
 
 
 @pytest.mark.parametrize(("name", "geometry"), MACHINES)
@@ -252,11 +280,19 @@ def test_the_script_draws_what_python_draws(browser, tmp_path, name, geometry):
 
 def test_changed_values_are_shown_old_and_new(page, story):
     session = story[0]
-    event = next(e for e in session.reading("trace 0 end").events if (e.field, e.old, e.new) == ("_refcount", "2", "3"))
+    event = next(
+        e
+        for e in session.reading("trace 0 end").events
+        if (e.field, e.old, e.new) == ("_refcount", "2", "3")
+    )
     goto(page, event.number)
     assert "refcount 2\u21923" in page.run("document.querySelector('#joined .frame.new').innerText")
-    assert "_refcount 2 -> 3" in page.run("document.querySelector('#calls .event.here').textContent")
-    assert page.run("document.querySelector('#changes tr.new').textContent").startswith(f"*#{event.number}")
+    assert "_refcount 2 -> 3" in page.run(
+        "document.querySelector('#calls .event.here').textContent"
+    )
+    assert page.run("document.querySelector('#changes tr.new').textContent").startswith(
+        f"*#{event.number}"
+    )
 
 
 def test_the_chain_of_why_is_the_one_of_the_command(page, story):
@@ -265,7 +301,10 @@ def test_the_chain_of_why_is_the_one_of_the_command(page, story):
     why = session.reading("why pte child 0x10000")
     session.goto(session.end)
     goto(page, why.events[-1].number)
-    links = page.run("[...document.querySelectorAll('#why .chain li')].map((li) => Number(/#(\\d+)/.exec(li.textContent)[1]))")
+    links = page.run(
+        "[...document.querySelectorAll('#why .chain li')].map((li) => "
+        "Number(/#(\\d+)/.exec(li.textContent)[1]))"
+    )
     assert links[::-1] == [event.number for event in why.events]
     assert page.run("document.getElementById('rule').textContent") == why.rule
     page.run("document.querySelector('#why a').click()")
@@ -277,7 +316,10 @@ def test_the_chain_of_why_is_the_one_of_the_command(page, story):
 
 
 def test_every_drawing_has_its_text(page):
-    titles = page.run("[...document.querySelectorAll('svg[role=img]')].map((svg) => svg.querySelector('title').textContent)")
+    titles = page.run(
+        "[...document.querySelectorAll('svg[role=img]')].map((svg) => "
+        "svg.querySelector('title').textContent)"
+    )
     assert len(titles) == 2
     assert titles[0].startswith("Page tables of app")
     page.run("document.querySelectorAll('details.alt').forEach((item) => { item.open = true; })")
@@ -300,7 +342,10 @@ HOSTILE = ["/<script>alert(1)</script>", "/</script><!--", "/<img/src=x/onerror=
 def test_it_fits_the_window_in_both_looks(browser, story, width, dark):
     page = browser.open(story[1], width=width, dark=dark)
     assert page.run("document.documentElement.scrollWidth") <= width
-    spare = page.run("document.getElementById('joined').clientWidth - document.getElementById('joined').scrollWidth")
+    spare = page.run(
+        "document.getElementById('joined').clientWidth - "
+        "document.getElementById('joined').scrollWidth"
+    )
     assert spare > -16 or width == 768  # there the drawing can be moved
     assert is_light(page) is not dark
     page.run("document.getElementById('look').click()")
@@ -310,8 +355,10 @@ def test_it_fits_the_window_in_both_looks(browser, story, width, dark):
 def test_no_text_of_the_drawing_is_cut_off(browser, story):
     for width in (1280, 390):
         page = browser.open(story[1], width=width)
-        cut = page.run("[...document.querySelectorAll('#joined td, #joined .frame, #joined caption')]"
-                       ".filter((e) => e.scrollWidth > e.clientWidth + 1).map((e) => e.textContent)")
+        cut = page.run(
+            "[...document.querySelectorAll('#joined td, #joined .frame, #joined caption')]"
+            ".filter((e) => e.scrollWidth > e.clientWidth + 1).map((e) => e.textContent)"
+        )
         assert cut == []
 
 
@@ -327,7 +374,9 @@ def test_a_hostile_name_is_only_text(browser, tmp_path):
     session = session_of("spawn app")
     for number, name in enumerate(HOSTILE):
         session.run(f"mkfile {json.dumps(name, ensure_ascii=False)} 1p")
-        session.run(f"mmap app {0x10000 * (number + 1):#x} 1p r file {json.dumps(name, ensure_ascii=False)}")
+        session.run(
+            f"mmap app {0x10000 * (number + 1):#x} 1p r file {json.dumps(name, ensure_ascii=False)}"
+        )
     path = tmp_path / "hostile.html"
     path.write_text(page_of(session, "</title><script>alert(2)</script>")[0], encoding="utf-8")
     page = browser.open(path)
@@ -336,9 +385,13 @@ def test_a_hostile_name_is_only_text(browser, tmp_path):
     assert page.run("document.scripts.length") == 2
     assert page.run("document.images.length") == 0
     assert page.run("document.title") == "</title><script>alert(2)</script>"
-    told = page.run("[...document.querySelectorAll('#mappings td:last-child')].map((cell) => cell.textContent)")
+    told = page.run(
+        "[...document.querySelectorAll('#mappings td:last-child')].map((cell) => cell.textContent)"
+    )
     assert told == [*HOSTILE, "[stack]"]
-    assert page.run("[...document.querySelectorAll('ol.commands code')].length") == len(session.shown)
+    assert page.run("[...document.querySelectorAll('ol.commands code')].length") == len(
+        session.shown
+    )
 
 
 def test_2000_events_open_in_two_seconds_and_five_megabytes(browser, tmp_path):

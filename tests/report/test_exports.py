@@ -1,11 +1,17 @@
-"""`trace --format`: what it writes is what the other tools read, and what `calls` and `trace` say."""
+"""`trace --format`: what it writes is what the other tools read, and what `calls` and `trace`
+say."""
 
 import json
 import re
 from collections import defaultdict
 
 import pytest
-from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace, TracePacket, TrackDescriptor, TrackEvent
+from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import (
+    Trace,
+    TracePacket,
+    TrackDescriptor,
+    TrackEvent,
+)
 from perfetto.trace_builder.proto_builder import TraceProtoBuilder
 
 from kemu.errors import UsageError
@@ -13,7 +19,8 @@ from kemu.readings import CallReading
 from tests.report.plays import session_of
 
 TEXT = (
-    "spawn app; mmap app 0x10000 2p rw; write app 0x10000 7; fork app as kid; on 1 write kid 0x10000 8; "
+    "spawn app; mmap app 0x10000 2p rw; write app 0x10000 7; fork app as kid; on 1 write kid "
+    "0x10000 8; "
     "signal app SEGV handle; read app 0; exit kid; write app 0x11000 9"
 )
 
@@ -31,17 +38,24 @@ def trace(session, tmp_path_factory):
 
 
 def slices(trace):
-    """(begin, end, event) of the slices of each track, in order, a longer one before those that begin with it."""
+    """(begin, end, event) of the slices of each track, in order, a longer one before those that
+    begin with it."""
     found = defaultdict(list)
     for event in trace:
         if event["ph"] == "X":
             begin = round(event["ts"] * 1e6)
-            found[event["pid"], event["tid"]].append((begin, begin + round(event["dur"] * 1e6), event))
+            found[event["pid"], event["tid"]].append(
+                (begin, begin + round(event["dur"] * 1e6), event)
+            )
     return {track: sorted(rows, key=lambda row: (row[0], -row[1])) for track, rows in found.items()}
 
 
 def names(trace, what):
-    return {(e["pid"], e.get("tid")): e["args"]["name"] for e in trace if e["ph"] == "M" and e["name"] == what}
+    return {
+        (e["pid"], e.get("tid")): e["args"]["name"]
+        for e in trace
+        if e["ph"] == "M" and e["name"] == what
+    }
 
 
 def all_calls(node):
@@ -55,7 +69,16 @@ def all_calls(node):
 
 FIELDS = {
     "M": {"ph": str, "name": str, "pid": int, "args": dict},
-    "X": {"ph": str, "name": str, "cat": str, "pid": int, "tid": int, "ts": (int, float), "dur": (int, float), "args": dict},
+    "X": {
+        "ph": str,
+        "name": str,
+        "cat": str,
+        "pid": int,
+        "tid": int,
+        "ts": (int, float),
+        "dur": (int, float),
+        "args": dict,
+    },
     "C": {"ph": str, "name": str, "pid": int, "ts": (int, float), "args": dict},
     "i": {"ph": str, "name": str, "cat": str, "pid": int, "tid": int, "ts": (int, float), "s": str},
 }
@@ -84,7 +107,11 @@ def test_slices_of_a_track_lie_within_each_other_or_apart(trace):
 
 
 def test_there_is_a_track_for_each_task_and_each_cpu(trace):
-    assert names(trace, "process_name") == {(1, None): "tasks", (2, None): "CPUs", (3, None): "commands"}
+    assert names(trace, "process_name") == {
+        (1, None): "tasks",
+        (2, None): "CPUs",
+        (3, None): "commands",
+    }
     tracks = names(trace, "thread_name")
     assert {"app (3)", "kid (4)"} <= {name for (pid, _), name in tracks.items() if pid == 1}
     assert [name for (pid, _), name in sorted(tracks.items()) if pid == 2] == ["CPU 0", "CPU 1"]
@@ -93,9 +120,15 @@ def test_there_is_a_track_for_each_task_and_each_cpu(trace):
 
 
 def test_each_call_stands_once_on_a_task_and_once_on_a_cpu(session, trace):
-    wanted = sorted((call.function, call.path) for call in all_calls(session.reading("calls 0 end").roots))
+    wanted = sorted(
+        (call.function, call.path) for call in all_calls(session.reading("calls 0 end").roots)
+    )
     for pid in (1, 2):
-        found = [(e["name"], e["args"]["file"]) for e in trace if e["ph"] == "X" and e["pid"] == pid and "file" in e["args"]]
+        found = [
+            (e["name"], e["args"]["file"])
+            for e in trace
+            if e["ph"] == "X" and e["pid"] == pid and "file" in e["args"]
+        ]
         assert sorted(found) == wanted
 
 
@@ -116,12 +149,18 @@ def test_a_callee_lies_within_its_caller(trace):
 
 def test_commands_are_slices_too(session, trace):
     typed = [event["name"] for event in trace if event["ph"] == "X" and event["pid"] == 3]
-    assert typed == [record.text for record in session.timeline.records if record.last > record.first]
+    assert typed == [
+        record.text for record in session.timeline.records if record.last > record.first
+    ]
 
 
 def test_faults_and_signals_are_points_on_the_task(session, trace):
     points = [(event["name"], event["tid"]) for event in trace if event["ph"] == "i"]
-    faults = [call for call in all_calls(session.reading("calls 0 end").roots) if call.function == "exc_page_fault"]
+    faults = [
+        call
+        for call in all_calls(session.reading("calls 0 end").roots)
+        if call.function == "exc_page_fault"
+    ]
     assert len([name for name, _ in points if name == "page fault"]) == len(faults) == 4
     assert ("page fault", 4) in points
     assert ("SIGSEGV", 3) in points
@@ -130,7 +169,9 @@ def test_faults_and_signals_are_points_on_the_task(session, trace):
 def test_curves_end_at_what_the_machine_says(session, trace):
     last = {event["name"]: event["args"]["pages"] for event in trace if event["ph"] == "C"}
     assert last["free frames"] == session.reading("free").free
-    assert last["rss of app"] == next(task.rss for task in session.reading("ps").tasks if task.name == "app")
+    assert last["rss of app"] == next(
+        task.rss for task in session.reading("ps").tasks if task.name == "app"
+    )
     assert last["rss of kid"] == 0
 
 
@@ -143,18 +184,26 @@ def test_perfetto_reads_the_same_back(trace):
         packet.track_descriptor.uuid = uuids[track]
         packet.track_descriptor.name = name
     for track, rows in slices(trace).items():
-        ends = [(begin, 1, -end, row) for begin, end, row in rows] + [(end, 0, -begin, row) for begin, end, row in rows]
+        ends = [(begin, 1, -end, row) for begin, end, row in rows] + [
+            (end, 0, -begin, row) for begin, end, row in rows
+        ]
         for time, begins, _, row in sorted(ends, key=lambda e: e[:3]):
             packet = builder.add_packet()
             packet.timestamp = time
             packet.trusted_packet_sequence_id = 1
-            packet.track_event.type = TrackEvent.TYPE_SLICE_BEGIN if begins else TrackEvent.TYPE_SLICE_END
+            packet.track_event.type = (
+                TrackEvent.TYPE_SLICE_BEGIN if begins else TrackEvent.TYPE_SLICE_END
+            )
             packet.track_event.track_uuid = uuids[track]
             if begins:
                 packet.track_event.name = row["name"]
     read = Trace.FromString(builder.serialize())
     assert all(isinstance(packet, TracePacket) for packet in read.packet)
-    tracks = {p.track_descriptor.uuid: p.track_descriptor for p in read.packet if p.HasField("track_descriptor")}
+    tracks = {
+        p.track_descriptor.uuid: p.track_descriptor
+        for p in read.packet
+        if p.HasField("track_descriptor")
+    }
     assert all(isinstance(track, TrackDescriptor) for track in tracks.values())
     stacks = defaultdict(list)
     deepest = defaultdict(int)
@@ -192,7 +241,11 @@ def test_ftrace_is_the_call_tree(session):
 
 
 def test_ftrace_counts_events_as_microseconds(session):
-    durations = [match[2].strip() for match in map(LINE.fullmatch, lines_of(session, "trace 0 end --format ftrace")) if match]
+    durations = [
+        match[2].strip()
+        for match in map(LINE.fullmatch, lines_of(session, "trace 0 end --format ftrace"))
+        if match
+    ]
     tree = session.reading("calls 0 end")
     wanted = sorted(f"{call.last - call.first}.000 us" for call in all_calls(tree.roots))
     assert sorted(re.sub(r"^[+!#*@$] ", "", text) for text in durations if text) == wanted
@@ -206,7 +259,9 @@ def test_ftrace_says_when_a_cpu_changes_its_task(session):
 def test_ftrace_goes_to_a_file_too(session, tmp_path):
     path = tmp_path / "trace.txt"
     session.run(f"trace 0 end --format ftrace -o {path}")
-    assert path.read_text(encoding="utf-8").rstrip("\n").split("\n") == lines_of(session, "trace 0 end --format ftrace")
+    assert path.read_text(encoding="utf-8").rstrip("\n").split("\n") == lines_of(
+        session, "trace 0 end --format ftrace"
+    )
 
 
 # ---------------------------------------------------------------- mistakes
@@ -229,9 +284,16 @@ def test_a_mistake_is_one_clear_line(session, text, what):
 
 
 def test_ugly_names_stay_text(tmp_path):
-    session = session_of("spawn app; mkfile '/*/ \"<script>' 1p; mmap app 0x10000 1p r file '/*/ \"<script>'; read app 0x10000")
+    session = session_of(
+        "spawn app; mkfile '/*/ \"<script>' 1p; mmap app 0x10000 1p r file '/*/ \"<script>'; read "
+        "app 0x10000"
+    )
     path = tmp_path / "ugly.json"
     session.run(f"trace 0 end --format chrome -o {path}")
     events = json.loads(path.read_text(encoding="utf-8"))["traceEvents"]
     assert any('"<script>' in event["name"] for event in events)
-    assert all(LINE.fullmatch(line) for line in lines_of(session, "trace 0 end --format ftrace") if "script" in line)
+    assert all(
+        LINE.fullmatch(line)
+        for line in lines_of(session, "trace 0 end --format ftrace")
+        if "script" in line
+    )

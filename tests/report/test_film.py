@@ -18,7 +18,8 @@ MOMENTS = 4
 
 
 def expand(table):
-    """(level, table, index, value, kind, letters, pfn, note) of a table's entries, runs written out."""
+    """(level, table, index, value, kind, letters, pfn, note) of a table's entries, runs written
+    out."""
     step = 1 << system.bits.pfn_shift
     for run in table.runs:
         entry = run.entry
@@ -26,7 +27,16 @@ def expand(table):
             continue
         for i in range(run.count):
             pfn = None if entry.pfn is None else entry.pfn + i
-            yield table.level, table.pfn, run.first + i, entry.value + i * step, entry.kind, entry.letters, pfn, entry.note
+            yield (
+                table.level,
+                table.pfn,
+                run.first + i,
+                entry.value + i * step,
+                entry.kind,
+                entry.letters,
+                pfn,
+                entry.note,
+            )
         if run.table is not None:
             yield from expand(run.table)
 
@@ -36,7 +46,16 @@ def entries(player, number):
     for entry in sorted(player.walk(player.space(number).root), key=lambda e: (e.va, e.level)):
         pfn = None if entry.kind in ("swap", "marker") else entry.pfn
         level = player.film.machine.levels[entry.level][0]
-        yield level, entry.table, entry.slot, player.value(entry), entry.kind, entry.look.letters, pfn, player.note(entry)
+        yield (
+            level,
+            entry.table,
+            entry.slot,
+            player.value(entry),
+            entry.kind,
+            entry.look.letters,
+            pfn,
+            player.note(entry),
+        )
 
 
 def compare(session, player):
@@ -46,15 +65,24 @@ def compare(session, player):
     for task in session.tasks.values():
         if task.mm is not None:
             assert player.vmas(task.mm.id) == address_space(task, names).vmas
-            assert list(entries(player, task.mm.id)) == list(expand(page_tables(kernel, task, names).root))
+            assert list(entries(player, task.mm.id)) == list(
+                expand(page_tables(kernel, task, names).root)
+            )
     memory = look_frames.memory_map(kernel, names)
     assert player.letters() == {
-        pfn: run.letter for run in memory.runs if run.letter != "." for pfn in range(run.first, run.first + run.count)
+        pfn: run.letter
+        for run in memory.runs
+        if run.letter != "."
+        for pfn in range(run.first, run.first + run.count)
     }
     for pfn, look in player.frames.items():
         if look.state not in ("free", "kernel"):
             found = look_frames.read_frame(pfn, names)
-            assert (look.state, look.refcount, look.mapcount) == (found.state, found.refcount, found.mapcount)
+            assert (look.state, look.refcount, look.mapcount) == (
+                found.state,
+                found.refcount,
+                found.mapcount,
+            )
             assert look.exclusive is found.exclusive
             if look.state in ("anon", "file", "shmem"):
                 assert look.preview == found.preview.rstrip(b"\0")
@@ -63,7 +91,9 @@ def compare(session, player):
 def compare_at_moments(session, seed, first=0):
     film = film_of(session, first)
     player = Player(film)
-    inner = random.Random(seed).sample(range(first, film.last + 1), min(MOMENTS, film.last + 1 - first))
+    inner = random.Random(seed).sample(
+        range(first, film.last + 1), min(MOMENTS, film.last + 1 - first)
+    )
     for moment in sorted({first, film.last, *inner}):
         session.goto(moment)
         with session.looking():
@@ -93,13 +123,19 @@ def test_the_film_of_another_machine(geometry):
 
 
 UNUSUAL = {
-    "no_swap": "spawn app; mmap app 0x10000 2p rw; write app 0x10000 7; write app 0x11000 8; madvise app 0x10000 2p pageout; "
+    "no_swap": "spawn app; mmap app 0x10000 2p rw; write app 0x10000 7; write app 0x11000 8; "
+               "madvise app 0x10000 2p pageout; "
     "fork app as kid; read app 0x10000",
-    "guarded": "spawn app; mmap app 0x10000 3p rw; madvise app 0x11000 1p guard_install; write app 0x10000 7",
-    "protnone": "spawn app; mmap app 0x10000 2p rw; write app 0x10000 7; mprotect app 0x10000 2p none; fork app as kid",
-    "batches": "set lru_batch on; spawn app; mmap app 0x10000 2p rw; write app 0x10000 7; munmap app 0x10000 2p",
-    "a_row": "spawn app; mmap app 0x200000 80p rw populate; fork app as kid; write kid 0x210000 7; exit kid",
-    "borrowed": "spawn app; mmap app 0x10000 1p rw; write app 0x10000 7; schedule kthreadd; on 1 fork app as kid; exit app",
+    "guarded": "spawn app; mmap app 0x10000 3p rw; madvise app 0x11000 1p guard_install; write "
+               "app 0x10000 7",
+    "protnone": "spawn app; mmap app 0x10000 2p rw; write app 0x10000 7; mprotect app 0x10000 2p "
+                "none; fork app as kid",
+    "batches": "set lru_batch on; spawn app; mmap app 0x10000 2p rw; write app 0x10000 7; munmap "
+               "app 0x10000 2p",
+    "a_row": "spawn app; mmap app 0x200000 80p rw populate; fork app as kid; write kid 0x210000 "
+             "7; exit kid",
+    "borrowed": "spawn app; mmap app 0x10000 1p rw; write app 0x10000 7; schedule kthreadd; on 1 "
+                "fork app as kid; exit app",
 }  # fmt: skip
 
 

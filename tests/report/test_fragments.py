@@ -29,14 +29,18 @@ def test_the_map_of_ram_folds_as_mem_does():
 
 
 @pytest.mark.parametrize(
-    ("frames", "letters"), [(1, {}), (64, {}), (65, {}), (640, {639: "K"}), (640, {0: "K"}), (130, {129: "T"})]
+    ("frames", "letters"),
+    [(1, {}), (64, {}), (65, {}), (640, {639: "K"}), (640, {0: "K"}), (130, {129: "T"})],
 )
 def test_the_lines_of_a_map_hold_all_frames(frames, letters):
     lines = map_lines(letters, frames, 64)
     assert sum(1 + line.skipped for line in lines) == -(-frames // 64)
     assert lines[0].at == 0
     assert lines[-1].at == (frames - 1) // 64 * 64
-    assert sum(len(line.letters) for line in lines) + sum(64 * line.skipped for line in lines) == frames
+    assert (
+        sum(len(line.letters) for line in lines) + sum(64 * line.skipped for line in lines)
+        == frames
+    )
 
 
 def test_a_machine_of_four_tebibytes_is_mapped_without_writing_out_its_frames():
@@ -65,6 +69,8 @@ def test_many_entries_that_differ_are_counted():
 
 def test_a_sentence_says_what_is_shared():
     _, player, ids = drawn(SITUATIONS["after_one_copy"])
-    assert summary(player, ids).startswith("Page tables of app and child: both lead to the frame 0x")
+    assert summary(player, ids).startswith(
+        "Page tables of app and child: both lead to the frame 0x"
+    )
     _, player, ids = drawn(SITUATIONS["fresh_process"])
     assert summary(player, ids) == "Page tables of app, which lead to no frame."

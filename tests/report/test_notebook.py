@@ -11,7 +11,9 @@ from tests.report import notebook
 from tests.report.plays import session_of
 from tests.structure.sources import ROOT
 
-NO_JUPYTER = "no nbclient, ipykernel and nbformat here: the cells are run without Jupyter by the test above"
+NO_JUPYTER = (
+    "no nbclient, ipykernel and nbformat here: the cells are run without Jupyter by the test above"
+)
 
 
 def test_each_cell_shows_what_the_notebook_has_stored():
@@ -29,10 +31,14 @@ def test_the_notebook_is_of_the_format_that_jupyter_reads():
     assert len(set(names)) == len(names)
     for cell in found["cells"]:
         fields = {"cell_type", "id", "metadata", "source"}
-        assert set(cell) == (fields if cell["cell_type"] == "markdown" else fields | {"execution_count", "outputs"})
+        assert set(cell) == (
+            fields if cell["cell_type"] == "markdown" else fields | {"execution_count", "outputs"}
+        )
 
 
-@pytest.mark.skipif(not all(map(find_spec, ("nbclient", "ipykernel", "nbformat"))), reason=NO_JUPYTER)
+@pytest.mark.skipif(
+    not all(map(find_spec, ("nbclient", "ipykernel", "nbformat"))), reason=NO_JUPYTER
+)
 def test_jupyter_runs_it_and_shows_the_same(monkeypatch):
     import nbformat
     from nbclient import NotebookClient
@@ -44,12 +50,22 @@ def test_jupyter_runs_it_and_shows_the_same(monkeypatch):
     assert [notebook.shown(cell) for cell in found.cells if cell.cell_type == "code"] == stored
 
 
-LOOKS = ("ps", "walk app 0x10000", "pt app", "mem", "calls", "graph sharing app child", "why pte app 0x10000")
+LOOKS = (
+    "ps",
+    "walk app 0x10000",
+    "pt app",
+    "mem",
+    "calls",
+    "graph sharing app child",
+    "why pte app 0x10000",
+)
 
 
 @pytest.mark.parametrize("text", LOOKS)
 def test_a_reading_shows_itself_as_text_and_as_data(text):
-    session = session_of("spawn app; mmap app 0x10000 1p rw; write app 0x10000 7; fork app as child")
+    session = session_of(
+        "spawn app; mmap app 0x10000 1p rw; write app 0x10000 7; fork app as child"
+    )
     reading = session.reading(text)
     assert isinstance(reading, Reading)
     shown = reading._repr_mimebundle_()

@@ -24,13 +24,17 @@ STORY = SITUATIONS["after_one_copy"]
 def film_in(path):
     """The data of a written page."""
     html = path.read_text(encoding="utf-8")
-    return json.loads(re.search(r'<script type="application/json" id="films">(.*?)</script>', html, re.DOTALL)[1])[0]
+    return json.loads(
+        re.search(r'<script type="application/json" id="films">(.*?)</script>', html, re.DOTALL)[1]
+    )[0]
 
 
 def kemu(*words, text=None, cwd=None):
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     whole = [sys.executable, "-m", "kemu", *words]
-    return subprocess.run(whole, input=text, capture_output=True, text=True, env=environment, cwd=cwd, check=False)
+    return subprocess.run(
+        whole, input=text, capture_output=True, text=True, env=environment, cwd=cwd, check=False
+    )
 
 
 # ---------------------------------------------------------------- what is in it
@@ -60,10 +64,19 @@ def test_a_part_is_widened_to_whole_commands(tmp_path):
 
 
 def test_another_timeline_is_no_part_of_it():
-    session = session_of("spawn app; mmap app 0x10000 1p rw; mark here1; write app 0x10000 1; ps; goto here1")
+    session = session_of(
+        "spawn app; mmap app 0x10000 1p rw; mark here1; write app 0x10000 1; ps; goto here1"
+    )
     session.run("write app 0x10000 2; ps")
     texts = [entry.text for entry in reporting.played(session)]
-    assert texts == ["spawn app", "mmap app 0x10000 1p rw", "mark here1", "goto here1", "write app 0x10000 2", "ps"]
+    assert texts == [
+        "spawn app",
+        "mmap app 0x10000 1p rw",
+        "mark here1",
+        "goto here1",
+        "write app 0x10000 2",
+        "ps",
+    ]
 
 
 def test_commands_that_failed_are_shown_as_failed():
@@ -71,7 +84,10 @@ def test_commands_that_failed_are_shown_as_failed():
     with pytest.raises(UsageError):
         session.run("spawn app; mmap nobody 1p rw")
     played = reporting.played(session)
-    assert [(entry.text, entry.ok) for entry in played] == [("spawn app", True), ("mmap nobody 1p rw", False)]
+    assert [(entry.text, entry.ok) for entry in played] == [
+        ("spawn app", True),
+        ("mmap nobody 1p rw", False),
+    ]
     assert "error:" in played[-1].output
     assert '<b class="bad">failed</b>' in page_of(session)[0]
 
@@ -92,7 +108,9 @@ def test_differences_are_stored_and_not_states():
     size = {}
     for pages in (4, 8):
         writes = "; ".join(f"write app {0x100000 + 4096 * i:#x} {i}" for i in range(pages))
-        size[pages] = len(json.dumps(data(film_of(session_of(f"spawn app; mmap app 0x100000 16p rw; {writes}")))))
+        size[pages] = len(
+            json.dumps(data(film_of(session_of(f"spawn app; mmap app 0x100000 16p rw; {writes}"))))
+        )
     session = session_of(LONG)
     assert session.end >= 2000
     assert size[8] < 2 * size[4]
@@ -100,9 +118,15 @@ def test_differences_are_stored_and_not_states():
 
 
 def test_the_chain_of_every_entry_is_the_one_that_why_gives():
-    session = session_of(STORY + "; write app 0x10000 'C'; write child 0x11000 'D'; munmap app 0x10000 1p")
+    session = session_of(
+        STORY + "; write app 0x10000 'C'; write child 0x11000 'D'; munmap app 0x10000 1p"
+    )
     film, compared = film_of(session), 0
-    events = [event for event in film.events if event.kind == "pte" and event.what.startswith("pte ") and event.new != "0x0"]
+    events = [
+        event
+        for event in film.events
+        if event.kind == "pte" and event.what.startswith("pte ") and event.new != "0x0"
+    ]
     for event in random.Random(1).sample(events, 6):
         _, task, address = event.what.split()
         session.goto(event.number)
@@ -190,35 +214,59 @@ def test_a_page_that_cannot_be_written_leaves_the_old_one(tmp_path):
 
 def test_one_line_makes_the_report_of_a_script(tmp_path):
     script = tmp_path / "story.kemu"
-    script.write_text("# A process is born\nspawn app\nmmap app 0x10000 1p rw\nwrite app 0x10000 7\n")
+    script.write_text(
+        "# A process is born\nspawn app\nmmap app 0x10000 1p rw\nwrite app 0x10000 7\n"
+    )
     made = kemu("report", str(script), "-o", str(tmp_path / "story.html"))
     assert (made.returncode, made.stderr) == (0, "")
     assert "3 commands" in made.stdout
-    assert "<title>A process is born</title>" in (tmp_path / "story.html").read_text(encoding="utf-8")
+    assert "<title>A process is born</title>" in (tmp_path / "story.html").read_text(
+        encoding="utf-8"
+    )
 
 
 def test_standard_input_and_a_title(tmp_path):
-    made = kemu("report", "-", "-o", "x.html", "--title", "<b>mine</b>", text="spawn app\n", cwd=tmp_path)
+    made = kemu(
+        "report", "-", "-o", "x.html", "--title", "<b>mine</b>", text="spawn app\n", cwd=tmp_path
+    )
     assert made.returncode == 0
     assert "<h1>&lt;b&gt;mine&lt;/b&gt;</h1>" in (tmp_path / "x.html").read_text(encoding="utf-8")
 
 
 def test_a_part_of_a_script(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "stdin", io.StringIO("spawn app\nmmap app 0x10000 1p rw\nwrite app 0x10000 7\n"))
+    monkeypatch.setattr(
+        sys, "stdin", io.StringIO("spawn app\nmmap app 0x10000 1p rw\nwrite app 0x10000 7\n")
+    )
     assert cli.main(["report", "-", "-o", "x.html", "--first", "115", "--last", "116"]) == 0
-    assert [row[0] for row in film_in(tmp_path / "x.html")["commands"]] == ["mmap app 0x10000 1p rw"]
+    assert [row[0] for row in film_in(tmp_path / "x.html")["commands"]] == [
+        "mmap app 0x10000 1p rw"
+    ]
 
 
 def test_a_script_that_fails_is_shown_up_to_there(tmp_path):
-    made = kemu("report", "-", "-o", "x.html", text="spawn app\nmmap nobody 1p rw\nps\n", cwd=tmp_path)
+    made = kemu(
+        "report", "-", "-o", "x.html", text="spawn app\nmmap nobody 1p rw\nps\n", cwd=tmp_path
+    )
     assert made.returncode == 1
     assert made.stderr.startswith("error: -:2:")
-    assert [row[0] for row in film_in(tmp_path / "x.html")["commands"]] == ["spawn app", "mmap nobody 1p rw"]
+    assert [row[0] for row in film_in(tmp_path / "x.html")["commands"]] == [
+        "spawn app",
+        "mmap nobody 1p rw",
+    ]
 
 
 def test_other_machines_have_reports_too(tmp_path):
-    made = kemu("--geometry", "sv39", "report", "-", "-o", "x.html", text="spawn app\nmmap app 0x10000 1p rw\n", cwd=tmp_path)
+    made = kemu(
+        "--geometry",
+        "sv39",
+        "report",
+        "-",
+        "-o",
+        "x.html",
+        text="spawn app\nmmap app 0x10000 1p rw\n",
+        cwd=tmp_path,
+    )
     assert made.returncode == 0
     assert len(film_in(tmp_path / "x.html")["machine"]["levels"]) == 3
 
@@ -253,10 +301,15 @@ def test_a_lesson_is_played_with_a_part_for_each_machine(tmp_path, capsys):
     assert "x.html: " in capsys.readouterr().out
     html = (tmp_path / "x.html").read_text(encoding="utf-8")
     films = json.loads(re.search(r'id="films">(.*?)</script>', html, re.DOTALL)[1])
-    assert [[row[0] for row in film["commands"]][-1] for film in films] == ["write app 0x10000 7", "read app 0x10000"]
+    assert [[row[0] for row in film["commands"]][-1] for film in films] == [
+        "write app 0x10000 7",
+        "read app 0x10000",
+    ]
     at, heading, text = films[0]["notes"][0]
     assert (at, heading) == (films[0]["opening"], "Step 1 of 2: first")
-    assert text == "app has a page, and nobody has touched it.\n\nHow many faults does a write cost?"
+    assert (
+        text == "app has a page, and nobody has touched it.\n\nHow many faults does a write cost?"
+    )
     assert html.count("<script") == 2
     assert 'href="#p2e' in html
 
@@ -279,7 +332,10 @@ def test_a_lesson_that_is_not_in_order_says_where(tmp_path, capsys, text, what):
 
 def test_bytes_that_are_no_text_do_not_stop_it(tmp_path):
     script = tmp_path / "ugly.kemu"
-    script.write_bytes(b"# \xff\x00 title\nspawn app\nmkfile '/\xfe\xff' 1p\nmmap app 0x10000 1p r file '/\xfe\xff'\n")
+    script.write_bytes(
+        b"# \xff\x00 title\nspawn app\nmkfile '/\xfe\xff' 1p\nmmap app 0x10000 1p r file "
+        b"'/\xfe\xff'\n"
+    )
     made = kemu("report", str(script), "-o", str(tmp_path / "x.html"))
     assert made.returncode in (0, 1)
     assert "Traceback" not in made.stderr

@@ -14,7 +14,8 @@ FENCE = re.compile(r"^\s*(```|~~~)")
 
 
 def project_files(root=ROOT):
-    """Paths of the files under ``root``: those that git knows or would add; where git cannot say, all but what tools leave."""
+    """Paths of the files under ``root``: those that git knows or would add; where git cannot say,
+    all but what tools leave."""
     names = _known_to_git(root) if (root / ".git").exists() and shutil.which("git") else []
     if names:
         return sorted({root / name for name in names if (root / name).is_file()})
@@ -26,7 +27,8 @@ def project_files(root=ROOT):
 
 
 def _known_to_git(root):
-    """Names relative to ``root``; none if git refuses (a checkout that belongs to somebody else)."""
+    """Names relative to ``root``; none if git refuses (a checkout that belongs to somebody
+    else)."""
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     done = subprocess.run(command, cwd=root, capture_output=True, check=False)
     return [name for name in done.stdout.decode().split("\0") if name]
@@ -38,8 +40,15 @@ def _left_behind(part):
 
 def markdown(root=ROOT):
     """(path relative to root, text) of every Markdown page."""
-    pages = [path for path in project_files(root) if path.suffix == ".md" and BROKEN_ON_PURPOSE not in path.parents]
-    return [(PurePosixPath(path.relative_to(root).as_posix()), path.read_text(encoding="utf-8")) for path in pages]
+    pages = [
+        path
+        for path in project_files(root)
+        if path.suffix == ".md" and BROKEN_ON_PURPOSE not in path.parents
+    ]
+    return [
+        (PurePosixPath(path.relative_to(root).as_posix()), path.read_text(encoding="utf-8"))
+        for path in pages
+    ]
 
 
 def prose(text):

@@ -1,7 +1,7 @@
 """kemu's source as data: modules, what they import, what they define.
 
-Every check of this folder is a function of a folder and returns what is wrong, as lines; so each can be run on a small
-folder made for the purpose, to show that it is able to fail.
+Every check of this folder is a function of a folder and returns what is wrong, as lines; so each
+can be run on a small folder made for the purpose, to show that it is able to fail.
 """
 
 import ast
@@ -17,7 +17,8 @@ FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 
 @dataclass(frozen=True)
 class Import:
-    """``importer`` imports ``target`` (a dotted name; of a ``from`` import the submodule if it is one, else the module)."""
+    """``importer`` imports ``target`` (a dotted name; of a ``from`` import the submodule if it is
+    one, else the module)."""
 
     importer: str
     target: str
@@ -59,7 +60,8 @@ class Module:
 
 @lru_cache
 def modules(package=PACKAGE):
-    """All modules under the folder ``package``, by dotted name. An empty folder is an error: there is nothing to check."""
+    """All modules under the folder ``package``, by dotted name. An empty folder is an error: there
+    is nothing to check."""
     found = {}
     for path in sorted(package.rglob("*.py")):
         parts = path.relative_to(package.parent).with_suffix("").parts
@@ -71,7 +73,8 @@ def modules(package=PACKAGE):
 
 
 def imports(package=PACKAGE):
-    """Every import statement anywhere in a module, inside functions and under ``if TYPE_CHECKING`` too."""
+    """Every import statement anywhere in a module, inside functions and under ``if TYPE_CHECKING``
+    too."""
     known = modules(package)
     return [found for module in known.values() for found in _imports_of(module, known)]
 

@@ -10,7 +10,10 @@ from hypothesis import strategies as st
 
 
 def test_a_connection_is_refused_before_anything_is_sent():
-    with socket.socket() as outside, pytest.raises(AssertionError, match=r"wanted to connect to \('127.0.0.1', 9\)"):
+    with (
+        socket.socket() as outside,
+        pytest.raises(AssertionError, match=r"wanted to connect to \('127.0.0.1', 9\)"),
+    ):
         outside.connect(("127.0.0.1", 9))
 
 

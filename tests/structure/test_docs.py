@@ -1,8 +1,9 @@
-"""What the pages say about code is true: named code exists, links lead somewhere, generated pages are up to date.
+"""What the pages say about code is true: named code exists, links lead somewhere, generated pages
+are up to date.
 
-Pages name code as ``file.py#name``. The file is a path from the root of the project, from the page, or the end of a path
-inside kemu/ (``fault.py#do_wp_page``) if only one file ends so; the name is a function, class or constant of that file, or
-``Class.method``. CONTRIBUTING.md says so.
+Pages name code as ``file.py#name``. The file is a path from the root of the project, from the page,
+or the end of a path inside kemu/ (``fault.py#do_wp_page``) if only one file ends so; the name is a
+function, class or constant of that file, or ``Class.method``. CONTRIBUTING.md says so.
 """
 
 import ast
@@ -36,7 +37,9 @@ def candidates(page, file, root=ROOT):
         if (start / file).is_file():
             return [(start / file).resolve()]
     tail = PurePosixPath(file.removeprefix("./")).parts
-    return [path for path in project_files(root) if path.relative_to(root).parts[-len(tail) :] == tail]
+    return [
+        path for path in project_files(root) if path.relative_to(root).parts[-len(tail) :] == tail
+    ]
 
 
 def defines(path, name):
@@ -54,7 +57,12 @@ def _names(node):
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         return {node.name}
     if isinstance(node, ast.Assign):
-        return {name.id for target in node.targets for name in ast.walk(target) if isinstance(name, ast.Name)}
+        return {
+            name.id
+            for target in node.targets
+            for name in ast.walk(target)
+            if isinstance(name, ast.Name)
+        }
     if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
         return {node.target.id}
     return set()
@@ -66,7 +74,10 @@ def dead_references(root=ROOT):
     for page, number, file, name in references(root):
         found = candidates(page, file, root)
         if len(found) != 1:
-            wrong.append(f"{page}:{number}: {file}: {'no such file' if not found else 'several files end so'}")
+            wrong.append(
+                f"{page}:{number}: {file}: "
+                f"{'no such file' if not found else 'several files end so'}"
+            )
         elif not defines(found[0], name):
             wrong.append(f"{page}:{number}: {file} has no {name}")
     return wrong
@@ -118,7 +129,9 @@ def project(tmp_path):
     for folder in ("kernel", "views"):
         (tmp_path / "kemu" / folder).mkdir(parents=True)
         (tmp_path / "kemu" / folder / "same.py").write_text("")
-    (tmp_path / "kemu" / "kernel" / "fault.py").write_text("LIMIT: int = 1\nclass C:\n    def m(self): ...\n")
+    (tmp_path / "kemu" / "kernel" / "fault.py").write_text(
+        "LIMIT: int = 1\nclass C:\n    def m(self): ...\n"
+    )
     (tmp_path / "docs").mkdir()
 
     def write(text):

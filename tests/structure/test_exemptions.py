@@ -11,7 +11,10 @@ import pytest
 
 from tests.structure.sources import ROOT
 
-SILENCED = re.compile(r"#\s*(noqa|type: ignore|pragma:)(?P<codes>[^#\n]*?)(?P<why>(\s+[-#]+|\s\s)\s*\w.*)?$", re.MULTILINE)
+SILENCED = re.compile(
+    r"#\s*(noqa|type: ignore|pragma:)(?P<codes>[^#\n]*?)(?P<why>(\s+[-#]+|\s\s)\s*\w.*)?$",
+    re.MULTILINE,
+)
 METHODS = "kemu/trace/barrier.py"
 """It puts methods into classes, which no type checker likes; its opening says why it does so."""
 
@@ -22,19 +25,40 @@ CONTRADICT = {"D203", "D213"}
 
 def unexplained(text):
     """The lines that silence a check without a word."""
-    return [text[: found.start()].count("\n") + 1 for found in SILENCED.finditer(text) if not found["why"]]
+    return [
+        text[: found.start()].count("\n") + 1
+        for found in SILENCED.finditer(text)
+        if not found["why"]
+    ]
 
 
 def silent_exemptions(text):
     """The entries of the settings' lists of exemptions that give no reason."""
     lists = re.findall(r'^(?:ignore|"[^"\n]+") = \[\n(.*?)^\]', text, re.MULTILINE | re.DOTALL)
-    return [line.strip() for entries in lists for line in entries.splitlines() if '"' in line and "#" not in line]
+    return [
+        line.strip()
+        for entries in lists
+        for line in entries.splitlines()
+        if '"' in line and "#" not in line
+    ]
 
 
 def broken_by(codes):
     """Which of the rules some file breaks, and which files."""
-    command = [sys.executable, "-m", "ruff", "check", "--isolated", "--output-format", "json", "--select", ",".join(codes)]
-    done = subprocess.run([*command, str(ROOT)], capture_output=True, text=True, check=False, timeout=300)
+    command = [
+        sys.executable,
+        "-m",
+        "ruff",
+        "check",
+        "--isolated",
+        "--output-format",
+        "json",
+        "--select",
+        ",".join(codes),
+    ]
+    done = subprocess.run(
+        [*command, str(ROOT)], capture_output=True, text=True, check=False, timeout=300
+    )
     found = {code: set() for code in codes}
     for problem in json.loads(done.stdout):
         for code in codes:
@@ -46,19 +70,27 @@ def broken_by(codes):
 def exempt(settings):
     """Pairs of a pattern of files (all: *) and a rule that they need not keep."""
     yield from (("*", code) for code in settings["ignore"])
-    yield from ((pattern, code) for pattern, codes in settings["per-file-ignores"].items() for code in codes)
+    yield from (
+        (pattern, code) for pattern, codes in settings["per-file-ignores"].items() for code in codes
+    )
 
 
 def matches(pattern, name):
     """Is the file one of the pattern's?  ``{a,b}`` stands for either."""
     either = re.search(r"\{(.*?)\}", pattern)
-    patterns = [pattern.replace(either[0], part) for part in either[1].split(",")] if either else [pattern]
+    patterns = (
+        [pattern.replace(either[0], part) for part in either[1].split(",")] if either else [pattern]
+    )
     return any(fnmatch(name, one) for one in patterns)
 
 
 @pytest.mark.parametrize("folder", ["kemu", "tests", "docs"])
 def test_whatever_silences_a_check_says_why(folder):
-    files = [path for path in sorted((ROOT / folder).rglob("*.py")) if path.relative_to(ROOT).as_posix() != METHODS]
+    files = [
+        path
+        for path in sorted((ROOT / folder).rglob("*.py"))
+        if path.relative_to(ROOT).as_posix() != METHODS
+    ]
     assert not [f"{path}:{line}" for path in files for line in unexplained(path.read_text())]
 
 
@@ -70,7 +102,11 @@ def test_every_rule_that_need_not_be_kept_is_broken_somewhere():
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["ruff"]["lint"]
     pairs = [(pattern, code) for pattern, code in exempt(settings) if code not in CONTRADICT]
     found = broken_by(sorted({code for _, code in pairs}))
-    assert not [(pattern, code) for pattern, code in pairs if not any(matches(pattern, name) for name in found[code])]
+    assert not [
+        (pattern, code)
+        for pattern, code in pairs
+        if not any(matches(pattern, name) for name in found[code])
+    ]
 
 
 # ---------------------------------------------------------------- the checks can fail
@@ -78,7 +114,9 @@ def test_every_rule_that_need_not_be_kept_is_broken_somewhere():
 
 def test_a_silent_exemption_is_found():
     mark = "# no" + "qa"
-    assert unexplained(f"a\nb  {mark}: S101\nc  {mark}: S101 - because\nd  # type: " + "ignore[misc]\n") == [2, 4]
+    assert unexplained(
+        f"a\nb  {mark}: S101\nc  {mark}: S101 - because\nd  # type: " + "ignore[misc]\n"
+    ) == [2, 4]
     assert silent_exemptions('ignore = [\n    "A1",\n    "A2",  # why\n]\n') == ['"A1",']
 
 

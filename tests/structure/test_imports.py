@@ -1,6 +1,7 @@
 """Who may import whom: the rings of docs/architecture, proved on the syntax trees.
 
-The tables below *are* the rule. A unit is what stands directly under ``kemu``: a package or a module.
+The tables below *are* the rule. A unit is what stands directly under ``kemu``: a package or a
+module.
 """
 
 import ast
@@ -23,20 +24,58 @@ ALLOWED = {
     "observe": {"kernel", "machine", "trace"},
     "invariants": {"observe", "kernel", "machine"},
     "views": set(),
-    "explain": {"experiment", "observe", "kernel", "machine", "trace", "language", "debugger", "commands"},
+    "explain": {
+        "experiment",
+        "observe",
+        "kernel",
+        "machine",
+        "trace",
+        "language",
+        "debugger",
+        "commands",
+    },
     "races": {"invariants", "observe", "userland", "kernel", "machine", "trace"},
     "experiment": {"observe", "invariants", "userland", "kernel", "machine", "trace"},
     "language": {"experiment", "races", "observe", "debugger", "explain", "commands", "lessonpath"},
     "debugger": {"experiment", "observe", "language", "explain", "commands"},
-    "commands": {"language", "debugger", "explain", "experiment", "races", "observe", "invariants", "views", "lessonpath"},
-    "lessons": {"commands", "language", "debugger", "explain", "experiment", "observe", "invariants", "views", "lessonpath"},
+    "commands": {
+        "language",
+        "debugger",
+        "explain",
+        "experiment",
+        "races",
+        "observe",
+        "invariants",
+        "views",
+        "lessonpath",
+    },
+    "lessons": {
+        "commands",
+        "language",
+        "debugger",
+        "explain",
+        "experiment",
+        "observe",
+        "invariants",
+        "views",
+        "lessonpath",
+    },
     "conform": {
-        "commands", "language", "experiment", "observe", "invariants", "userland", "kernel", "machine", "views",
+        "commands",
+        "language",
+        "experiment",
+        "observe",
+        "invariants",
+        "userland",
+        "kernel",
+        "machine",
+        "views",
     },
     "testing": {"experiment", "observe", "invariants", "userland", "kernel", "machine"},
 }
 TOP = {"front", "api", "__main__", "kemu"}
-"""May import everything, each other too. ``kemu`` is the package itself, which hands out the public names lazily."""
+"""May import everything, each other too. ``kemu`` is the package itself, which hands out the public
+names lazily."""
 
 SINGLE_MODULES = {"views": {"kemu.machine.geometry"}, "observe": {"kemu.explain.rules"}}
 """Units that may import one module of a unit that is otherwise closed to them."""
@@ -50,13 +89,45 @@ KERNEL_ORDER = [
     {"files", "filemap", "shmem", "swap"},
     {"reclaim", "oom", "zap", "truncate", "writeback"},
     {
-        "mm_life", "fork", "fork_mm", "fork_row", "fault", "fault_missing", "fault_wp", "gup", "uaccess", "readwrite", "stack",
-        "mmap", "munmap", "unmapped_area", "mprotect", "mremap", "madvise", "madvise_guard", "mlock", "mincore",
-        "process_vm", "pipe", "brk", "random", "mmap_layout", "move_tables",
+        "mm_life",
+        "fork",
+        "fork_mm",
+        "fork_row",
+        "fault",
+        "fault_missing",
+        "fault_wp",
+        "gup",
+        "uaccess",
+        "readwrite",
+        "stack",
+        "mmap",
+        "munmap",
+        "unmapped_area",
+        "mprotect",
+        "mremap",
+        "madvise",
+        "madvise_guard",
+        "mlock",
+        "mincore",
+        "process_vm",
+        "pipe",
+        "brk",
+        "random",
+        "mmap_layout",
+        "move_tables",
     },
     {
-        "exec", "exit", "binprm", "new_exec", "vma_exec",
-        "binfmt_script", "binfmt_elf", "elf", "elf_load", "elf_tables", "vdso",
+        "exec",
+        "exit",
+        "binprm",
+        "new_exec",
+        "vma_exec",
+        "binfmt_script",
+        "binfmt_elf",
+        "elf",
+        "elf_load",
+        "elf_tables",
+        "vdso",
     },
     {"syscalls"},
     {"entry"},
@@ -78,7 +149,8 @@ THIRD_PARTY = {
 """Where a dependency may be used; None: anywhere."""
 
 DYNAMIC = {"kemu", "kemu.front.cli.main", "kemu.commands"}
-"""Modules, with all below them, that may import by a name computed at run time: the lazy public names and the command table."""
+"""Modules, with all below them, that may import by a name computed at run time: the lazy public
+names and the command table."""
 
 
 def unit(name):
@@ -93,15 +165,28 @@ def is_version(found):
 
 
 def inner(package):
-    return [found for found in imports(package) if found.target.split(".")[0] == "kemu" and not is_version(found)]
+    return [
+        found
+        for found in imports(package)
+        if found.target.split(".")[0] == "kemu" and not is_version(found)
+    ]
 
 
 def forbidden_imports(package=PACKAGE):
     """Imports that the table of units does not allow, and units that it does not know."""
-    wrong = [f"{name}: the unit is in no table" for name in modules(package) if unit(name) not in ALLOWED.keys() | TOP]
+    wrong = [
+        f"{name}: the unit is in no table"
+        for name in modules(package)
+        if unit(name) not in ALLOWED.keys() | TOP
+    ]
     for found in inner(package):
         source, target = unit(found.importer), unit(found.target)
-        if source == target or source in TOP or target in LEAVES or target in ALLOWED.get(source, set()):
+        if (
+            source == target
+            or source in TOP
+            or target in LEAVES
+            or target in ALLOWED.get(source, set())
+        ):
             continue
         if found.target not in SINGLE_MODULES.get(source, set()):
             wrong.append(str(found))
@@ -129,7 +214,8 @@ def kernel_disorder(package=PACKAGE):
 
 
 def cycle(package=PACKAGE):
-    """One import cycle as a list of module names, the first repeated at the end; empty if there is none."""
+    """One import cycle as a list of module names, the first repeated at the end; empty if there is
+    none."""
     edges = {name: set() for name in modules(package)}
     for found in inner(package):
         edges[found.importer].add(found.target)
@@ -168,10 +254,14 @@ def strangers(package=PACKAGE):
 
 
 def dynamic_imports(package=PACKAGE):
-    """Calls of import_module and __import__ outside the places that need them: they would slip past the rules above."""
+    """Calls of import_module and __import__ outside the places that need them: they would slip past
+    the rules above."""
     wrong = []
     for module in modules(package).values():
-        if any(module.name == place or (place != "kemu" and module.name.startswith(place + ".")) for place in DYNAMIC):
+        if any(
+            module.name == place or (place != "kemu" and module.name.startswith(place + "."))
+            for place in DYNAMIC
+        ):
             continue
         wrong += [
             f"{module.name}:{node.lineno} imports by a computed name"
@@ -210,7 +300,8 @@ def test_nothing_imports_by_a_computed_name():
 
 
 def make(folder, **texts):
-    """A package ``kemu`` in ``folder``; ``kernel__kernel__fork="..."`` becomes kemu/kernel/kernel/fork.py."""
+    """A package ``kemu`` in ``folder``; ``kernel__kernel__fork="..."`` becomes
+    kemu/kernel/kernel/fork.py."""
     package = folder / "kemu"
     for name, text in {"__init__": "", **texts}.items():
         path = package / (name.replace("__", "/") if name != "__init__" else name)
@@ -221,12 +312,21 @@ def make(folder, **texts):
 
 
 def test_an_upward_import_is_found_even_inside_a_function(tmp_path):
-    package = make(tmp_path, trace__journal="def f():\n    from kemu.kernel.kernel import fork\n", kernel__kernel__fork="")
+    package = make(
+        tmp_path,
+        trace__journal="def f():\n    from kemu.kernel.kernel import fork\n",
+        kernel__kernel__fork="",
+    )
     assert forbidden_imports(package) == ["kemu.trace.journal:2 imports kemu.kernel.kernel.fork"]
 
 
 def test_a_relative_import_is_resolved(tmp_path):
-    package = make(tmp_path, machine__mmu="from ..experiment import x\nfrom . import tlb\n", machine__tlb="", experiment__x="")
+    package = make(
+        tmp_path,
+        machine__mmu="from ..experiment import x\nfrom . import tlb\n",
+        machine__tlb="",
+        experiment__x="",
+    )
     assert forbidden_imports(package) == ["kemu.machine.mmu:1 imports kemu.experiment.x"]
     assert Import("kemu.machine.mmu", "kemu.machine.tlb", 2, "tlb") in imports(package)
 
@@ -242,16 +342,27 @@ def test_views_may_import_geometry_and_nothing_else_of_the_machine(tmp_path):
 
 
 def test_the_public_names_are_for_the_top_row_only(tmp_path):
-    package = make(tmp_path, commands__x="from kemu import Session\n", front__y="from kemu import __version__, Session\n")
+    package = make(
+        tmp_path,
+        commands__x="from kemu import Session\n",
+        front__y="from kemu import __version__, Session\n",
+    )
     assert forbidden_imports(package) == ["kemu.commands.x:1 imports kemu"]
 
 
 def test_an_unknown_unit_is_found(tmp_path):
-    assert forbidden_imports(make(tmp_path, helpers="")) == ["kemu.helpers: the unit is in no table"]
+    assert forbidden_imports(make(tmp_path, helpers="")) == [
+        "kemu.helpers: the unit is in no table"
+    ]
 
 
 def test_upward_inside_the_kernel_and_unknown_modules_are_found(tmp_path):
-    package = make(tmp_path, kernel__arch__pgtable="import kemu.kernel.mm.fault\n", kernel__mm__fault="", kernel__mm__misc="")
+    package = make(
+        tmp_path,
+        kernel__arch__pgtable="import kemu.kernel.mm.fault\n",
+        kernel__mm__fault="",
+        kernel__mm__misc="",
+    )
     assert kernel_disorder(package) == [
         "kemu.kernel.mm.misc: no place in KERNEL_ORDER",
         "kemu.kernel.arch.pgtable:1 imports kemu.kernel.mm.fault, which stands above it",

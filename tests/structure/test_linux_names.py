@@ -1,7 +1,7 @@
 """Every ``@linux(path)`` names a function that Linux has, in the file where Linux has it.
 
-docs/linux-functions.tsv lists functions, macros and system calls (``sys_NAME``) of the memory management and its
-surroundings, as they are in 6.12 and in 7.2: what stands in either may be named.
+docs/linux-functions.tsv lists functions, macros and system calls (``sys_NAME``) of the memory
+management and its surroundings, as they are in 6.12 and in 7.2: what stands in either may be named.
 """
 
 import ast
@@ -26,7 +26,8 @@ def linux_functions(table=TABLE):
 
 
 def declared(package=PACKAGE):
-    """(where, function name, path) of every function under ``@linux(...)``; path None where it is no literal."""
+    """(where, function name, path) of every function under ``@linux(...)``; path None where it is
+    no literal."""
     return [
         (f"{module.name}:{function.lineno}", function.name, path)
         for module in modules(package).values()
@@ -47,7 +48,8 @@ def _linux_paths(function: FunctionNode):
 
 
 def unknown(package=PACKAGE, table=TABLE):
-    """One line for each declaration that the table does not confirm, with the nearest thing it has."""
+    """One line for each declaration that the table does not confirm, with the nearest thing it
+    has."""
     known = linux_functions(table)
     wrong = []
     for where, name, path in declared(package):
@@ -71,11 +73,14 @@ def twice(package=PACKAGE):
     return wrong
 
 
-MENTION = re.compile(r"((?:mm|kernel|fs|arch|include|lib|ipc)/[\w./-]+\.[ch]): ((?:\w+(?:, | and )?)+)")
+MENTION = re.compile(
+    r"((?:mm|kernel|fs|arch|include|lib|ipc)/[\w./-]+\.[ch]): ((?:\w+(?:, | and )?)+)"
+)
 
 
 def mentioned(package=PACKAGE):
-    """(where, function name, path) of every function that a text names behind its file: ``mm/vma.c: validate_mm``."""
+    """(where, function name, path) of every function that a text names behind its file: ``mm/vma.c:
+    validate_mm``."""
     return [
         (f"{module.name}:{number}", name, found[1])
         for module in modules(package).values()
@@ -86,11 +91,13 @@ def mentioned(package=PACKAGE):
 
 
 def misplaced(package=PACKAGE, table=TABLE):
-    """One line for each mention of a function that the table has in other files only, or not at all though it has its file."""
+    """One line for each mention of a function that the table has in other files only, or not at all
+    though it has its file."""
     known = linux_functions(table)
     files = {file for places in known.values() for file in places}
     return [
-        f"{where}: {name} in {path}: Linux has it in {', '.join(sorted(known.get(name, ()))) or 'no file'}"
+        f"{where}: {name} in {path}: Linux has it in "
+        f"{', '.join(sorted(known.get(name, ()))) or 'no file'}"
         for where, name, path in mentioned(package)
         if path not in known.get(name, ()) and (name in known or path in files)
     ]
@@ -139,7 +146,9 @@ def test_a_wrong_file_a_wrong_name_and_a_computed_path_are_found(tmp_path):
     lines = unknown(package)
     assert len(lines) == 3
     assert lines[0] == "kemu.x:4: do_wp_page in mm/mmap.c: Linux has it in mm/memory.c"
-    assert lines[1].startswith("kemu.x:6: do_wp_pge in mm/memory.c: no such name in Linux; near: do_wp_page")
+    assert lines[1].startswith(
+        "kemu.x:6: do_wp_pge in mm/memory.c: no such name in Linux; near: do_wp_page"
+    )
     assert lines[2] == "kemu.x:8: folio_get in None: Linux has it in include/linux/mm.h"
 
 

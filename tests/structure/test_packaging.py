@@ -17,9 +17,18 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["
 
 
 def in_python(code, path):
-    """What ``code`` prints in a Python that sees ``path`` and the standard library, and runs elsewhere than in the checkout."""
-    command = [sys.executable, "-I", "-S", "-c", f"import sys; sys.path.insert(0, {str(path)!r}); {code}"]
-    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=60, cwd=path).stdout.strip()
+    """What ``code`` prints in a Python that sees ``path`` and the standard library, and runs
+    elsewhere than in the checkout."""
+    command = [
+        sys.executable,
+        "-I",
+        "-S",
+        "-c",
+        f"import sys; sys.path.insert(0, {str(path)!r}); {code}",
+    ]
+    return subprocess.run(
+        command, capture_output=True, text=True, check=True, timeout=60, cwd=path
+    ).stdout.strip()
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +36,9 @@ def wheel(tmp_path_factory):
     """The wheel, built without network by the hatchling of this environment."""
     folder = tmp_path_factory.mktemp("wheel")
     command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120, cwd=ROOT)
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, timeout=120, cwd=ROOT
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     (built,) = folder.glob("*.whl")
     return built
@@ -35,7 +46,10 @@ def wheel(tmp_path_factory):
 
 def test_the_wheel_holds_the_package_and_the_lessons_and_nothing_else(wheel):
     names = set(zipfile.ZipFile(wheel).namelist())
-    lessons = {f"kemu/_lessons/{path.relative_to(ROOT / 'lessons').as_posix()}" for path in (ROOT / "lessons").rglob("*.md")}
+    lessons = {
+        f"kemu/_lessons/{path.relative_to(ROOT / 'lessons').as_posix()}"
+        for path in (ROOT / "lessons").rglob("*.md")
+    }
     assert lessons
     assert lessons <= names
     code = {path.relative_to(ROOT).as_posix() for path in PACKAGE.rglob("*.py")}
@@ -45,9 +59,15 @@ def test_the_wheel_holds_the_package_and_the_lessons_and_nothing_else(wheel):
 
 def test_an_installed_wheel_finds_its_own_lessons(wheel, tmp_path):
     zipfile.ZipFile(wheel).extractall(tmp_path)
-    found = in_python("from kemu.lessonpath import lessons_folder; print(lessons_folder())", tmp_path)
+    found = in_python(
+        "from kemu.lessonpath import lessons_folder; print(lessons_folder())", tmp_path
+    )
     assert found == str(tmp_path / "kemu" / "_lessons")
-    assert (tmp_path / "kemu" / "_lessons" / "README.md").read_text(encoding="utf-8").startswith("# Lessons")
+    assert (
+        (tmp_path / "kemu" / "_lessons" / "README.md")
+        .read_text(encoding="utf-8")
+        .startswith("# Lessons")
+    )
 
 
 def test_a_checkout_uses_the_folder_that_authors_edit():
@@ -68,11 +88,14 @@ def test_a_broken_installation_says_where_it_looked(tmp_path):
 
 def test_the_version_is_one_literal():
     assert metadata.version("kemu") == kemu.__version__
-    assert f'__version__ = "{kemu.__version__}"' in (PACKAGE / "__init__.py").read_text(encoding="utf-8")
+    assert f'__version__ = "{kemu.__version__}"' in (PACKAGE / "__init__.py").read_text(
+        encoding="utf-8"
+    )
 
 
 def test_the_tests_run_what_would_be_committed():
-    """An editable install points at this checkout, so that no test passes thanks to an old copy elsewhere."""
+    """An editable install points at this checkout, so that no test passes thanks to an old copy
+    elsewhere."""
     origin = json.loads(metadata.distribution("kemu").read_text("direct_url.json"))
     assert origin["dir_info"] == {"editable": True}
     assert PACKAGE.samefile(kemu.__path__[0])

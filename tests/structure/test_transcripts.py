@@ -1,11 +1,19 @@
-"""The transcripts of README and docs are what kemu prints today (see transcripts.py for how they are written)."""
+"""The transcripts of README and docs are what kemu prints today (see transcripts.py for how they
+are written)."""
 
 import sys
 
 import pytest
 
 from tests.structure.sources import ROOT
-from tests.structure.transcripts import BadTranscriptError, Command, agrees, output, parse, transcripts
+from tests.structure.transcripts import (
+    BadTranscriptError,
+    Command,
+    agrees,
+    output,
+    parse,
+    transcripts,
+)
 
 
 def test_the_readme_has_a_transcript():
@@ -13,7 +21,8 @@ def test_the_readme_has_a_transcript():
 
 
 def test_every_transcript_holds():
-    """One test for all pages, so that a page with a broken block fails it instead of leaving it out."""
+    """One test for all pages, so that a page with a broken block fails it instead of leaving it
+    out."""
     wrong = []
     for transcript in transcripts():
         for command in transcript.commands:
@@ -39,7 +48,8 @@ else:
 
 @pytest.fixture
 def program(tmp_path):
-    """A stand-in for kemu: numbers the lines of a session, shows the arguments of a command line."""
+    """A stand-in for kemu: numbers the lines of a session, shows the arguments of a command
+    line."""
     script = tmp_path / "echo.py"
     script.write_text(ECHO)
     return [sys.executable, str(script)]
@@ -50,7 +60,9 @@ def block(*lines, marker="<!-- transcript: t -->"):
 
 
 def test_a_block_becomes_commands_with_their_output():
-    (found,) = parse(block("$ kemu -c ps", "a", "", "$ kemu", "kemu> one", "1", "kemu> two"), "p.md")
+    (found,) = parse(
+        block("$ kemu -c ps", "a", "", "$ kemu", "kemu> one", "1", "kemu> two"), "p.md"
+    )
     assert (found.where, found.title) == ("p.md:2", "t")
     assert found.commands == [
         Command(5, "kemu -c ps", None, ["a", ""]),

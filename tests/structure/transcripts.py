@@ -10,8 +10,9 @@
     kemu> quit
     ```
 
-A line ``...`` within what is printed stands for any lines, none too; a command whose whole output is ``...`` would claim
-nothing and is refused. Colour and prompts are no part of a transcript: kemu prints none when its input is no terminal.
+A line ``...`` within what is printed stands for any lines, none too; a command whose whole output
+is ``...`` would claim nothing and is refused. Colour and prompts are no part of a transcript: kemu
+prints none when its input is no terminal.
 """
 
 import os
@@ -35,7 +36,8 @@ class BadTranscriptError(AssertionError):
 
 @dataclass
 class Command:
-    """One typed line and the lines that the page says it prints. ``session`` are the lines typed before it at the prompt."""
+    """One typed line and the lines that the page says it prints. ``session`` are the lines typed
+    before it at the prompt."""
 
     line: int
     text: str
@@ -58,7 +60,8 @@ def transcripts(root=ROOT):
 
 
 def parse(text, page):
-    """The marked blocks of one page; a marker without a block, or a block without a command, is refused."""
+    """The marked blocks of one page; a marker without a block, or a block without a command, is
+    refused."""
     lines = text.splitlines()
     found = []
     for at, line in enumerate(lines):
@@ -70,7 +73,8 @@ def parse(text, page):
 
 
 def _block(lines, marker, where):
-    """The lines inside the fence that opens right after the marker (empty lines between them are fine), and where they begin."""
+    """The lines inside the fence that opens right after the marker (empty lines between them are
+    fine), and where they begin."""
     start = next((i for i in range(marker + 1, len(lines)) if lines[i].strip()), None)
     if start is None or lines[start] != "```console":
         raise BadTranscriptError(f"{where}: no ```console block follows the marker")
@@ -89,7 +93,9 @@ def _commands(lines, first, where):
                 commands.append(Command(number, line.removeprefix(SHELL), None))
         elif line.startswith(PROMPT):
             if session is None:
-                raise BadTranscriptError(f"{where}: line {number}: a prompt without '$ kemu' before it")
+                raise BadTranscriptError(
+                    f"{where}: line {number}: a prompt without '$ kemu' before it"
+                )
             commands.append(Command(number, line.removeprefix(PROMPT), list(session)))
             session.append(commands[-1].text)
         elif not commands:
@@ -105,7 +111,8 @@ def _commands(lines, first, where):
 
 
 def output(command, program=(sys.executable, "-m", "kemu")):
-    """The lines that the command prints. In a session: what it adds to the output of the lines before it."""
+    """The lines that the command prints. In a session: what it adds to the output of the lines
+    before it."""
     if command.session is None:
         words = shlex.split(command.text)
         if words[:1] != ["kemu"]:
@@ -114,7 +121,9 @@ def output(command, program=(sys.executable, "-m", "kemu")):
     before = _run(_session(program), _typed(command.session)) if command.session else []
     after = _run(_session(program), _typed([*command.session, command.text]))
     if after[: len(before)] != before:
-        raise AssertionError(f"line {command.line}: the lines before it print something else when this one follows")
+        raise AssertionError(
+            f"line {command.line}: the lines before it print something else when this one follows"
+        )
     return after[len(before) :]
 
 
@@ -127,7 +136,8 @@ def _typed(lines):
 
 
 def _run(words, typed):
-    """Lines of standard output and error together, in the order in which they were written, without spaces at their ends."""
+    """Lines of standard output and error together, in the order in which they were written, without
+    spaces at their ends."""
     environment = {**os.environ, "PYTHONUNBUFFERED": "1", "PYTHONIOENCODING": "utf-8"}
     done = subprocess.run(
         words,

@@ -1,4 +1,5 @@
-"""Every allocation fails once: nothing leaks, the error is the right one, and what the process sees is unchanged."""
+"""Every allocation fails once: nothing leaks, the error is the right one, and what the process sees
+is unchanged."""
 
 import pytest
 
@@ -39,7 +40,8 @@ MAP = MAP_PRIVATE | MAP_ANONYMOUS
 
 
 def prepare(world):
-    """Six written pages of eight, one pinned, one shared with a child; a hole, a second mapping behind it, a stack."""
+    """Six written pages of eight, one pinned, one shared with a child; a hole, a second mapping
+    behind it, a stack."""
     world.mmap(0, 0, 8)
     for page in range(6):
         world.write(0, page, page + 100, word=page % 2)
@@ -47,11 +49,15 @@ def prepare(world):
     world.mmap(0, 9, 3)
     world.write(0, 10, 5)
     task, _ = world.pick(0)
-    assert world.script.syscall(task, "mmap", STACK, 4 * PAGE, 3, MAP | MAP_FIXED | MAP_GROWSDOWN).ok
+    assert world.script.syscall(
+        task, "mmap", STACK, 4 * PAGE, 3, MAP | MAP_FIXED | MAP_GROWSDOWN
+    ).ok
     assert world.script.syscall(task, "mmap", NEAR, 4 * PAGE, 3, MAP | MAP_FIXED).ok
     for number, flags in enumerate((MAP_SHARED, MAP_PRIVATE, MAP_SHARED | MAP_ANONYMOUS)):
         fd = -1 if flags & MAP_ANONYMOUS else 3
-        assert world.script.syscall(task, "mmap", FILE + (number << 21), 4 * PAGE, 3, flags | MAP_FIXED, fd, 0).ok
+        assert world.script.syscall(
+            task, "mmap", FILE + (number << 21), 4 * PAGE, 3, flags | MAP_FIXED, fd, 0
+        ).ok
     world.fork(0)
 
 
@@ -84,7 +90,9 @@ ACTS = {
     "madvise of the middle": call("madvise", BASE + 2 * PAGE, PAGE, MADV_DONTFORK),
     "mlock of the middle": call("mlock", BASE + 6 * PAGE, PAGE),
     "mremap": call("mremap", BASE, 2 * PAGE, 2 * PAGE, MOVE, FAR),
-    "mremap leaving the old place": call("mremap", BASE, 2 * PAGE, 2 * PAGE, MOVE | MREMAP_DONTUNMAP, FAR),
+    "mremap leaving the old place": call(
+        "mremap", BASE, 2 * PAGE, 2 * PAGE, MOVE | MREMAP_DONTUNMAP, FAR
+    ),
     "mremap to grow": call("mremap", BASE, 8 * PAGE, 16 * PAGE, MREMAP_MAYMOVE),
     "brk": call("brk", 0x100_4000),
     "open": call("open", "/data", 2),
@@ -98,7 +106,9 @@ ACTS = {
     "first read of a file": lambda world: world.script.load(world.pick(0)[0], FILE, 8),
     "first write of a file": store(FILE),
     "first write of a private page of a file": store(FILE + 0x20_0000),
-    "first read of shared memory": lambda world: world.script.load(world.pick(0)[0], FILE + 0x40_0000, 8),
+    "first read of shared memory": lambda world: world.script.load(
+        world.pick(0)[0], FILE + 0x40_0000, 8
+    ),
     "exit": call("exit_group", 0),
 }
 
@@ -109,10 +119,18 @@ FAILS = {
     ("a thread", OBJECTS): {(cache, ENOMEM) for cache in ("task_struct", "files_cache", "pid")},
     ("mmap", OBJECTS): {("vm_area_struct", ENOMEM)},
     ("mmap of a file", OBJECTS): {("vm_area_struct", ENOMEM)},
-    ("mmap shared", OBJECTS): {("vm_area_struct", ENOMEM), ("shmem_inode_cache", ENOSPC), ("filp", ENOMEM)},
+    ("mmap shared", OBJECTS): {
+        ("vm_area_struct", ENOMEM),
+        ("shmem_inode_cache", ENOSPC),
+        ("filp", ENOMEM),
+    },
     ("mmap into the middle", OBJECTS): {(cache, ENOMEM) for cache in VMA},
     ("mmap populate", FRAMES): {0},
-    ("mmap populate", OBJECTS): {("vm_area_struct", ENOMEM), ("anon_vma_chain", 0), ("anon_vma", 0)},
+    ("mmap populate", OBJECTS): {
+        ("vm_area_struct", ENOMEM),
+        ("anon_vma_chain", 0),
+        ("anon_vma", 0),
+    },
     ("munmap of the middle", OBJECTS): {(cache, ENOMEM) for cache in VMA},
     ("mprotect of the middle", OBJECTS): {(cache, ENOMEM) for cache in VMA},
     ("madvise of the middle", OBJECTS): {(cache, EAGAIN) for cache in VMA},
@@ -141,9 +159,10 @@ FAILS = {
     ("a stack grows", FRAMES): {0},
     ("a stack grows", OBJECTS): {("anon_vma_chain", 0), ("anon_vma", 0)},
 }
-"""What each operation says when an allocation fails: Linux's errno, by the cache where that matters.  A fault is tried again and
-nobody hears of it (0; in the kernel's own access EFAULT), MAP_POPULATE says nothing, brk(2) gives back the old break, and mremap
-that cannot split what it leaves behind keeps it, empty (0).  What is not here makes no such allocation."""
+"""What each operation says when an allocation fails: Linux's errno, by the cache where that
+matters.  A fault is tried again and nobody hears of it (0; in the kernel's own access EFAULT),
+MAP_POPULATE says nothing, brk(2) gives back the old break, and mremap that cannot split what it
+leaves behind keeps it, empty (0).  What is not here makes no such allocation."""
 
 
 def forget_gap(world):
@@ -176,14 +195,19 @@ def test_no_failing_fork_leaves_anything_behind_in_other_tables(geometry):
 
 
 def test_a_stack_that_cannot_grow_is_a_segfault():
-    """The only fault that is not tried again: anon_vma_prepare fails while the stack is expanded, before the fault proper."""
-    signals = {run.outcome.signal.signo for run in fail_every_alloc(prepare, ACTS["a stack grows"], OBJECTS)}
+    """The only fault that is not tried again: anon_vma_prepare fails while the stack is expanded,
+    before the fault proper."""
+    signals = {
+        run.outcome.signal.signo
+        for run in fail_every_alloc(prepare, ACTS["a stack grows"], OBJECTS)
+    }
     assert signals == {SIGSEGV}
 
 
 @pytest.mark.parametrize("what", [FRAMES, OBJECTS])
 def test_exec_says_so_or_kills_and_leaves_nothing_behind(what):
-    """Before the point of no return an errno (E2BIG: no page for the strings), behind it nobody is left to tell: SIGSEGV."""
+    """Before the point of no return an errno (E2BIG: no page for the strings), behind it nobody is
+    left to tell: SIGSEGV."""
 
     def prepare_exec(world):
         create_file("/program", "disk", tiny_elf(flags=7, bss=2 * PAGE))
@@ -202,26 +226,56 @@ def test_exec_says_so_or_kills_and_leaves_nothing_behind(what):
     assert seen == {(False, ENOMEM), (False, E2BIG), (True, SIGSEGV)}
 
 
-COUNTERS = {"next_mm", "next_ctx", "next_anon_vma", "PGALLOC", "PGFREE", "fail_alloc", "fail_slab", "failed_slab"}
+COUNTERS = {
+    "next_mm",
+    "next_ctx",
+    "next_anon_vma",
+    "PGALLOC",
+    "PGFREE",
+    "fail_alloc",
+    "fail_slab",
+    "failed_slab",
+}
 """Where numbers come from, statistics, and the failing itself."""
 
-MAY_STAY = {("mm", "tlb_gen"), ("mm", "write_protect_seq"), ("frame", "flags"), ("pte", ""), ("task", "ax")}
-"""What a failed fork may change in the parent: its result is there, its CPUs were flushed, and entries were write-protected, as
-for a fork that went well; the next write finds the page unshared and puts W back."""
+MAY_STAY = {
+    ("mm", "tlb_gen"),
+    ("mm", "write_protect_seq"),
+    ("frame", "flags"),
+    ("pte", ""),
+    ("task", "ax"),
+}
+"""What a failed fork may change in the parent: its result is there, its CPUs were flushed, and
+entries were write-protected, as for a fork that went well; the next write finds the page unshared
+and puts W back."""
 
 
 def left_behind(world, changes):
-    """The changes that are not the parent's permitted ones, not counters, and not of what no longer exists: frames that are free
-    again, objects that nobody leads to."""
+    """The changes that are not the parent's permitted ones, not counters, and not of what no longer
+    exists: frames that are free again, objects that nobody leads to."""
     free = {pfn for pfn, page in system.mem_map.items() if not page._refcount}
     gone = {f"pfn {pfn:#x}" for pfn in free} | {f"ram {pfn << 12:#x}" for pfn in free}
     spaces = [task.mm for task, _ in world.processes]
-    alive = {f"anon_vma#{link.anon_vma.id}" for mm in spaces for vma in mm.mm_mt for link in vma.anon_vma_chain}
+    alive = {
+        f"anon_vma#{link.anon_vma.id}"
+        for mm in spaces
+        for vma in mm.mm_mt
+        for link in vma.anon_vma_chain
+    }
     for change in changes:
         new = change.kind == "task" and "none" in (change.old, change.new)
         new = new or (change.field == "count" and change.new == "0")
-        dead = change.what in gone or (change.kind == "anon" and change.what not in alive) or change.kind == "tlb" or new
-        if not dead and change.field not in COUNTERS and (change.kind, change.field) not in MAY_STAY:
+        dead = (
+            change.what in gone
+            or (change.kind == "anon" and change.what not in alive)
+            or change.kind == "tlb"
+            or new
+        )
+        if (
+            not dead
+            and change.field not in COUNTERS
+            and (change.kind, change.field) not in MAY_STAY
+        ):
             yield change
 
 
@@ -235,7 +289,8 @@ def prepare_alone(world):
 
 @pytest.mark.parametrize("what", [FRAMES, OBJECTS])
 def test_the_net_effect_of_a_failed_fork_is_nothing(what):
-    """The journal says all that is different afterwards: no entry but for its W, no page but for its exclusive mark."""
+    """The journal says all that is different afterwards: no entry but for its W, no page but for
+    its exclusive mark."""
     lowered = 0
     for run in fail_every_alloc(prepare_alone, ACTS["fork"], what, record=True):
         changes = run.changes()
@@ -243,18 +298,31 @@ def test_the_net_effect_of_a_failed_fork_is_nothing(what):
         for change in changes:
             if change.kind == "pte" and "parent" not in change.what:
                 lowered += 1
-                assert int(change.old.split()[0], 16) - int(change.new.split()[0], 16) == system.bits.write, change
+                assert (
+                    int(change.old.split()[0], 16) - int(change.new.split()[0], 16)
+                    == system.bits.write
+                ), change
         run.world.verify()
         run.world.finish()
     assert lowered or what == OBJECTS
 
 
 def test_the_whole_state_after_a_refused_call_is_the_state_before_it():
-    """mprotect, munmap, madvise, mlock that find no memory for the first thing they need change nothing but their result."""
-    for name in ("munmap of the middle", "mprotect of the middle", "madvise of the middle", "mlock of the middle", "mmap", "brk"):
+    """mprotect, munmap, madvise, mlock that find no memory for the first thing they need change
+    nothing but their result."""
+    for name in (
+        "munmap of the middle",
+        "mprotect of the middle",
+        "madvise of the middle",
+        "mlock of the middle",
+        "mmap",
+        "brk",
+    ):
         run = next(fail_every_alloc(prepare, ACTS[name], OBJECTS, record=True))
         result = [change for change in run.changes() if change.field == "ax"]
         outcome = run.outcome
         given = (1 << 64) - outcome.errno if outcome.errno else outcome.value
         assert [change.new for change in result] in ([hex(given)], []), name
-        assert {change.field for change in run.changes()} <= {"fail_slab", "failed_slab", "ax"}, name
+        assert {change.field for change in run.changes()} <= {"fail_slab", "failed_slab", "ax"}, (
+            name
+        )

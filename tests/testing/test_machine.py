@@ -26,8 +26,11 @@ run_state_machine_as_test(MemoryMachine, settings=chosen)
 
 
 def test_whatever_processes_do_the_invariants_and_the_model_hold():
-    """In a process of its own: behind thousands of other tests, in one with half a gigabyte, it takes minutes."""
-    done = subprocess.run([sys.executable, "-c", ALONE], capture_output=True, text=True, timeout=600, check=False)
+    """In a process of its own: behind thousands of other tests, in one with half a gigabyte, it
+    takes minutes."""
+    done = subprocess.run(
+        [sys.executable, "-c", ALONE], capture_output=True, text=True, timeout=600, check=False
+    )
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -69,7 +72,9 @@ AT_THE_BEGINNING = {"open", "memfd_create", "pipe", "pipe2", "sigaction"}
 
 
 def test_there_is_a_rule_for_every_system_call_and_access():
-    missing = {name for name in SYSCALLS if ELSEWHERE.get(name, name).split(", ")[0] not in RULES} - AT_THE_BEGINNING
+    missing = {
+        name for name in SYSCALLS if ELSEWHERE.get(name, name).split(", ")[0] not in RULES
+    } - AT_THE_BEGINNING
     assert missing == set()
     assert {"read", "write", "fetch"} <= set(RULES)
     assert {name for name in vars(MemoryMachine) if not name.startswith("_")} >= set(RULES)
@@ -105,8 +110,10 @@ def test_the_same_on_five_levels(program):
 
 def test_without_hypothesis_it_says_what_to_install():
     code = (
-        "import sys\nsys.modules['hypothesis'] = None\nfrom kemu.errors import UsageError\nfrom kemu.testing import World\n"
-        "try:\n    import kemu.testing.strategies\nexcept UsageError as error:\n    print(error.hint)\n"
+        "import sys\nsys.modules['hypothesis'] = None\nfrom kemu.errors import UsageError\nfrom "
+        "kemu.testing import World\n"
+        "try:\n    import kemu.testing.strategies\nexcept UsageError as error:\n    "
+        "print(error.hint)\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "pip install 'kemu[fuzz]'\n"

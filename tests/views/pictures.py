@@ -2,8 +2,9 @@
 
     python -m tests.views.pictures --update [NAME]      write them anew, for review
 
-A file holds the reason in its first line, then the machine's options, the commands, and behind `---` what each `graph`
-command draws: the drawing for a terminal, and the DOT behind a line `[dot]`. No engine takes part.
+A file holds the reason in its first line, then the machine's options, the commands, and behind
+`---` what each `graph` command draws: the drawing for a terminal, and the DOT behind a line
+`[dot]`. No engine takes part.
 """
 
 import sys

@@ -10,15 +10,39 @@ PARENT = r.TaskRow(
     pid=3, tgid=3, ppid=1, comm="parent", name="parent", state="R", mm=2, active_mm=2, cpu=0, size=37, rss=1, threads=1,
     minor=1, major=0, running_on=0,
 )  # fmt: skip
-CHILD = PARENT.replace(pid=4, tgid=4, ppid=3, name="child", mm=3, active_mm=3, running_on=None, minor=0)
+CHILD = PARENT.replace(
+    pid=4, tgid=4, ppid=3, name="child", mm=3, active_mm=3, running_on=None, minor=0
+)
 ZOMBIE = PARENT.replace(
-    pid=5, tgid=5, ppid=3, name="late", comm="late", state="Z", mm=0, active_mm=0, size=0, rss=0, running_on=None, exit_code=11
+    pid=5,
+    tgid=5,
+    ppid=3,
+    name="late",
+    comm="late",
+    state="Z",
+    mm=0,
+    active_mm=0,
+    size=0,
+    rss=0,
+    running_on=None,
+    exit_code=11,
 )
 KTHREAD = PARENT.replace(
     pid=2, tgid=2, ppid=0, name="kthreadd", comm="kthreadd", state="S", mm=0, active_mm=2, cpu=1, size=0, rss=0, running_on=1,
     minor=0,
 )  # fmt: skip
-INIT = PARENT.replace(pid=1, tgid=1, ppid=0, name="init", comm="init", state="S", mm=1, active_mm=1, running_on=None, minor=0)
+INIT = PARENT.replace(
+    pid=1,
+    tgid=1,
+    ppid=0,
+    name="init",
+    comm="init",
+    state="S",
+    mm=1,
+    active_mm=1,
+    running_on=None,
+    minor=0,
+)
 
 HOLDERS = (
     r.Holder("pte", 1, 3, "parent", 0x10000, 0x80000000001A3065, "P-UAD---N"),
@@ -33,11 +57,22 @@ FRAME = r.FrameReading(
 
 def entry(where, value, kind, letters, pfn):
     """An entry; ``where`` is its level, its index and its address."""
-    bits = tuple(name for letter, name in (("P", "present"), ("W", "write"), ("U", "user")) if letter in letters)
+    bits = tuple(
+        name
+        for letter, name in (("P", "present"), ("W", "write"), ("U", "user"))
+        if letter in letters
+    )
     return r.EntryReading(*where, value, kind, letters, bits, pfn)
 
 
-LEGEND = (("P", "present"), ("W", "write"), ("U", "user"), ("A", "accessed"), ("D", "dirty"), ("N", "no execute"))
+LEGEND = (
+    ("P", "present"),
+    ("W", "write"),
+    ("U", "user"),
+    ("A", "accessed"),
+    ("D", "dirty"),
+    ("N", "no execute"),
+)
 STEPS = (
     entry(("pgd", 0, 0xA000), 0xB067, "table", "PWUAD----", 0xB),
     entry(("pud", 0, 0xB000), 0xC067, "table", "PWUAD----", 0xC),
@@ -79,8 +114,10 @@ TABLES = r.PageTables(3, "parent", 2, "x86-64", LEGEND, PMD_TABLE, 2, 1)
 
 EVENTS = (
     r.EventReading(
-        58, "pte", "pte parent 0x10000", "", "0x80000000001a3067", "0x80000000001a3065", "W cleared",
+        58, "pte", "pte parent "
+                   "0x10000", "", "0x80000000001a3067", "0x80000000001a3065", "W cleared",
         "copy_present_ptes", "mm/memory.c",
     ),
-    r.EventReading(59, "frame", "pfn 0x1a3", "_refcount", "1", "2", "", "copy_present_ptes", "mm/memory.c"),
+    r.EventReading(59, "frame", "pfn "
+                                "0x1a3", "_refcount", "1", "2", "", "copy_present_ptes", "mm/memory.c"),
 )  # fmt: skip

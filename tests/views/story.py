@@ -1,4 +1,5 @@
-"""A recorded machine on which something happened: two processes share pages, write, read, map a file, one of them ends.
+"""A recorded machine on which something happened: two processes share pages, write, read, map a
+file, one of them ends.
 
 story = Story()             booted
 story.tell()                the usual story; story.at["fork"] = (first, last) are the events of the step called fork
@@ -74,7 +75,17 @@ class Story:
         self.store("first write", "parent", BASE, b"hello")
         self.pfn = self.walk("parent").frame.pfn
         self.load("zero page", "parent", BASE + PAGE, 8)
-        self.call("mmap shared", "parent", "mmap", SHARED, 2 * PAGE, RW, MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED, -1, 0)
+        self.call(
+            "mmap shared",
+            "parent",
+            "mmap",
+            SHARED,
+            2 * PAGE,
+            RW,
+            MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED,
+            -1,
+            0,
+        )
         self.store("shared write", "parent", SHARED, b"both")
 
     def fork(self):
@@ -82,7 +93,8 @@ class Story:
         self.known("child", system.tasks[self.call("fork", "parent", "fork")])
 
     def tell(self):
-        """All of it: fork, a copy on write, a write by the last sharer, mprotect, munmap, exit and wait."""
+        """All of it: fork, a copy on write, a write by the last sharer, mprotect, munmap, exit and
+        wait."""
         self.begin()
         self.fork()
         self.store("cow copy", "child", BASE, b"y")

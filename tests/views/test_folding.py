@@ -11,13 +11,18 @@ from kemu.views.folding import folded
 from kemu.views.style import ASCII, Style
 
 SETUP = (
-    "spawn app; mmap app 0x10000 4p rw; write app 0x10000 7; load tests/data/exec/files/tiny-static as "
+    "spawn app; mmap app 0x10000 4p rw; write app 0x10000 7; load "
+    "tests/data/exec/files/tiny-static as "
     "/bin/a-rather-long-name/tiny; exec app /bin/a-rather-long-name/tiny one two; fork app as child"
 )
 TABLES = (
-    "maps app", "smaps app", "status app", "stat app", "ps", "tree", "mm app", "mem", "free", "tlb", "ls",
-    "walk app 0x401000", "pt app", "vma app 0x401000", "frame 0x112", "rmap 0x112", "layout", "regs app", "pagemap app",
-    "trace", "calls", "diff 0 end", "timelines", "show", "help", "apropos page", "help terms", "show settings", "cost",
+    "maps app", "smaps app", "status app", ("stat "
+                                           "app"), "ps", "tree", "mm app", "mem", "free", "tlb", "ls",
+    "walk app 0x401000", "pt app", "vma app 0x401000", ("frame "
+                                                       "0x112"), "rmap 0x112", "layout", "regs app", "pagemap app",
+    "trace", "calls", ("diff "
+                      "0 "
+                      "end"), "timelines", "show", "help", "apropos page", "help terms", "show settings", "cost",
 )  # fmt: skip
 
 
@@ -62,13 +67,18 @@ def test_where_nobody_looks_maps_is_the_kernels_text(kemu):
 
 
 def test_the_memory_map_has_half_as_many_frames_on_a_narrow_terminal(kemu):
-    wide, narrow = (to_text(run(kemu, "mem")[-1], terminal(width)).split("\n")[0] for width in (80, 60))
+    wide, narrow = (
+        to_text(run(kemu, "mem")[-1], terminal(width)).split("\n")[0] for width in (80, 60)
+    )
     assert (len(wide.split()[1]), len(narrow.split()[1])) == (64, 32)
 
 
 def test_what_follows_goes_under_the_last_column_of_the_left_half():
     line = "cost    what a command or a range cost, beside the same"
-    assert folded(line, 30) == "cost    what a command or a\n        range cost, beside the\n        same"
+    assert (
+        folded(line, 30)
+        == "cost    what a command or a\n        range cost, beside the\n        same"
+    )
     assert folded("aaaa  bbbb  cccc", 14) == "aaaa  bbbb\n    cccc"
     assert folded("  pid, zombie, minor fault", 20) == "  pid, zombie, minor\n      fault"
     assert folded("a" * 20 + "  " + "b" * 8, 24) == "a" * 20 + "\n    " + "b" * 8

@@ -8,9 +8,12 @@ from kemu.views.style import UNICODE, Style
 from kemu.views.terminal import render
 
 WIDE = Style(glyphs=UNICODE)
-FRESH = 'spawn parent; mmap parent 0x10000 3p rw; write parent 0x10000 "x"; write parent 0x11000 "y"'
+FRESH = (
+    'spawn parent; mmap parent 0x10000 3p rw; write parent 0x10000 "x"; write parent 0x11000 "y"'
+)
 KINDS = (
-    "walk parent 0x10004", "tables parent", "sharing parent", "mm parent", "rmap pfn(parent,0x10000)", "tree", "mem",
+    "walk parent 0x10004", "tables parent", ("sharing "
+                                            "parent"), "mm parent", "rmap pfn(parent,0x10000)", "tree", "mem",
     "mem refcount", "layout parent", "plot rss, free",
 )  # fmt: skip
 
@@ -65,6 +68,9 @@ def test_a_mistake_is_one_clear_line(kemu, words, says):
 
 def test_a_line_that_both_pictures_have_in_other_words_is_marked_as_different_in_both():
     session = Session()
-    session.run("spawn app; mmap app 0x10000 2p rw; write app 0x11000 7; fork app as kid; mark before; write kid 0x11000 8")
+    session.run(
+        "spawn app; mmap app 0x10000 2p rw; write app 0x11000 7; fork app as kid; mark before; "
+        "write kid 0x11000 8"
+    )
     text = session.text("graph walk kid 0x11000 --diff before end")
     assert [line[0] for line in text.split("\n") if line[2:].startswith("now ")] == ["*", "*"]

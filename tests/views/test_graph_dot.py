@@ -1,4 +1,5 @@
-"""Every text of a picture means itself in DOT, whatever characters it holds; none becomes HTML, no node a cluster."""
+"""Every text of a picture means itself in DOT, whatever characters it holds; none becomes HTML, no
+node a cluster."""
 
 import re
 
@@ -18,12 +19,17 @@ from tests.views.svg import ENGINES, without_an_engine, words_of
 
 AWKWARD = [
     "<script>", "<b>bold</b>", '"quoted"', "{braces}", "a|b", "back\\slash", "\\N\\l\\", "&lt; &amp; &#65;", "two  blanks", "[x]",
-    "漢字", "Ω é", "new\nline", "\x1b[2J", "\u202etxt", "\udc80", "%d %s", "-->", "]]>", "'", "", " ", "<", ">", "\\", '\\"',
+    "漢字", ("Ω "
+          "é"), "new\nline", "\x1b[2J", "\u202etxt", "\udc80", "%d %s", "-->", "]]>", "'", "", " ", "<", ">", "\\", '\\"',
 ]  # fmt: skip
 
 
 def one_node(text):
-    return Diagram(text, (Node("n", (Cell(text, "head"), Cell(text, "more")), "frame"),), (Edge("n", "head", "n", "more", text),))
+    return Diagram(
+        text,
+        (Node("n", (Cell(text, "head"), Cell(text, "more")), "frame"),),
+        (Edge("n", "head", "n", "more", text),),
+    )
 
 
 def labels(source):
@@ -54,7 +60,9 @@ def test_any_text_makes_dot_with_as_many_fields_as_cells(text):
 @pytest.mark.parametrize("by", ENGINES)
 def test_an_engine_shows_each_awkward_text_as_it_is(by):
     nodes = tuple(Node(f"n{at}", (Cell(text, "head"),), "frame") for at, text in enumerate(AWKWARD))
-    edges = tuple(Edge("n0", "head", f"n{at}", "head", text) for at, text in enumerate(AWKWARD) if at)
+    edges = tuple(
+        Edge("n0", "head", f"n{at}", "head", text) for at, text in enumerate(AWKWARD) if at
+    )
     found = words_of(layout.layout(dot.source(("", Diagram("", nodes, edges))), "svg", by))
     for text in AWKWARD:
         shown = [" ".join(dot.plain(line).split()) for line in text.split("\n")]
@@ -65,7 +73,9 @@ def test_a_file_with_an_awkward_name_is_only_text_everywhere():
     name = '/<script>alert("x")</script>{|}\\&lt;漢\\n'
     kemu = Session()
     kemu.run(f"spawn app; mkfile '{name.replace(chr(92), chr(92) * 2)}' 1p")
-    kemu.run(f"mmap app 0x10000 1p r file '{name.replace(chr(92), chr(92) * 2)}'; read app 0x10000 1")
+    kemu.run(
+        f"mmap app 0x10000 1p r file '{name.replace(chr(92), chr(92) * 2)}'; read app 0x10000 1"
+    )
     picture = kemu.reading("graph mm app")
     assert name in render(picture)
     source = graph.dot(picture)
@@ -86,15 +96,26 @@ def test_no_golden_dot_has_an_html_label_or_a_cluster(name):
 
 
 def unguarded(text):
-    """Lines of a module that give graphviz a text which is neither `label(...)` nor `record(...)`, nor a name that holds one."""
+    """Lines of a module that give graphviz a text which is neither `label(...)` nor `record(...)`,
+    nor a name that holds one."""
     made = set(re.findall(r"^ +(\w+) = (?:label|record)\(", text, re.MULTILINE))
     given = [line for line in text.split("\n") if re.search(r"\blabel=|\"label\":|\.node\(", line)]
-    return [line for line in given if not re.search(rf"(label|record)\(|label=({'|'.join(made) or '-'})\b", line)]
+    return [
+        line
+        for line in given
+        if not re.search(rf"(label|record)\(|label=({'|'.join(made) or '-'})\b", line)
+    ]
 
 
 def test_every_label_in_the_code_is_escaped():
-    found = {path.name: unguarded(path.read_text(encoding="utf-8")) for path in PACKAGE.rglob("*.py")}
-    using = [path.name for path in PACKAGE.rglob("*.py") if "graphviz import" in path.read_text(encoding="utf-8")]
+    found = {
+        path.name: unguarded(path.read_text(encoding="utf-8")) for path in PACKAGE.rglob("*.py")
+    }
+    using = [
+        path.name
+        for path in PACKAGE.rglob("*.py")
+        if "graphviz import" in path.read_text(encoding="utf-8")
+    ]
     assert [name for name in using if name != "layout.py"] == ["dot.py"], "only dot.py writes DOT"
     assert not found["dot.py"]
     text = (PACKAGE / "views" / "pictures" / "dot.py").read_text(encoding="utf-8")
@@ -104,7 +125,12 @@ def test_every_label_in_the_code_is_escaped():
 def test_an_unguarded_label_is_found():
     good = '    below = label(x)\n    graph.attr(label=below)\n    {"label": label(x)}\n    graph.node(a, record(x))\n'
     assert not unguarded(good)
-    bad = ["graph.attr(label=text)", '{"label": x}', "graph.node(a, text)", "graph.node(a, nohtml(x))"]
+    bad = [
+        "graph.attr(label=text)",
+        '{"label": x}',
+        "graph.node(a, text)",
+        "graph.node(a, nohtml(x))",
+    ]
     assert unguarded(good + "\n".join(bad)) == bad
 
 
@@ -112,10 +138,27 @@ def test_an_unguarded_label_is_found():
 
 
 def test_what_is_new_gone_and_different_is_marked_by_key():
-    before = Diagram("t", (Node("a", (Cell("1", "x"), Cell("2", "y")), "frame"), Node("gone", (Cell("g", "x"),), "frame")), ())
-    after = Diagram("t", (Node("a", (Cell("1", "x"), Cell("3", "y")), "frame"), Node("new", (Cell("n", "x"),), "frame")), ())
+    before = Diagram(
+        "t",
+        (
+            Node("a", (Cell("1", "x"), Cell("2", "y")), "frame"),
+            Node("gone", (Cell("g", "x"),), "frame"),
+        ),
+        (),
+    )
+    after = Diagram(
+        "t",
+        (
+            Node("a", (Cell("1", "x"), Cell("3", "y")), "frame"),
+            Node("new", (Cell("n", "x"),), "frame"),
+        ),
+        (),
+    )
     one, two = compared(before, after)
-    assert [(node.key, node.mark, [cell.mark for cell in node.cells]) for node in (*one.nodes, *two.nodes)] == [
+    assert [
+        (node.key, node.mark, [cell.mark for cell in node.cells])
+        for node in (*one.nodes, *two.nodes)
+    ] == [
         ("a", "*", ["", "*"]),
         ("gone", "-", [""]),
         ("a", "*", ["", "*"]),

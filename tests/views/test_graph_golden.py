@@ -11,7 +11,15 @@ def test_the_picture_of(name):
 
 
 def test_the_situations_that_everybody_asks_about_are_there():
-    asked = {"a_fresh_process", "after_fork", "after_one_copy", "three_sharers", "a_shared_file", "a_thread", "a_huge_page"}
+    asked = {
+        "a_fresh_process",
+        "after_fork",
+        "after_one_copy",
+        "three_sharers",
+        "a_shared_file",
+        "a_thread",
+        "a_huge_page",
+    }
     assert asked | {"sv39", "five_levels", "a_toy"} <= set(NAMES)
 
 

@@ -1,4 +1,5 @@
-"""A plot: values that hold until they change, looked at often enough, said in letters as well as in lines."""
+"""A plot: values that hold until they change, looked at often enough, said in letters as well as in
+lines."""
 
 import pytest
 
@@ -9,13 +10,18 @@ from kemu.views.pictures import plot as graph_plot
 from kemu.views.style import PLAIN
 from tests.views.svg import words_of
 
-STAIRS = PlotGraph(0, 10, 1, (PlotSeries("x", ((0, None), (2, 0), (5, 3), (8, None))),), (("here", 5),), ())
+STAIRS = PlotGraph(
+    0, 10, 1, (PlotSeries("x", ((0, None), (2, 0), (5, 3), (8, None))),), (("here", 5),), ()
+)
 
 
 @pytest.fixture
 def kemu():
     session = Session()
-    session.run("spawn app; mmap app 0x10000 2p rw; write app 0x10000 1; mark written; fork app as kid; write kid 0x10000 2")
+    session.run(
+        "spawn app; mmap app 0x10000 2p rw; write app 0x10000 1; mark written; fork app as kid; "
+        "write kid 0x10000 2"
+    )
     return session
 
 
@@ -48,12 +54,20 @@ def test_rss_is_one_series_a_process_and_free_counts_frames(kemu):
 
 
 def test_commas_in_parentheses_and_quotes_part_nothing(kemu):
-    assert len(subject(kemu, "pfn(app, 0x10000) == pfn(kid, 0x10000), shared('app', 'kid')").series) == 2
+    assert (
+        len(subject(kemu, "pfn(app, 0x10000) == pfn(kid, 0x10000), shared('app', 'kid')").series)
+        == 2
+    )
 
 
 @pytest.mark.parametrize(
     ("words", "says"),
-    [("hex(1)", "is no number"), ("app", "is no number"), ("1,", "a value is missing"), (", ".join(["1"] * 13), "too many")],
+    [
+        ("hex(1)", "is no number"),
+        ("app", "is no number"),
+        ("1,", "a value is missing"),
+        (", ".join(["1"] * 13), "too many"),
+    ],
 )
 def test_what_cannot_be_plotted_is_said(kemu, words, says):
     (result,) = run(kemu, f"graph plot {words}")
@@ -74,7 +88,9 @@ def test_a_staircase_has_gaps_where_there_is_no_value():
 def test_numbers_at_the_side_are_whole():
     assert graph_plot.terminal(STAIRS, PLAIN)[2].startswith("       3 +")
     flat = STAIRS.replace(series=(PlotSeries("y", ((0, 7),)),))
-    assert next(line for line in graph_plot.terminal(flat, PLAIN) if "+" in line).startswith("       7 +")
+    assert next(line for line in graph_plot.terminal(flat, PLAIN) if "+" in line).startswith(
+        "       7 +"
+    )
 
 
 def test_without_any_value_it_says_so():
@@ -97,7 +113,10 @@ def test_series_that_end_at_one_height_share_their_letters():
 
 def ticks(series):
     """The numbers at the side of the drawing."""
-    found = [part.partition("<")[0] for part in graph_plot.svg(STAIRS.replace(series=(series,))).split('text-anchor="end">')]
+    found = [
+        part.partition("<")[0]
+        for part in graph_plot.svg(STAIRS.replace(series=(series,))).split('text-anchor="end">')
+    ]
     return found[1:]
 
 

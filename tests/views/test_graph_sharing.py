@@ -1,4 +1,5 @@
-"""Sharing: what a picture says a write would do is what the write does, and a process of a gigabyte is drawn by folding."""
+"""Sharing: what a picture says a write would do is what the write does, and a process of a gigabyte
+is drawn by folding."""
 
 import time
 
@@ -21,9 +22,12 @@ STORIES = {
     "copied": PAGE + "write a 0x11000 1; fork a as b; write b 0x10000 2",
     "read only": PAGE + "fork a as b; mprotect b 0x10000 1p r",
     "made writable again": PAGE + "mprotect a 0x10000 1p r; mprotect a 0x10000 1p rw",
-    "shared file": "mkfile /d 2p; spawn a; mmap a 0x10000 2p rw file /d shared; read a 0x10000 1; write a 0x11000 1; fork a as b",
-    "private file": "mkfile /d 2p; spawn a; mmap a 0x10000 2p rw file /d; read a 0x10000 1; write a 0x11000 1; fork a as b",
-    "shared memory": "spawn a; mmap a 0x10000 2p rw shared; write a 0x10000 1; read a 0x11000 1; fork a as b",
+    "shared file": "mkfile /d 2p; spawn a; mmap a 0x10000 2p rw file /d shared; read a 0x10000 1; "
+    "write a 0x11000 1; fork a as b",
+    "private file": "mkfile /d 2p; spawn a; mmap a 0x10000 2p rw file /d; read a 0x10000 1; write "
+    "a 0x11000 1; fork a as b",
+    "shared memory": "spawn a; mmap a 0x10000 2p rw shared; write a 0x10000 1; read a 0x11000 1; "
+    "fork a as b",
     "held by a pipe": PAGE + "fork a as b; write b 0x10000 2; pipe a; vmsplice a 3 0x10000 1p",
     "in a batch": "set lru_batch on; " + PAGE + "fork a as b; write b 0x10000 2; write b 0x11000 2",
     "no access": PAGE + "mprotect a 0x10000 1p none",
@@ -70,7 +74,9 @@ def test_the_stories_meet_every_outcome():
         kemu = Session()
         kemu.run(story)
         tasks = [kemu.find(name) for name in ("a", "b") if name in kemu.names()]
-        seen |= {edge.outcome for frame in sharing(kemu.kernel, tasks).frames for edge in frame.edges}
+        seen |= {
+            edge.outcome for frame in sharing(kemu.kernel, tasks).frames for edge in frame.edges
+        }
     assert seen == {"write", "reuse", "copy", "fault", "SIGSEGV"}
 
 
@@ -116,7 +122,8 @@ START = 0x40000000
 
 @pytest.fixture(scope="module")
 def big():
-    """A process of 262,144 pages. The kernel would take ten seconds to fault them in, so frames and tables are put in place."""
+    """A process of 262,144 pages. The kernel would take ten seconds to fault them in, so frames and
+    tables are put in place."""
     kemu = Session(mem=1280 << 20, record=False)
     kemu.run(f"spawn big; mmap big {START:#x} 1G rw; write big {START:#x} 1")
     phys, bits = system.phys, system.bits
@@ -129,7 +136,12 @@ def big():
         below = {}
         for index in range(512):
             pfn = next(pfns)
-            found = page(pfn=pfn, flags=model.flags, mapping=model.mapping, index=model.index + number * 512 + index)
+            found = page(
+                pfn=pfn,
+                flags=model.flags,
+                mapping=model.mapping,
+                index=model.index + number * 512 + index,
+            )
             object.__setattr__(found, "_refcount", 1)
             object.__setattr__(found, "_mapcount", 0)
             system.mem_map[pfn] = found

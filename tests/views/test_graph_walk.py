@@ -17,7 +17,9 @@ FLAT = toy("flat", 4096, (4,), 4, valid_bit=31, pfn_bits=31)
 TOYS = (TEXTBOOK, FLAT, toy("three", 16, (2, 3, 4), 2, valid_bit=15, pfn_bits=12))
 
 
-@pytest.mark.parametrize("geometry", [*GEOMETRIES.values(), *TOYS], ids=lambda geometry: geometry.name)
+@pytest.mark.parametrize(
+    "geometry", [*GEOMETRIES.values(), *TOYS], ids=lambda geometry: geometry.name
+)
 @given(st.integers(0, 2**64 - 1))
 def test_the_fields_make_up_the_address_again(geometry, addr):
     cut = fields(geometry, addr)
@@ -29,13 +31,19 @@ def test_the_fields_make_up_the_address_again(geometry, addr):
 def test_the_offset_of_a_huge_page_takes_the_bits_of_the_levels_below():
     kemu = Session()
     picture = kemu.reading("graph walk init 0xffff888000112345").subject
-    assert [(field.name, field.high, field.low) for field in picture.fields][-2:] == [("pmd", 29, 21), ("offset", 20, 0)]
+    assert [(field.name, field.high, field.low) for field in picture.fields][-2:] == [
+        ("pmd", 29, 21),
+        ("offset", 20, 0),
+    ]
     assert picture.fields[-1].value == 0x112345 == picture.walk.physical
 
 
 def test_the_textbook_machine_can_be_checked_by_hand():
     found = textbook(0x0485).walk
-    assert [(step.level, step.index, step.value) for step in found.steps] == [("l2", 1, 0x83), ("l1", 4, 0xA0)]
+    assert [(step.level, step.index, step.value) for step in found.steps] == [
+        ("l2", 1, 0x83),
+        ("l1", 4, 0xA0),
+    ]
     assert (found.physical, found.byte) == (0x405, 0x20)
     assert textbook(0x7FFF).walk.byte == 0x7F
     assert textbook(0x0841).walk.stopped == "not present"
@@ -55,7 +63,10 @@ def test_any_toy_can_be_drawn():
     ram.frames.update({1: Frame(1, {0: 0x80000002 << 32})})
     picture = toy_walk(ram, FLAT, 0x1000, 0x1ABC)
     assert picture.walk.physical == 0x2ABC
-    assert [f"{field.name} {field.high}-{field.low}" for field in picture.fields] == ["pte 15-12", "offset 11-0"]
+    assert [f"{field.name} {field.high}-{field.low}" for field in picture.fields] == [
+        "pte 15-12",
+        "offset 11-0",
+    ]
     lines = graph_walk.terminal(picture, PLAIN)
     assert "pte  frame 0x1  [1]  0x80000002 P  to page 0x2" in lines
     assert "0x80000002" in graph.dot_text.source(("", graph_walk.diagram(picture)))
@@ -65,7 +76,10 @@ def test_an_address_that_is_too_long_is_not_walked():
     picture = toy_walk(PhysMem(1), TEXTBOOK, 0x20, 0x12345)
     assert picture.walk.stopped == "not canonical"
     assert picture.fields[0].name == "too high"
-    assert "STOP before the first table: not canonical: it has too many bits" in graph_walk.terminal(picture, PLAIN)
+    assert (
+        "STOP before the first table: not canonical: it has too many bits"
+        in graph_walk.terminal(picture, PLAIN)
+    )
 
 
 @pytest.mark.parametrize(("geometry", "raises"), [("x86-64", "#GP"), ("sv39", "a page fault")])

@@ -14,13 +14,19 @@ from kemu.readings import AddressSpace, MmHolder, MmReading, Reading, StatReadin
 from kemu.views.json import is_hex, to_data
 
 DOC = Path(__file__).parents[2] / "docs" / "json.md"
-KINDS = {name: kind for name, kind in vars(readings).items() if isinstance(kind, type) and issubclass(kind, Reading)}
+KINDS = {
+    name: kind
+    for name, kind in vars(readings).items()
+    if isinstance(kind, type) and issubclass(kind, Reading)
+}
 
 
 def documented():
     """Field and type of every reading, as docs/json.md lists them."""
     found = {}
-    for title, body in re.findall(r"^### (\w+)\n(.*?)(?=^### |^## |\Z)", DOC.read_text(), re.MULTILINE | re.DOTALL):
+    for title, body in re.findall(
+        r"^### (\w+)\n(.*?)(?=^### |^## |\Z)", DOC.read_text(), re.MULTILINE | re.DOTALL
+    ):
         found[title] = dict(re.findall(r"^\| `(\w+)` \| ([^|]+?) \|", body, re.MULTILINE))
     return found
 
@@ -56,13 +62,19 @@ TYPES = [
 
 def test_the_document_lists_every_field_of_every_reading():
     expected = {
-        name: {field: json_type(kind) for field, kind in cls._fields.items()} for name, cls in KINDS.items() if cls is not Reading
+        name: {field: json_type(kind) for field, kind in cls._fields.items()}
+        for name, cls in KINDS.items()
+        if cls is not Reading
     }
     assert documented() == expected
 
 
 def test_the_commands_named_by_the_document_exist():
-    named = {word for line in re.findall(r"^From: (.*)$", DOC.read_text(), re.MULTILINE) for word in line.split(", ")}
+    named = {
+        word
+        for line in re.findall(r"^From: (.*)$", DOC.read_text(), re.MULTILINE)
+        for word in line.split(", ")
+    }
     assert len(named) > 25
     assert named <= TABLE.keys()
 
@@ -89,9 +101,20 @@ def test_addresses_are_text_and_counts_are_numbers():
 
 
 def test_pairs_become_an_object():
-    assert to_data(StatReading(3, "app", "S", (("pid", 3), ("ppid", 1))))["fields"] == {"pid": 3, "ppid": 1}
-    mm = dict.fromkeys(MmReading._fields, 0) | {"users": (MmHolder("task", 3, "app"),), "counts": (), "cpumask": (1,)}
-    data = to_data(MmReading(**(mm | {"rss": (("MM_ANONPAGES", 2),), "layout": (("brk", 0x1000000),), "flags": ()})))
+    assert to_data(StatReading(3, "app", "S", (("pid", 3), ("ppid", 1))))["fields"] == {
+        "pid": 3,
+        "ppid": 1,
+    }
+    mm = dict.fromkeys(MmReading._fields, 0) | {
+        "users": (MmHolder("task", 3, "app"),),
+        "counts": (),
+        "cpumask": (1,),
+    }
+    data = to_data(
+        MmReading(
+            **(mm | {"rss": (("MM_ANONPAGES", 2),), "layout": (("brk", 0x1000000),), "flags": ()})
+        )
+    )
     assert data["rss"] == {"MM_ANONPAGES": 2}
     assert data["layout"] == {"brk": "0x1000000"}
     assert data["users"] == [{"what": "task", "pid": 3, "name": "app", "count": 1}]
@@ -105,7 +128,12 @@ def test_bytes_become_hex_digits_and_truth_stays_truth():
 
 @pytest.mark.parametrize(
     ("annotation", "hexadecimal"),
-    [("Address", True), ("Address | None", True), ("tuple[tuple[Address, bytes | None], ...]", True), ("int", False)],
+    [
+        ("Address", True),
+        ("Address | None", True),
+        ("tuple[tuple[Address, bytes | None], ...]", True),
+        ("int", False),
+    ],
 )
 def test_the_annotation_decides_the_base(annotation, hexadecimal):
     assert is_hex(annotation) is hexadecimal

@@ -10,7 +10,10 @@ from kemu.views.lessons import wrapped
 from kemu.views.style import style_for
 
 TEXTS = [
-    "Both begin alike: **find the promise, check the right**. Under `do_wp_page` the first has *copy on write*.",
+    (
+        "Both begin alike: **find the promise, check the right**. Under `do_wp_page` the first has "
+        "*copy on write*."
+    ),
     "开头一样 **找承诺 查权限** 第一棵的 `do_wp_page` 下面有**去掉页表项的一个很长很长的句子**。",
     "2 * 3 * 4 and `a*b*c` and `**p`",
 ]

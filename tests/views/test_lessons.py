@@ -1,4 +1,5 @@
-"""Texts of lessons at a terminal: Markdown in 80 columns, wide characters, marks that go over the end of a line."""
+"""Texts of lessons at a terminal: Markdown in 80 columns, wide characters, marks that go over the
+end of a line."""
 
 import pytest
 
@@ -22,7 +23,9 @@ def test_a_paragraph_is_wrapped_between_words():
 
 
 def test_marks_go_over_the_end_of_a_line():
-    found = lines("Both begin alike: **find the promise, and check the right**. Under it *the first* copies.")
+    found = lines(
+        "Both begin alike: **find the promise, and check the right**. Under it *the first* copies."
+    )
     assert not any("*" in line or not line.isprintable() for line in found)
     painted = lines("Both begin alike: **find the promise, and check the right**.", COLOUR)
     assert all(line.count("\x1b[1m") == line.count("\x1b[0m") for line in painted)
@@ -47,7 +50,11 @@ def test_inline_code_is_not_broken():
     assert any("`write child 0x10000 1`" in line for line in found)
 
 
-WIDE = "\N{CJK UNIFIED IDEOGRAPH-9875}" * 50 + "\N{FULLWIDTH COMMA}" + "\N{CJK UNIFIED IDEOGRAPH-8868}" * 9
+WIDE = (
+    "\N{CJK UNIFIED IDEOGRAPH-9875}" * 50
+    + "\N{FULLWIDTH COMMA}"
+    + "\N{CJK UNIFIED IDEOGRAPH-8868}" * 9
+)
 
 
 def test_wide_characters_take_two_columns_and_break_anywhere_but_before_punctuation():
@@ -64,16 +71,26 @@ def test_lines_of_a_paragraph_are_joined_without_a_blank_between_wide_characters
     assert joined(["one", " two "]) == "one two"
 
 
-@pytest.mark.parametrize("role", ["title", "prose", "typed", "ask", "options", "hint", "right", "wrong", "fact", "note"])
-@pytest.mark.parametrize("text", ["", "#", "**", "`", "x" * 200, "a\n\nb", "\N{CJK UNIFIED IDEOGRAPH-9875}" * 99, "- ", "```"])
+@pytest.mark.parametrize(
+    "role", ["title", "prose", "typed", "ask", "options", "hint", "right", "wrong", "fact", "note"]
+)
+@pytest.mark.parametrize(
+    "text",
+    ["", "#", "**", "`", "x" * 200, "a\n\nb", "\N{CJK UNIFIED IDEOGRAPH-9875}" * 99, "- ", "```"],
+)
 def test_any_text_can_be_drawn_in_any_role(role, text):
     drawn = render(LessonText(role, text), PLAIN)
-    assert all(drawn.count(letter) >= text.count(letter) for letter in set(text) if letter.isalpha())
+    assert all(
+        drawn.count(letter) >= text.count(letter) for letter in set(text) if letter.isalpha()
+    )
 
 
 def test_the_list_keeps_to_80_columns():
     title = "A title that is long " * 3
-    rows = tuple(LessonRow(number, f"vm/{'x' * number}", title, 15, 10, number, 5, 20, "begun", ()) for number in range(1, 16))
+    rows = tuple(
+        LessonRow(number, f"vm/{'x' * number}", title, 15, 10, number, 5, 20, "begun", ())
+        for number in range(1, 16)
+    )
     text = render(LessonList(rows, "vm/xxx", ()), Style(width=80))
     assert all(columns(line) <= 80 for line in text.split("\n"))
     assert "* 3" in text or "*  3" in text

@@ -58,13 +58,25 @@ def test_fork_takes_write_from_the_parent_and_gives_the_child_the_same_frame(sto
 
 
 def test_a_new_table_is_named_from_its_first_entry_on(story):
-    tables = [text for text in texts(story, "fork", "pte") if " child " in text and not text.startswith("pte ")]
-    assert [text.split(" -> ")[0] for text in tables[-3:]] == ["pgd child 0x0 0x0", "pud child 0x0 0x0", "pmd child 0x0 0x0"]
+    tables = [
+        text
+        for text in texts(story, "fork", "pte")
+        if " child " in text and not text.startswith("pte ")
+    ]
+    assert [text.split(" -> ")[0] for text in tables[-3:]] == [
+        "pgd child 0x0 0x0",
+        "pud child 0x0 0x0",
+        "pmd child 0x0 0x0",
+    ]
     assert tables[0].startswith("pgd child 0xffff888000000000 0x0 -> ")
 
 
 def test_copy_on_write_is_told_in_linux_order(story):
-    told = [text for text in texts(story, "cow copy") if re.match(r"pte|pfn 0x112 _|pfn \S+ _refcount 0 -> 1|page|ram", text)]
+    told = [
+        text
+        for text in texts(story, "cow copy")
+        if re.match(r"pte|pfn 0x112 _|pfn \S+ _refcount 0 -> 1|page|ram", text)
+    ]
     new = re.search(r"pfn (0x\w+) _refcount 0 -> 1", " ".join(told)).group(1)
     assert told == [
         "pfn 0x112 _refcount 2 -> 3",
@@ -80,7 +92,9 @@ def test_copy_on_write_is_told_in_linux_order(story):
 
 
 def test_the_last_sharer_only_gets_its_bit_back(story):
-    assert texts(story, "cow reuse", "pte") == ["pte parent 0x10000 0x8000000000112065 -> 0x8000000000112067 (W set)"]
+    assert texts(story, "cow reuse", "pte") == [
+        "pte parent 0x10000 0x8000000000112065 -> 0x8000000000112067 (W set)"
+    ]
     assert not [text for text in texts(story, "cow reuse", "frame") if "_refcount" in text]
 
 
@@ -94,7 +108,11 @@ def test_an_event_stands_under_the_function_that_caused_it(story):
 
 
 def test_hardware_is_named_as_hardware(story):
-    found = [event for event in events(story.kernel, *story.at["cow copy"], story.names).events if event.kind == "tlb"]
+    found = [
+        event
+        for event in events(story.kernel, *story.at["cow copy"], story.names).events
+        if event.kind == "tlb"
+    ]
     assert ("page_walk", "(hardware)") in {(event.function, event.path) for event in found}
 
 
@@ -134,7 +152,10 @@ def test_what_is_hidden_is_counted(story):
 
 def test_one_event_is_the_same_as_in_the_list(story):
     first, last = story.at["fork"]
-    listed = {event.number: event for event in events(story.kernel, first, last, story.names, low=True).events}
+    listed = {
+        event.number: event
+        for event in events(story.kernel, first, last, story.names, low=True).events
+    }
     for number in (first + 1, (first + last) // 2, last):
         assert one_event(story.kernel, number, story.names) == listed[number]
 
@@ -160,15 +181,25 @@ def test_a_row_is_one_event_that_says_how_much_it_copied():
     story = Story()
     story.begin()
     flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED
-    story.call("mmap many", "parent", "mmap", 0x200000, 512 * PAGE, PROT_READ | PROT_WRITE, flags, -1, 0)
+    story.call(
+        "mmap many", "parent", "mmap", 0x200000, 512 * PAGE, PROT_READ | PROT_WRITE, flags, -1, 0
+    )
     for page in range(row_copy.min_entries + 6):
         story.store("fill", "parent", 0x200000 + page * PAGE, b"x")
     story.fork()
-    rows = [event for event in events(story.kernel, *story.at["fork"], story.names).events if event.kind == "row"]
-    assert [(event.what, event.new) for event in rows] == [("pte table of child from 0x200000", "70 entries")]
+    rows = [
+        event
+        for event in events(story.kernel, *story.at["fork"], story.names).events
+        if event.kind == "row"
+    ]
+    assert [(event.what, event.new) for event in rows] == [
+        ("pte table of child from 0x200000", "70 entries")
+    ]
     assert rows[0].note == "W cleared in 70 of parent, 70 pages shared"
     ptes = [change for change in changes(story, "fork", "pte") if change[0].startswith("pte ")]
-    assert len([change for change in ptes if "parent" in change[0] and change[4] == "W cleared"]) == 71
+    assert (
+        len([change for change in ptes if "parent" in change[0] and change[4] == "W cleared"]) == 71
+    )
     assert len([change for change in ptes if change[0].startswith("pte child 0x2")]) == 70
 
 
@@ -185,9 +216,20 @@ def spans(node, depth=0):
 
 def test_the_calls_of_a_fault_lead_from_the_trap_to_the_copy(story):
     tree = calls(story.kernel, *story.at["cow copy"], story.names)
-    assert [root.function for root in tree.roots] == ["context_switch", "page_walk", "exc_page_fault", "page_walk"]
+    assert [root.function for root in tree.roots] == [
+        "context_switch",
+        "page_walk",
+        "exc_page_fault",
+        "page_walk",
+    ]
     names = [name for _, _, _, name in spans(tree.roots[2])]
-    path = ["exc_page_fault", "handle_page_fault", "do_user_addr_fault", "handle_mm_fault", "__handle_mm_fault"]
+    path = [
+        "exc_page_fault",
+        "handle_page_fault",
+        "do_user_addr_fault",
+        "handle_mm_fault",
+        "__handle_mm_fault",
+    ]
     path += ["handle_pte_fault", "do_wp_page", "wp_page_copy", "folio_add_new_anon_rmap"]
     assert [name for name in names if name in path] == path
 
@@ -222,7 +264,11 @@ def test_every_shown_event_stands_in_the_tree_once_and_in_order(story):
 
 def test_the_calls_of_a_part_keep_the_functions_around_it(story):
     first, last = story.at["cow copy"]
-    number = next(e.number for e in events(story.kernel, first, last, story.names).events if e.function == "ptep_clear_flush")
+    number = next(
+        e.number
+        for e in events(story.kernel, first, last, story.names).events
+        if e.function == "ptep_clear_flush"
+    )
     tree = calls(story.kernel, number - 1, number, story.names, with_events=True)
     node, path = tree.roots[0], []
     while isinstance(node, CallReading):
@@ -239,7 +285,9 @@ def test_calls_of_one_step_do_not_leak_into_the_next(story):
         first, last = story.at[label]
         tree = calls(story.kernel, first, last, story.names)
         assert all(first <= root.first <= root.last <= last for root in tree.roots)
-    assert "do_wp_page" not in {name for root in calls(story.kernel, *story.at["fork"]).roots for *_, name in spans(root)}
+    assert "do_wp_page" not in {
+        name for root in calls(story.kernel, *story.at["fork"]).roots for *_, name in spans(root)
+    }
 
 
 # ---------------------------------------------------------------- differences
@@ -247,13 +295,17 @@ def test_calls_of_one_step_do_not_leak_into_the_next(story):
 
 def test_the_one_bit_that_fork_changed_in_the_parent(story):
     parent = [change for change in changes(story, "fork", "pte") if "parent" in change[0]]
-    assert parent == [("pte parent 0x10000", "", "0x8000000000112067", "0x8000000000112065", "W cleared")]
+    assert parent == [
+        ("pte parent 0x10000", "", "0x8000000000112067", "0x8000000000112065", "W cleared")
+    ]
 
 
 def test_a_difference_is_net(story):
     frames = dict.fromkeys(what for what, *_ in changes(story, "cow copy", "frame"))
     assert "pfn 0x112" in frames
-    counts = [change[1:4] for change in changes(story, "cow copy", "frame") if change[0] == "pfn 0x112"]
+    counts = [
+        change[1:4] for change in changes(story, "cow copy", "frame") if change[0] == "pfn 0x112"
+    ]
     assert counts == [("_refcount", "2", "1"), ("_mapcount", "1", "0")]
 
 
@@ -261,11 +313,15 @@ def test_a_task_that_was_born_shows_what_matters(story):
     born = changes(story, "fork", "task")
     assert ("tasks", "4", "none", "child (4)", "") in born
     assert ("task child (4)", "real_parent", "none", "parent (3)", "") in born
-    assert ("maps of child", "", "none", "0x10000-0x14000", "inserted") in changes(story, "fork", "vma")
+    assert ("maps of child", "", "none", "0x10000-0x14000", "inserted") in changes(
+        story, "fork", "vma"
+    )
 
 
 def test_a_split_vma_is_one_that_changed_and_one_that_came(story):
-    assert sorted(change[3] for change in changes(story, "mprotect", "vma") if change[4] == "inserted") == ["0x11000-0x14000"]
+    assert sorted(
+        change[3] for change in changes(story, "mprotect", "vma") if change[4] == "inserted"
+    ) == ["0x11000-0x14000"]
 
 
 def test_nothing_differs_between_a_moment_and_itself(story):
@@ -274,7 +330,8 @@ def test_nothing_differs_between_a_moment_and_itself(story):
 
 
 def test_differences_join_and_agree_with_each_other(story):
-    """For moments a < b < c: what b gave up is what c took over, and a -> c is the join of both; of frames and entries."""
+    """For moments a < b < c: what b gave up is what c took over, and a -> c is the join of both; of
+    frames and entries."""
     chance = random.Random(7)
     end = len(story.kernel.journal)
     for _ in range(12):
@@ -282,14 +339,21 @@ def test_differences_join_and_agree_with_each_other(story):
         one, two, both = (values(story, *span) for span in ((a, b), (b, c), (a, c)))
         for key in one.keys() & two.keys():
             assert one[key][1] == two[key][0], key
-        joined = {key: (one.get(key, two.get(key))[0], two.get(key, one.get(key))[1]) for key in one.keys() | two.keys()}
+        joined = {
+            key: (one.get(key, two.get(key))[0], two.get(key, one.get(key))[1])
+            for key in one.keys() | two.keys()
+        }
         assert {key: pair for key, pair in joined.items() if pair[0] != pair[1]} == both
 
 
 def values(story, first, last):
     """Differences of frames by (what, field) as (old, new)."""
     found = diff(story.kernel, first, last, story.names, low=True).changes
-    return {(c.what, c.field): (c.old, c.new) for c in found if c.what.startswith("pfn ") and c.field in FIELDS}
+    return {
+        (c.what, c.field): (c.old, c.new)
+        for c in found
+        if c.what.startswith("pfn ") and c.field in FIELDS
+    }
 
 
 FIELDS = {"_refcount", "_mapcount", "flags", "index"}
@@ -297,10 +361,15 @@ FIELDS = {"_refcount", "_mapcount", "flags", "index"}
 
 def test_what_existed_at_neither_moment_is_no_difference():
     session = Session()
-    session.run("spawn p; mmap p 0x10000 4p rw; write p 0x10000 7; mark before; fork p as c; write c 0x10000 8")
+    session.run(
+        "spawn p; mmap p 0x10000 4p rw; write p 0x10000 7; mark before; fork p as c; write c "
+        "0x10000 8"
+    )
     session.run("open c /f rdwr creat; pipe c; exit c; wait p")
     kinds = ("task", "mm", "vma", "anon", "other")
-    named = {change.what for change in session.reading("diff before").changes if change.kind in kinds}
+    named = {
+        change.what for change in session.reading("diff before").changes if change.kind in kinds
+    }
     assert named == {"mm of p", "regs of p", "signal of p"}
 
 
@@ -308,15 +377,25 @@ def test_what_came_or_went_had_no_value_before_or_has_none_behind_it():
     session = Session()
     session.run("spawn p; mark born; fork p as c; mark forked; exit c; wait p; mark gone")
     for span, place in (("born forked", "old"), ("forked gone", "new")):
-        parts = [c for c in session.reading(f"diff {span}").changes if c.what in ("signal of c", "rlim of c", "files of c")]
+        parts = [
+            c
+            for c in session.reading(f"diff {span}").changes
+            if c.what in ("signal of c", "rlim of c", "files of c")
+        ]
         assert parts
         assert {getattr(change, place) for change in parts} == {"none"}
 
 
 def test_a_difference_of_a_tlb_is_one_of_what_it_remembers():
     session = Session()
-    session.run("spawn p; mmap p 0x10000 8p rw populate; read p 0x10000 8p; mark first; read p 0x11000; fork p as c")
-    session.run("write c 0x11000 1; read p 0x13000; mprotect p 0x10000 2p r; on 1 write c 0x12000 1; mark last")
+    session.run(
+        "spawn p; mmap p 0x10000 8p rw populate; read p 0x10000 8p; mark first; read p 0x11000; "
+        "fork p as c"
+    )
+    session.run(
+        "write c 0x11000 1; read p 0x13000; mprotect p 0x10000 2p r; on 1 write c 0x12000 1; mark "
+        "last"
+    )
     marks = [session.marks[name] for name in ("first", "last")]
     moments = [*marks, *random.Random(3).sample(range(*marks), 10)]
     kept, seen = {}, set()
@@ -330,7 +409,11 @@ def test_a_difference_of_a_tlb_is_one_of_what_it_remembers():
             for slot in was.keys() | now.keys()
             if was.get(slot) != now.get(slot)
         }
-        shown = [(c.what, c.field) for c in session.reading(f"diff {first} {last}").changes if c.what.endswith("TLB slot")]
+        shown = [
+            (c.what, c.field)
+            for c in session.reading(f"diff {first} {last}").changes
+            if c.what.endswith("TLB slot")
+        ]
         assert sorted(shown) == sorted(changed)
         seen |= changed
     assert len(seen) > 4

@@ -14,7 +14,13 @@ from kemu.machine import mmu
 from kemu.machine.geometry import RISCV_SV39, X86_64_4LEVEL, X86_64_5LEVEL
 from kemu.observe import calls, difference, events, frames, procfs, space, tasks, translation
 from kemu.observe.look import looking
-from kemu.observe.names import changed_bits, entry_letters, error_letters, vm_flag_names, vm_mnemonics
+from kemu.observe.names import (
+    changed_bits,
+    entry_letters,
+    error_letters,
+    vm_flag_names,
+    vm_mnemonics,
+)
 from kemu.observe.regions import REGIONS
 from kemu.views import memory
 from kemu.views.json import to_data
@@ -71,10 +77,22 @@ def looks(story):
 def test_looking_leaves_no_trace(forked):
     kernel = forked.kernel
     journal = kernel.journal
-    before = (kernel.state_hash(), len(journal), len(journal.marks), journal.cursor, len(system.mem_map))
+    before = (
+        kernel.state_hash(),
+        len(journal),
+        len(journal.marks),
+        journal.cursor,
+        len(system.mem_map),
+    )
     for name, look in looks(forked).items():
         look()
-        after = (kernel.state_hash(), len(journal), len(journal.marks), journal.cursor, len(system.mem_map))
+        after = (
+            kernel.state_hash(),
+            len(journal),
+            len(journal.marks),
+            journal.cursor,
+            len(system.mem_map),
+        )
         assert after == before, name
 
 
@@ -83,15 +101,29 @@ def test_every_public_observe_function_is_looked_at(forked):
         name
         for module in (tasks, space, procfs, translation, frames, events, calls, difference)
         for name, function in inspect.getmembers(module, inspect.isfunction)
-        if function.__module__ == module.__name__ and "names" in inspect.signature(function).parameters and name[0] != "_"
+        if function.__module__ == module.__name__
+        and "names" in inspect.signature(function).parameters
+        and name[0] != "_"
     }
-    helpers = {"task_row", "need_mm", "space_of", "read_frame", "holders", "tlb_rows", "directory_at"}
+    helpers = {
+        "task_row",
+        "need_mm",
+        "space_of",
+        "read_frame",
+        "holders",
+        "tlb_rows",
+        "directory_at",
+    }
     assert named - helpers <= looks(forked).keys()
 
 
 def test_every_reading_can_be_drawn_and_written_at_any_moment(forked):
     journal = forked.kernel.journal
-    moments = [forked.at["mmap"][1], (forked.at["fork"][0] + forked.at["fork"][1]) // 2, len(journal)]
+    moments = [
+        forked.at["mmap"][1],
+        (forked.at["fork"][0] + forked.at["fork"][1]) // 2,
+        len(journal),
+    ]
     for moment in moments:
         journal.seek(moment)
         for name, look in looks(forked).items():
@@ -124,8 +156,15 @@ def test_all_references_of_all_frames_are_explained_after_every_step():
 def test_after_fork_both_entries_hold_the_frame_and_neither_may_write(forked):
     walks = [forked.walk(name) for name in ("parent", "child")]
     assert walks[0].frame.pfn == walks[1].frame.pfn
-    assert [(h.name, h.address) for h in walks[0].frame.holders] == [("parent", BASE), ("child", BASE)]
-    assert (walks[0].frame.refcount, walks[0].frame.mapcount, walks[0].frame.exclusive) == (2, 2, False)
+    assert [(h.name, h.address) for h in walks[0].frame.holders] == [
+        ("parent", BASE),
+        ("child", BASE),
+    ]
+    assert (walks[0].frame.refcount, walks[0].frame.mapcount, walks[0].frame.exclusive) == (
+        2,
+        2,
+        False,
+    )
     for walk in walks:
         assert walk.rights == "r--u"
         assert walk.denied == (("write", "pte"), ("execute", "pte"))
@@ -142,7 +181,10 @@ def test_a_batch_is_a_holder_and_the_page_cache_is_one():
     assert [holder.what for holder in anon.holders] == ["pte", "lru_add batch"]
     assert anon.refcount == 2
     shared = story.walk("parent", SHARED).frame
-    assert (shared.state, [holder.what for holder in shared.holders]) == ("shmem", ["pte", "page cache", "lru_add batch"])
+    assert (shared.state, [holder.what for holder in shared.holders]) == (
+        "shmem",
+        ["pte", "page cache", "lru_add batch"],
+    )
 
 
 def test_the_zero_page_is_named(forked):
@@ -162,7 +204,10 @@ def test_rmap_visits_the_parent_too_but_finds_only_the_child_after_its_copy(fork
     old = forked.walk("child").frame.pfn
     forked.store("cow copy", "child", BASE, b"y")
     reading = frames.rmap(forked.kernel, old, forked.names)
-    assert [(visit.name, visit.mapped) for visit in reading.visits] == [("parent", True), ("child", False)]
+    assert [(visit.name, visit.mapped) for visit in reading.visits] == [
+        ("parent", True),
+        ("child", False),
+    ]
     new = frames.rmap(forked.kernel, forked.walk("child").frame.pfn, forked.names)
     assert [(visit.name, visit.mapped) for visit in new.visits] == [("child", True)]
 
@@ -183,7 +228,10 @@ def test_the_memory_map_has_a_letter_for_every_frame(forked):
 
 def test_an_owner_keeps_its_letter(forked):
     forked.store("cow copy", "child", BASE, b"y")
-    legend = {meaning: (letter, count) for letter, meaning, count in frames.memory_map(forked.kernel, forked.names).legend}
+    legend = {
+        meaning: (letter, count)
+        for letter, meaning, count in frames.memory_map(forked.kernel, forked.names).legend
+    }
     assert legend["parent"] == ("b", 2)
     assert legend["child"] == ("c", 1)
 
@@ -196,11 +244,16 @@ def test_the_pages_of_a_program_are_the_page_cache_s_and_the_program_s():
     story.load("text", "app", 0x401000, 8)
     frame = story.walk("app", 0x401000).frame
     assert (frame.state, frame.mapping, frame.index) == ("file", "/bin/tiny", 1)
-    assert [memory.holder_text(holder) for holder in frame.holders] == ["app 0x401000", "page cache of /bin/tiny"]
+    assert [memory.holder_text(holder) for holder in frame.holders] == [
+        "app 0x401000",
+        "page cache of /bin/tiny",
+    ]
     story.store("data", "app", 0x403000, b"mine")
     assert story.walk("app", 0x403000).frame.state == "anon"
     assert [vma.name for vma in space.address_space(story.tasks["app"]).vmas][:1] == ["/bin/tiny"]
-    told = [event.text for event in events.events(story.kernel, *story.at["exec"], story.names).events]
+    told = [
+        event.text for event in events.events(story.kernel, *story.at["exec"], story.names).events
+    ]
     assert "task app (3) mm mm of app -> mm of app mm#3" in told
     for pfn in sorted(system.mem_map):
         assert frames.frame(story.kernel, pfn, story.names).missing == 0
@@ -209,7 +262,9 @@ def test_the_pages_of_a_program_are_the_page_cache_s_and_the_program_s():
 # ---------------------------------------------------------------- tables
 
 
-@pytest.mark.parametrize("geometry", [X86_64_4LEVEL, X86_64_5LEVEL, RISCV_SV39], ids=lambda g: g.name)
+@pytest.mark.parametrize(
+    "geometry", [X86_64_4LEVEL, X86_64_5LEVEL, RISCV_SV39], ids=lambda g: g.name
+)
 def test_the_tables_found_are_the_tables_counted(geometry):
     story = Story(geometry=geometry)
     story.begin()
@@ -220,7 +275,9 @@ def test_the_tables_found_are_the_tables_counted(geometry):
         uncounted = 2 if geometry is X86_64_5LEVEL else 1  # the root, and the p4d
         assert (reading.tables - uncounted) * 4096 == mm.pgtables_bytes
         present = procfs.pagemap(story.kernel, story.tasks[name], 0, 1 << 48, story.names).pages
-        assert reading.leaves == len(present) == (3 if name == "parent" else 2)  # fork copies no shared mapping
+        assert (
+            reading.leaves == len(present) == (3 if name == "parent" else 2)
+        )  # fork copies no shared mapping
         assert story.walk(name).byte == ord("h")
         assert render(story.walk(name))
 
@@ -236,12 +293,22 @@ def test_runs_of_a_table_cover_it_without_a_gap(forked):
         assert at == entries
 
     check(translation.page_tables(forked.kernel, forked.tasks["parent"]).root, 256)
-    check(translation.page_tables(forked.kernel, forked.tasks["parent"], kernel_half=True).root, 512)
+    check(
+        translation.page_tables(forked.kernel, forked.tasks["parent"], kernel_half=True).root, 512
+    )
 
 
 def test_large_pages_of_the_direct_map_are_one_run(forked):
     root = translation.page_tables(forked.kernel, forked.tasks["parent"], kernel_half=True).root
-    huge = [run for pud in root.runs if pud.table for pmd in pud.table.runs if pmd.table for run in pmd.table.runs if run.entry]
+    huge = [
+        run
+        for pud in root.runs
+        if pud.table
+        for pmd in pud.table.runs
+        if pmd.table
+        for run in pmd.table.runs
+        if run.entry
+    ]
     direct = next(run for run in huge if run.entry.kind == "huge")
     assert direct.count == system.phys.size >> 21
     assert direct.start == 0xFFFF888000000000
@@ -339,7 +406,10 @@ def test_holders_of_an_mm_add_up(forked):
 def test_a_kernel_thread_shows_the_mm_that_it_borrows(forked):
     forked.script.schedule(system.tasks[2])
     reading = space.mm(forked.kernel, system.tasks[2], forked.names)
-    assert [(holder.what, holder.pid) for holder in reading.counts] == [("its users", 0), ("borrowed on CPU 0 by", 2)]
+    assert [(holder.what, holder.pid) for holder in reading.counts] == [
+        ("its users", 0),
+        ("borrowed on CPU 0 by", 2),
+    ]
     assert reading.mm_count == 2
 
 
@@ -358,7 +428,9 @@ def test_an_address_outside_names_its_neighbours(forked):
     assert caught.value.hint == "the nearest are 0x10000-0x14000 and 0x40000-0x42000"
 
 
-@pytest.mark.parametrize("geometry", [X86_64_4LEVEL, X86_64_5LEVEL, RISCV_SV39], ids=lambda g: g.name)
+@pytest.mark.parametrize(
+    "geometry", [X86_64_4LEVEL, X86_64_5LEVEL, RISCV_SV39], ids=lambda g: g.name
+)
 def test_the_regions_cover_all_addresses_and_hold_what_boot_maps(geometry):
     table = REGIONS[geometry.name]
     assert table[0].start == 0
@@ -372,7 +444,9 @@ def test_the_regions_cover_all_addresses_and_hold_what_boot_maps(geometry):
         assert mapped.end <= home.end
 
 
-@pytest.mark.parametrize("geometry", [X86_64_4LEVEL, X86_64_5LEVEL, RISCV_SV39], ids=lambda g: g.name)
+@pytest.mark.parametrize(
+    "geometry", [X86_64_4LEVEL, X86_64_5LEVEL, RISCV_SV39], ids=lambda g: g.name
+)
 @pytest.mark.parametrize("mem", [8 << 20, 64 << 20, 3 << 30])
 def test_what_is_said_to_be_mapped_of_the_kernel_is_and_ends_there(mem, geometry):
     Story(mem=mem, geometry=geometry)

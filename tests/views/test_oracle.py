@@ -1,8 +1,8 @@
 """smaps and pagemap as observe counts them, held against recordings of the real kernel.
 
-The recorded programs are run by kemu.conform, whose own look at the machine agrees with the recordings (tests/conform);
-here observe looks at the same machine after every operation, and both must see the same.  At the end every reference to every
-frame must be explained.
+The recorded programs are run by kemu.conform, whose own look at the machine agrees with the
+recordings (tests/conform); here observe looks at the same machine after every operation, and both
+must see the same.  At the end every reference to every frame must be explained.
 """
 
 import pytest
@@ -32,7 +32,11 @@ def seen(cast, name):
 
 
 def kilobytes(counts):
-    sizes = {label: getattr(counts, field) >> 10 for label, field in SMAPS_KEYS if field not in NOT_IN_SMAPS}
+    sizes = {
+        label: getattr(counts, field) >> 10
+        for label, field in SMAPS_KEYS
+        if field not in NOT_IN_SMAPS
+    }
     return {label: size for label, size in sizes.items() if size}
 
 
@@ -54,7 +58,9 @@ def expected(cast, name):
         number: (page["pm"], page.get("mc"), page.get("kf", ""), page.get("id") == "zero")
         for number, page in look["pages"].items()
     }
-    return {key: [vma[key] for vma in look["vmas"]] for key in ("perm", "fl", "st")} | {"pages": wanted}
+    return {key: [vma[key] for vma in look["vmas"]] for key in ("perm", "fl", "st")} | {
+        "pages": wanted
+    }
 
 
 @pytest.mark.parametrize("program", SOME, ids=lambda program: program.name)

@@ -45,7 +45,18 @@ def read(html):
 @pytest.mark.parametrize("text", UGLY)
 def test_a_text_never_becomes_an_element(text):
     reader = read(document(text, f"<p id='it'>{esc(text)}</p>"))
-    assert [tag for tag, _ in reader.tags] == ["html", "head", "meta", "meta", "meta", "link", "title", "style", "body", "p"]
+    assert [tag for tag, _ in reader.tags] == [
+        "html",
+        "head",
+        "meta",
+        "meta",
+        "meta",
+        "link",
+        "title",
+        "style",
+        "body",
+        "p",
+    ]
 
 
 @pytest.mark.parametrize("text", UGLY)

@@ -1,4 +1,5 @@
-"""The text of /proc is the kernel's own, byte for byte: where there is a Linux, its /proc is the judge."""
+"""The text of /proc is the kernel's own, byte for byte: where there is a Linux, its /proc is the
+judge."""
 
 import re
 import sys
@@ -25,7 +26,9 @@ PROC = Path("/proc/self")
 NO_PROC = f"{PROC} is not here: this is {sys.platform}" if not (PROC / "smaps").is_file() else ""
 needs_proc = pytest.mark.skipif(bool(NO_PROC), reason=NO_PROC or "there is a /proc")
 
-MAP_LINE = re.compile(r"([0-9a-f]+)-([0-9a-f]+) (....) ([0-9a-f]+) ([0-9a-f]+:[0-9a-f]+) (\d+) +(.*)")
+MAP_LINE = re.compile(
+    r"([0-9a-f]+)-([0-9a-f]+) (....) ([0-9a-f]+) ([0-9a-f]+:[0-9a-f]+) (\d+) +(.*)"
+)
 
 
 def parse_map_line(line):
@@ -79,7 +82,9 @@ def test_a_line_of_maps_is_printed_as_the_host_prints_it():
 def test_a_line_of_smaps_is_printed_as_the_host_prints_it():
     labels = {label for label, _ in procfs.SMAPS_KEYS} | {"Size", "KernelPageSize", "MMUPageSize"}
     checked = set()
-    for line in (PROC / "smaps").read_text().splitlines() + (PROC / "smaps_rollup").read_text().splitlines():
+    for line in (PROC / "smaps").read_text().splitlines() + (
+        PROC / "smaps_rollup"
+    ).read_text().splitlines():
         label, _, rest = line.partition(":")
         if label in labels:
             assert procfs.kb_line(label, int(rest.split()[0]) * 1024) == line
@@ -109,16 +114,22 @@ def test_smaps_rollup_has_the_keys_of_the_host_in_its_order():
 def test_status_has_the_keys_of_the_host_in_its_order():
     reference_kernel()
     host = keys((PROC / "status").read_text())
-    assert keys(procfs.render(STATUS)) == [key for key in host if not key.startswith("x86_Thread_features")]
+    assert keys(procfs.render(STATUS)) == [
+        key for key in host if not key.startswith("x86_Thread_features")
+    ]
 
 
 @needs_proc
 def test_a_memory_line_of_status_is_printed_as_the_host_prints_it():
     host = {line.split(":")[0]: line for line in (PROC / "status").read_text().splitlines()}
     names = dict(procfs.VM_KEYS)
-    numbers = {names[key]: int(line.split()[1]) * 1024 for key, line in host.items() if key in names}
+    numbers = {
+        names[key]: int(line.split()[1]) * 1024 for key, line in host.items() if key in names
+    }
     ours = procfs.vm_lines(VmStatus(**numbers))
-    assert [line for line in ours if line.split(":")[0] in names] == [host[key] for key, _ in procfs.VM_KEYS]
+    assert [line for line in ours if line.split(":")[0] in names] == [
+        host[key] for key, _ in procfs.VM_KEYS
+    ]
 
 
 @needs_proc
@@ -132,19 +143,28 @@ def test_stat_is_one_line_of_as_many_fields_as_the_host_has():
 
 
 def test_a_mapping_without_a_name_ends_in_a_blank():
-    assert procfs.map_line(VmaReading(0x10000, 0x14000, "rw-p")) == "00010000-00014000 rw-p 00000000 00:00 0 "
+    assert (
+        procfs.map_line(VmaReading(0x10000, 0x14000, "rw-p"))
+        == "00010000-00014000 rw-p 00000000 00:00 0 "
+    )
 
 
 def test_a_long_line_keeps_one_blank_before_the_name():
     vma = VmaReading(0xFFFFFFFFFF600000, 0xFFFFFFFFFF601000, "--xp", name="[vsyscall]")
-    assert procfs.map_line(vma) == "ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0                  [vsyscall]"
+    assert (
+        procfs.map_line(vma)
+        == "ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0                  [vsyscall]"
+    )
 
 
 def test_maps_ends_with_the_gate():
     gate = VmaReading(0xFFFFFFFFFF600000, 0xFFFFFFFFFF601000, "--xp", name="[vsyscall]")
     vma = VmaReading(0x10000, 0x14000, "rw-p")
     text = procfs.render(AddressSpace(3, "app", 2, (vma,), gate))
-    assert [line.split()[0] for line in text.splitlines()] == ["00010000-00014000", "ffffffffff600000-ffffffffff601000"]
+    assert [line.split()[0] for line in text.splitlines()] == [
+        "00010000-00014000",
+        "ffffffffff600000-ffffffffff601000",
+    ]
 
 
 def test_pss_is_rounded_down_to_kb():

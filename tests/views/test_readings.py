@@ -9,7 +9,9 @@ from kemu.readings import Reading, VmaReading
 
 
 def test_a_reading_takes_values_by_place_and_by_name():
-    assert VmaReading(0x1000, 0x3000, perm="rw-p") == VmaReading(start=0x1000, end=0x3000, perm="rw-p", offset=0)
+    assert VmaReading(0x1000, 0x3000, perm="rw-p") == VmaReading(
+        start=0x1000, end=0x3000, perm="rw-p", offset=0
+    )
     assert VmaReading(0x1000, 0x3000, "rw-p").pages == 2
 
 
@@ -55,5 +57,9 @@ def test_readings_of_two_kinds_are_never_equal():
 def test_the_package_gives_out_every_reading():
     for name in readings.__all__:
         assert hasattr(readings, name)
-    kinds = {name for name, thing in vars(readings).items() if isinstance(thing, type) and issubclass(thing, Reading)}
+    kinds = {
+        name
+        for name, thing in vars(readings).items()
+        if isinstance(thing, type) and issubclass(thing, Reading)
+    }
     assert kinds <= set(readings.__all__)

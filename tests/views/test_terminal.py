@@ -34,11 +34,15 @@ def test_ps_marks_the_cpu_that_runs_a_task_and_says_what_is_odd():
 def test_tree_draws_the_family_in_the_glyphs_of_the_terminal():
     family = r.TaskTree((r.TaskNode(s.INIT, (r.TaskNode(s.CHILD, ()), r.TaskNode(s.ZOMBIE, ()))),))
     assert render(family) == "1 init\n|- 4 child  ([parent])\n`- 5 late  (killed by signal 11)"
-    assert render(family, WIDE) == "1 init\n├─ 4 child  ([parent])\n└─ 5 late  (killed by signal 11)"
+    assert (
+        render(family, WIDE) == "1 init\n├─ 4 child  ([parent])\n└─ 5 late  (killed by signal 11)"
+    )
 
 
 def test_regs_show_a_failed_call_as_the_kernel_returns_it():
-    regs = r.RegsReading(3, "app", "x86-64", 0, True, 0x401000, 0x7FFFFFFFE000, 4, 0x10E000, 3, 0, 0, 0)
+    regs = r.RegsReading(
+        3, "app", "x86-64", 0, True, 0x401000, 0x7FFFFFFFE000, 4, 0x10E000, 3, 0, 0, 0
+    )
     failed = regs.replace(ax=(1 << 64) - 12, error="ENOMEM")
     assert "  rax  0x0000000000000004\n" in render(regs)
     assert "  rax  0xfffffffffffffff4  -ENOMEM (12)\n" in render(failed)
@@ -75,7 +79,9 @@ def test_a_walk_that_stops_says_where_and_what_an_access_would_raise():
 
 def test_a_walk_of_an_address_that_is_not_canonical_does_not_begin():
     walk = s.WALK.replace(address=1 << 63, canonical=False, steps=(), stopped="not canonical")
-    assert render(walk).endswith("not a canonical address: the CPU does not even walk, it raises #GP")
+    assert render(walk).endswith(
+        "not a canonical address: the CPU does not even walk, it raises #GP"
+    )
 
 
 def test_the_picture_has_three_lines():
@@ -84,8 +90,14 @@ def test_the_picture_has_three_lines():
         "PTE    0x10000 P-UAD---N -> 0x1a3   write and fetch would fault",
         "frame  0x1a3 anon, refcount 2, mapcount 2, not exclusive: parent 0x10000, child 0x10000",
     ]
-    assert tables.picture(s.STOPPED, PLAIN).splitlines()[1:] == ["PTE    0x13000 not present (pte)", "frame  none"]
-    assert tables.picture(s.STOPPED.replace(vma=None), PLAIN).splitlines()[0] == "VMA    none at 0x13000"
+    assert tables.picture(s.STOPPED, PLAIN).splitlines()[1:] == [
+        "PTE    0x13000 not present (pte)",
+        "frame  none",
+    ]
+    assert (
+        tables.picture(s.STOPPED.replace(vma=None), PLAIN).splitlines()[0]
+        == "VMA    none at 0x13000"
+    )
 
 
 def test_two_walks_show_where_tables_are_own_and_the_frame_is_shared():
@@ -159,7 +171,9 @@ def test_rmap_marks_the_vmas_that_map_the_frame():
 
 def test_mem_folds_lines_that_repeat_and_keeps_the_last():
     runs = (r.FrameRun(0, 70, "K"), r.FrameRun(70, 2, "a"), r.FrameRun(72, 568, "."))
-    text = render(r.MemoryMap(640, runs, ((".", "free", 568), ("K", "kernel", 70), ("a", "parent", 2))))
+    text = render(
+        r.MemoryMap(640, runs, ((".", "free", 568), ("K", "kernel", 70), ("a", "parent", 2)))
+    )
     assert text.splitlines() == [
         "     0x0  " + "K" * 64,
         "    0x40  KKKKKKaa" + "." * 56,
@@ -199,7 +213,9 @@ def test_an_event_is_wrapped_below_itself():
 def test_calls_look_like_ftrace_with_the_file_of_the_original_at_the_edge():
     leaf = r.CallReading("find_vma", "mm/mmap.c", 50, 50, ())
     inner = r.CallReading("handle_mm_fault", "mm/memory.c", 57, 59, s.EVENTS[1:])
-    tree = r.CallTree(50, 60, (r.CallReading("do_user_addr_fault", "arch/x86/mm/fault.c", 50, 60, (leaf, inner)),))
+    tree = r.CallTree(
+        50, 60, (r.CallReading("do_user_addr_fault", "arch/x86/mm/fault.c", 50, 60, (leaf, inner)),)
+    )
     assert render(tree).splitlines() == [
         "        51-60  do_user_addr_fault() {                        arch/x86/mm/fault.c",
         "                 find_vma();                                           mm/mmap.c",
@@ -238,7 +254,10 @@ def test_many_objects_that_changed_in_the_same_way_are_folded():
 
 
 def test_many_pages_with_the_same_bits_are_folded():
-    runs = tuple(r.EntryRun(n, 1, n << 12, n + 1 << 12, s.STEPS[3].replace(index=n, pfn=2 * n)) for n in range(9))
+    runs = tuple(
+        r.EntryRun(n, 1, n << 12, n + 1 << 12, s.STEPS[3].replace(index=n, pfn=2 * n))
+        for n in range(9)
+    )
     text = render(s.TABLES.replace(root=r.TableReading("pte", 0xD, 9, runs)))
     assert text.splitlines()[2:7] == [
         "  [0] 0x0 P-UAD---N -> page 0x0",
@@ -250,7 +269,9 @@ def test_many_pages_with_the_same_bits_are_folded():
 
 
 def test_the_picture_after_a_command_stays_short():
-    changes = tuple(r.FieldChange("frame", f"pfn {n:#x}", "_refcount", str(n), "2") for n in range(40))
+    changes = tuple(
+        r.FieldChange("frame", f"pfn {n:#x}", "_refcount", str(n), "2") for n in range(40)
+    )
     shown = render(r.Change("fork parent", 5, 90, r.Difference(5, 90, changes))).splitlines()
     assert shown[0] == "#5 -> #90"
     assert len(shown) == moments.CHANGES_SHOWN + 1
@@ -287,7 +308,20 @@ def test_what_a_call_or_an_access_gave_is_one_line(reading, text):
 def test_vma_says_what_it_hangs_on():
     link = r.AnonLink(1, 1, 1, 2, 2, 1, 2, True)
     detail = r.VmaDetail(
-        3, "parent", 2, s.VMA, "anonymous", ("rd", "wr"), ("VM_READ", "VM_WRITE"), 3, 0x25, 0x10, 1, (link,), None, s.STACK
+        3,
+        "parent",
+        2,
+        s.VMA,
+        "anonymous",
+        ("rd", "wr"),
+        ("VM_READ", "VM_WRITE"),
+        3,
+        0x25,
+        0x10,
+        1,
+        (link,),
+        None,
+        s.STACK,
     )
     text = render(detail)
     assert text.splitlines()[0] == "0x10000-0x14000 rw-p of parent (pid 3, mm#2)"
@@ -324,8 +358,17 @@ def test_stat_names_its_fields():
 
 
 def test_every_reading_of_a_command_has_a_renderer():
-    kinds = {name: kind for name, kind in vars(r).items() if isinstance(kind, type) and issubclass(kind, r.Reading)}
-    inside = {word for kind in kinds.values() for text in kind._fields.values() for word in re.findall(r"\w+", text)}
+    kinds = {
+        name: kind
+        for name, kind in vars(r).items()
+        if isinstance(kind, type) and issubclass(kind, r.Reading)
+    }
+    inside = {
+        word
+        for kind in kinds.values()
+        for text in kind._fields.values()
+        for word in re.findall(r"\w+", text)
+    }
     without = kinds.keys() - {kind.__name__ for kind in RENDERERS} - {"Reading"}
     assert without <= inside, "a reading that is part of no other one cannot be drawn"
     with pytest.raises(TypeError, match="drawn only as part"):
@@ -341,7 +384,13 @@ def test_colour_paints_and_never_carries_a_fact_alone():
 
 
 def test_no_colour_means_no_escape_sequence_anywhere():
-    for reading in (s.WALK, s.FRAME, s.TABLES, r.ProcessList((s.PARENT,)), r.Outcome(3, "a", "b", (), -1, 1, "EPERM")):
+    for reading in (
+        s.WALK,
+        s.FRAME,
+        s.TABLES,
+        r.ProcessList((s.PARENT,)),
+        r.Outcome(3, "a", "b", (), -1, 1, "EPERM"),
+    ):
         assert "\x1b" not in render(reading)
         assert render(reading).isascii()
 

@@ -1,4 +1,5 @@
-"""`kemu lesson` for those who hand in, write, pack and export: the words behind it that make files."""
+"""`kemu lesson` for those who hand in, write, pack and export: the words behind it that make
+files."""
 
 from __future__ import annotations
 
@@ -20,7 +21,10 @@ NOTHING: frozenset[str] = frozenset()
 
 def _one_place(read: Words, what: str) -> str:
     if len(read.places) != 1:
-        raise UsageError(f"lesson {what}: name one lesson", hint=f"kemu lesson {what} FILE.md, or the id of a lesson")
+        raise UsageError(
+            f"lesson {what}: name one lesson",
+            hint=f"kemu lesson {what} FILE.md, or the id of a lesson",
+        )
     return read.places[0]
 
 
@@ -60,7 +64,10 @@ def submit(_options: Options, words: list[str]) -> int:
         raise UsageError(f"lesson submit: {log.warning}", hint="what was done stands in that file")
     lines = lines_of(lesson, student, seed_for(_salt(lesson), lesson.id, student), records)
     if len(lines) < 3:
-        raise UsageError(f"lesson submit: {student} has not begun {lesson.id}", hint=f"kemu lesson start {lesson.id}")
+        raise UsageError(
+            f"lesson submit: {student} has not begun {lesson.id}",
+            hint=f"kemu lesson start {lesson.id}",
+        )
     target = Path(read.values["-o"] or f"{lesson.id.replace('/', '-')}-{_safe(student)}{SUFFIX}")
     _write(target, "\n".join(lines) + "\n")
     sys.stdout.write(f"{target}: {len(lines) - 2} records of {student}; hand in this file\n")
@@ -78,11 +85,16 @@ def student(_options: Options, words: list[str]) -> int:
 
     shelf = Shelf(state_folder())
     if len(words) > 1:
-        raise UsageError(f"lesson student: unexpected '{words[1][:40]}'", hint="an id with blanks stands in quotes")
+        raise UsageError(
+            f"lesson student: unexpected '{words[1][:40]}'",
+            hint="an id with blanks stands in quotes",
+        )
     if words:
         shelf.be(words[0])
     name = shelf.student()
-    sys.stdout.write(f"you are {name}\n" if name else "you have not said who you are: kemu lesson student ID\n")
+    sys.stdout.write(
+        f"you are {name}\n" if name else "you have not said who you are: kemu lesson student ID\n"
+    )
     return OK
 
 
@@ -91,8 +103,12 @@ def new(_options: Options, words: list[str]) -> int:
     from kemu.lessons.author import new as write_new
 
     read = Words(words, {"-o": ""}, NOTHING)
-    path = write_new(_one_place(read, "new"), Path(read.values["-o"]) if read.values["-o"] else None)
-    sys.stdout.write(f"{path}: edit it, then kemu lesson check {path} and kemu lesson preview {path}\n")
+    path = write_new(
+        _one_place(read, "new"), Path(read.values["-o"]) if read.values["-o"] else None
+    )
+    sys.stdout.write(
+        f"{path}: edit it, then kemu lesson check {path} and kemu lesson preview {path}\n"
+    )
     return OK
 
 
@@ -123,7 +139,9 @@ def pack(_options: Options, words: list[str]) -> int:
         hint = "kemu lesson pack --student -o OUT lessons/vm/06-fork.md"
         raise UsageError("lesson pack: which lessons, and where to?", hint=hint)
     for place in read.places:
-        files, notes = write_pack(find_lesson(place), Path(read.values["-o"]), student="--student" in read.flags)
+        files, notes = write_pack(
+            find_lesson(place), Path(read.values["-o"]), student="--student" in read.flags
+        )
         sys.stdout.write("".join(f"{path}\n" for path in files))
         sys.stderr.write("".join(f"note: {note}\n" for note in notes))
     return OK
@@ -137,21 +155,31 @@ def export(_options: Options, words: list[str]) -> int:
     from kemu.lessons.parse import read_text
     from kemu.lessons.translate import in_language
 
-    read = Words(words, {"-o": "", "--student": "", "--lang": ""}, frozenset({"--html", "--notebook"}))
+    read = Words(
+        words, {"-o": "", "--student": "", "--lang": ""}, frozenset({"--html", "--notebook"})
+    )
     if len(read.flags) != 1:
-        raise UsageError("lesson export: as what?", hint="kemu lesson export --html LESSON, or --notebook")
+        raise UsageError(
+            "lesson export: as what?", hint="kemu lesson export --html LESSON, or --notebook"
+        )
     plain = find_lesson(_one_place(read, "export"))
     lesson = in_language(plain, read.values["--lang"])
     as_page = "--html" in read.flags
     target = Path(read.values["-o"] or f"{lesson.path.stem}.{'html' if as_page else 'ipynb'}")
     who = read.values["--student"]
-    _write(target, page(lesson, who, _salt(lesson)) if as_page else notebook(lesson, read_text(plain.path), who))
+    _write(
+        target,
+        page(lesson, who, _salt(lesson))
+        if as_page
+        else notebook(lesson, read_text(plain.path), who),
+    )
     sys.stdout.write(f"{target}\n")
     return OK
 
 
 def translate(_options: Options, words: list[str]) -> int:
-    """`kemu lesson translate LESSON LANGUAGE`: a file with all texts to translate; what is translated already stays."""
+    """`kemu lesson translate LESSON LANGUAGE`: a file with all texts to translate; what is
+    translated already stays."""
     from kemu.lessons.course import find_lesson
     from kemu.lessons.translate import LANGUAGE, skeleton, translation_path
 
@@ -160,7 +188,12 @@ def translate(_options: Options, words: list[str]) -> int:
         hint = "kemu lesson translate lessons/vm/06-fork.md zh-CN"
         raise UsageError("lesson translate: which lesson, into which language?", hint=hint)
     lesson = find_lesson(read.places[0])
-    target = Path(read.values["-o"]) if read.values["-o"] else translation_path(lesson, read.places[1])
+    target = (
+        Path(read.values["-o"]) if read.values["-o"] else translation_path(lesson, read.places[1])
+    )
     _write(target, skeleton(lesson, read.places[1]))
-    sys.stdout.write(f"{target}: translate the texts, and put the new hash where one is stale (kemu lesson check names them)\n")
+    sys.stdout.write(
+        f"{target}: translate the texts, and put the new hash where one is stale (kemu lesson "
+        "check names them)\n"
+    )
     return OK

@@ -115,11 +115,16 @@ def parse(words: Iterable[str]) -> Asked:
         elif name in ("--jobs", "--seconds", "--emit", "--open"):
             _value(asked, name, value or (left.pop(0) if left else ""))
         elif word.startswith("-"):
-            raise UsageError(f"conform: '{word[:40]}' is no option of it", hint="kemu conform --help lists them")
+            raise UsageError(
+                f"conform: '{word[:40]}' is no option of it", hint="kemu conform --help lists them"
+            )
         else:
             asked.paths.append(word)
     if not (asked.paths or asked.emit or asked.open or asked.help):
-        raise UsageError("conform: a file or a folder is missing behind it", hint="kemu conform --help shows what it does")
+        raise UsageError(
+            "conform: a file or a folder is missing behind it",
+            hint="kemu conform --help shows what it does",
+        )
     return asked
 
 
@@ -144,7 +149,9 @@ def _run(asked: Asked, options: Options) -> int:
     found: list[Verdict] = []
     try:
         with Progress(sys.stderr, len(programs)) as progress:
-            for verdict in judge_all(programs, asked.jobs, None if asked.every else 1, asked.seconds):
+            for verdict in judge_all(
+                programs, asked.jobs, None if asked.every else 1, asked.seconds
+            ):
                 progress.clear()
                 _show(verdict, asked, options)
                 found.append(verdict)
@@ -164,7 +171,9 @@ def _emit(programs: list[Program], seconds: int) -> int:
             with bounded(seconds):
                 data = emitted(program)
         except TimeUp:
-            raise UsageError(f"{program.source}: stopped after {seconds} s", hint="give it more with --seconds") from None
+            raise UsageError(
+                f"{program.source}: stopped after {seconds} s", hint="give it more with --seconds"
+            ) from None
         sys.stdout.write(json.dumps(data) + "\n")
     return OK
 
@@ -173,7 +182,12 @@ def _show(verdict: Verdict, asked: Asked, options: Options) -> None:
     """One program: as an object, or, if it differs, as text."""
     rows = rows_of(verdict)
     if asked.json:
-        data = {"program": verdict.name, "source": verdict.source, "operations": verdict.operations, "stopped": verdict.stopped}
+        data = {
+            "program": verdict.name,
+            "source": verdict.source,
+            "operations": verdict.operations,
+            "stopped": verdict.stopped,
+        }
         sys.stdout.write(json.dumps({**data, "differences": [to_data(row) for row in rows]}) + "\n")
         return
     style = style_of(sys.stdout, options.color, ascii_only=options.ascii)
@@ -187,7 +201,12 @@ def _sums(found: list[Verdict], asked: Asked) -> int:
     reading = conformance(found, ())
     if asked.json:
         data = to_data(reading)
-        sys.stdout.write(json.dumps({key: data[key] for key in ("programs", "operations", "agree", "differ", "stopped")}) + "\n")
+        sys.stdout.write(
+            json.dumps(
+                {key: data[key] for key in ("programs", "operations", "agree", "differ", "stopped")}
+            )
+            + "\n"
+        )
     else:
         sys.stdout.write(views.summary(reading) + "\n")
     return UNSATISFIED if reading.differ or reading.stopped else OK
@@ -203,7 +222,10 @@ def rows_of(verdict: Verdict) -> tuple[DifferenceRow, ...]:
 
 def conformance(found: list[Verdict], rows: tuple[DifferenceRow, ...]) -> Conformance:
     """The sums over all programs, with `rows`."""
-    differ, stopped = sum(bool(verdict.differences) for verdict in found), sum(verdict.stopped for verdict in found)
+    differ, stopped = (
+        sum(bool(verdict.differences) for verdict in found),
+        sum(verdict.stopped for verdict in found),
+    )
     operations = sum(verdict.operations for verdict in found)
     return Conformance(len(found), operations, len(found) - differ - stopped, differ, stopped, rows)
 
@@ -213,16 +235,25 @@ def _open(programs: list[Program], asked: Asked, options: Options) -> int:
     from kemu.conform.reopen import open_program
     from kemu.front.cli.front import front_end
 
-    chosen = programs[0] if len(programs) == 1 else next((p for p in programs if judge(p).differences), programs[-1])
+    chosen = (
+        programs[0]
+        if len(programs) == 1
+        else next((p for p in programs if judge(p).differences), programs[-1])
+    )
     try:
         with bounded(asked.seconds):
             opened = open_program(chosen)
     except TimeUp:
-        raise UsageError(f"{chosen.source}: stopped after {asked.seconds} s", hint="give it more with --seconds") from None
+        raise UsageError(
+            f"{chosen.source}: stopped after {asked.seconds} s", hint="give it more with --seconds"
+        ) from None
     out = sys.stderr if options.json or not sys.stdout.isatty() else sys.stdout
     out.write(f"{chosen.name}: {chosen.question}\n" if chosen.question else f"{chosen.name}\n")
     if opened.difference is not None:
-        out.write(f"{opened.difference}\nthe machine stands behind step {opened.step}; back leads into it\n")
+        out.write(
+            f"{opened.difference}\nthe machine stands behind step {opened.step}; back leads into "
+            "it\n"
+        )
     else:
         out.write(f"no difference: the machine stands behind the last step, {opened.step}\n")
     options.interactive = True

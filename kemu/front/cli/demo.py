@@ -32,14 +32,20 @@ STEPS: tuple[tuple[str, str], ...] = (
         "fork parent as child; walk child 0x10000",
     ),
     ("Two entries, one frame: its counts say so.", "frame pfn(child,0x10000)"),
-    ("The child writes. The hardware refuses, and the kernel copies the page.", 'write child 0x10000 "J"; calls'),
+    (
+        "The child writes. The hardware refuses, and the kernel copies the page.",
+        'write child 0x10000 "J"; calls',
+    ),
     ("Now each has a frame of its own.", "print pfn(parent,0x10000) != pfn(child,0x10000)"),
     ("And the parent still reads what it wrote.", "read parent 0x10000 5; read child 0x10000 5"),
     (
         "All that was recorded. Go back to the moment before the child wrote ...",
         "goto shared; print pfn(parent,0x10000) == pfn(child,0x10000)",
     ),
-    ("... and there is one frame again. Forward, and the copy is back.", "goto end; print data_frames(parent, child)"),
+    (
+        "... and there is one frame again. Forward, and the copy is back.",
+        "goto end; print data_frames(parent, child)",
+    ),
 )
 """What is said, and what is run."""
 

@@ -1,4 +1,5 @@
-"""`kemu doctor`: what this machine offers to kemu, one line a fact, `ok` or what is missing and what to do about it."""
+"""`kemu doctor`: what this machine offers to kemu, one line a fact, `ok` or what is missing and
+what to do about it."""
 
 from __future__ import annotations
 
@@ -42,12 +43,20 @@ def versions() -> Iterator[Row]:
 
     yield "kemu", "ok", __version__
     python = ".".join(map(str, sys.version_info[:3]))
-    yield "python", "ok" if sys.version_info >= (3, 11) else "MISSING", f"{python} ({platform.python_implementation()})"
+    yield (
+        "python",
+        "ok" if sys.version_info >= (3, 11) else "MISSING",
+        f"{python} ({platform.python_implementation()})",
+    )
     for name in (*PACKAGES, *EXTRAS):
         try:
             yield name, "ok", version(name)
         except PackageNotFoundError:
-            yield name, "off" if name in EXTRAS else "MISSING", EXTRAS.get(name, f"pip install {name}")
+            yield (
+                name,
+                "off" if name in EXTRAS else "MISSING",
+                EXTRAS.get(name, f"pip install {name}"),
+            )
 
 
 def terminal() -> Iterator[Row]:
@@ -57,10 +66,24 @@ def terminal() -> Iterator[Row]:
     out = sys.stdout
     style = style_of(out, "auto", ascii_only=False)
     both = sys.stdin.isatty() and out.isatty()
-    yield "terminal", "ok" if both else "off", f"{os.environ.get('TERM', 'no TERM')}, {style.width} columns"
-    yield "characters", "ok", f"{out.encoding}: {'ASCII drawings' if style.glyphs.rule == '-' else 'line drawings'}"
+    yield (
+        "terminal",
+        "ok" if both else "off",
+        f"{os.environ.get('TERM', 'no TERM')}, {style.width} columns",
+    )
+    yield (
+        "characters",
+        "ok",
+        f"{out.encoding}: {'ASCII drawings' if style.glyphs.rule == '-' else 'line drawings'}",
+    )
     color = wants_color(out, "auto")
-    why = "" if color else "NO_COLOR is set" if os.environ.get("NO_COLOR") else "the output is no colour terminal"
+    why = (
+        ""
+        if color
+        else "NO_COLOR is set"
+        if os.environ.get("NO_COLOR")
+        else "the output is no colour terminal"
+    )
     yield "colour", "ok" if color else "off", why
 
 
@@ -82,7 +105,11 @@ def kernel() -> Iterator[Row]:
         yield "host kernel", "off", f"Linux {release} on {machine}: recordings are of x86-64"
     else:
         same = release.startswith(ORACLE_KERNEL)
-        yield "host kernel", "ok", f"Linux {release}" + ("" if same else f" (recordings are of {ORACLE_KERNEL})")
+        yield (
+            "host kernel",
+            "ok",
+            f"Linux {release}" + ("" if same else f" (recordings are of {ORACLE_KERNEL})"),
+        )
 
 
 def folders() -> Iterator[Row]:

@@ -35,7 +35,14 @@ LESSON is a lesson file or the id of a shipped lesson; FILES are transcripts, or
 exit codes: 0 all graded, 2 usage, 3 a file is no transcript or has flags, 4 the lesson is invalid
 """
 
-DEFAULTS = {"--roster": "", "--format": "text", "--salt": "", "--metadata": "", "-o": "", "--gradescope-zip": ""}
+DEFAULTS = {
+    "--roster": "",
+    "--format": "text",
+    "--salt": "",
+    "--metadata": "",
+    "-o": "",
+    "--gradescope-zip": "",
+}
 """Options with a value, and the value without them."""
 
 
@@ -70,12 +77,19 @@ def _grade(words: list[str]) -> int:
         return _zip(Path(read.values["--gradescope-zip"]), read.places[0], roster)
     files = submission_files([Path(place) for place in read.places[1:]])
     if not files:
-        raise UsageError("grade: no transcript was given", hint="name files, or a folder that holds *.jsonl files")
+        raise UsageError(
+            "grade: no transcript was given",
+            hint="name files, or a folder that holds *.jsonl files",
+        )
     if form == "gradescope" and len(files) != 1:
-        raise UsageError(f"grade: gradescope takes one file, for it is one submission; here are {len(files)}")
+        raise UsageError(
+            f"grade: gradescope takes one file, for it is one submission; here are {len(files)}"
+        )
     salt = read.values["--salt"] or course_of(lesson.path.parent).salt
     grades = grade_all(lesson, files, salt, known, read.number("--jobs", 1, 256))
-    grades = _submitted(grades[: len(files)] if form == "gradescope" else grades, read.values["--metadata"])
+    grades = _submitted(
+        grades[: len(files)] if form == "gradescope" else grades, read.values["--metadata"]
+    )
     return _write(grades, form, known or {}, read.values["-o"])
 
 
@@ -87,7 +101,9 @@ def _submitted(grades: list[Grade], metadata: str) -> list[Grade]:
 
     known = submitters(Path(metadata))
     return [
-        attrs.evolve(one, flags=(*one.flags, "not the submitter")) if one.student and one.student.casefold() not in known else one
+        attrs.evolve(one, flags=(*one.flags, "not the submitter"))
+        if one.student and one.student.casefold() not in known
+        else one
         for one in grades
     ]
 
@@ -111,5 +127,8 @@ def _zip(target: Path, word: str, roster: Path | None) -> int:
     from kemu.lessons.gradescope import write_zip
 
     write_zip(target, find_lesson(word), roster)
-    sys.stdout.write(f"{target}: upload it as the autograder; students hand in the file that lesson submit writes\n")
+    sys.stdout.write(
+        f"{target}: upload it as the autograder; students hand in the file that lesson submit "
+        "writes\n"
+    )
     return OK

@@ -54,7 +54,10 @@ def main(options: Options) -> int:
     word = words[0] if words else "list"
     found = HANDLERS.get(word)
     if found is None:
-        raise UsageError(f"lesson: there is no '{word[:40]}'", hint=f"known are {', '.join(HANDLERS)} (kemu lesson --help)")
+        raise UsageError(
+            f"lesson: there is no '{word[:40]}'",
+            hint=f"known are {', '.join(HANDLERS)} (kemu lesson --help)",
+        )
     try:
         return found(options, words[1:])
     except LessonError as error:
@@ -73,7 +76,10 @@ def check(_options: Options, words: list[str]) -> int:
     defaults = {"--seeds": str(SEEDS), "--students": str(len(STUDENTS)), "--jobs": str(two_jobs())}
     read = Words(words, defaults, frozenset({"--json"}))
     if not read.places:
-        raise UsageError("lesson check: a file or a folder is missing behind it", hint="kemu lesson check lessons/")
+        raise UsageError(
+            "lesson check: a file or a folder is missing behind it",
+            hint="kemu lesson check lessons/",
+        )
     count, problems = check_files(
         [Path(place) for place in read.places],
         read.number("--seeds", 1, 1000),
@@ -84,7 +90,9 @@ def check(_options: Options, words: list[str]) -> int:
     show_problems(problems, as_json=as_json)
     wrong = sum(problem.severity == ERROR for problem in problems)
     if not as_json:
-        said = f"{count} lesson{'s' * (count != 1)}: " + (f"{wrong} mistake{'s' * (wrong != 1)}" if wrong else "no mistake")
+        said = f"{count} lesson{'s' * (count != 1)}: " + (
+            f"{wrong} mistake{'s' * (wrong != 1)}" if wrong else "no mistake"
+        )
         others = len(problems) - wrong
         sys.stdout.write(said + (f", {others} to look at" if others else "") + "\n")
     if not count:
@@ -97,8 +105,16 @@ def show_problems(problems: list[Problem], *, as_json: bool) -> None:
     """A line a problem: errors on standard error, or JSON on standard output."""
     for problem in problems:
         if as_json:
-            named = {"code": problem.code, "severity": problem.severity, "path": problem.path, "line": problem.line}
-            sys.stdout.write(json.dumps(named | {"text": problem.text, "hint": problem.hint}, ensure_ascii=False) + "\n")
+            named = {
+                "code": problem.code,
+                "severity": problem.severity,
+                "path": problem.path,
+                "line": problem.line,
+            }
+            sys.stdout.write(
+                json.dumps(named | {"text": problem.text, "hint": problem.hint}, ensure_ascii=False)
+                + "\n"
+            )
         else:
             sys.stderr.write(f"{problem}\n")
 
@@ -106,7 +122,10 @@ def show_problems(problems: list[Problem], *, as_json: bool) -> None:
 def listing(options: Options, words: list[str]) -> int:
     """`kemu lesson list`."""
     if words:
-        raise UsageError(f"lesson list: unexpected '{words[0][:40]}'", hint="kemu lesson list, or kemu --json lesson list")
+        raise UsageError(
+            f"lesson list: unexpected '{words[0][:40]}'",
+            hint="kemu lesson list, or kemu --json lesson list",
+        )
     return _in_shell(options, "lesson")
 
 

@@ -4,8 +4,8 @@
     kemu -c 'CMD; CMD'       commands; may be given several times
     kemu run FILE            a script; `-` reads standard input
 
-The options are read by hand: argparse alone costs a third of what a bare interpreter takes to start. Nothing but this
-file, errors.py and front/cli/options.py is imported for `--help`.
+The options are read by hand: argparse alone costs a third of what a bare interpreter takes to
+start. Nothing but this file, errors.py and front/cli/options.py is imported for `--help`.
 """
 
 from __future__ import annotations
@@ -79,7 +79,13 @@ _FLAGS = {
     "--help": ("help", True),
     "--version": ("version", True),
 }
-_VALUES = {"-c": "command", "--color": "color", "--mem": "mem", "--geometry": "geometry", "--cpus": "cpus"}
+_VALUES = {
+    "-c": "command",
+    "--color": "color",
+    "--mem": "mem",
+    "--geometry": "geometry",
+    "--cpus": "cpus",
+}
 _WHENS = ("auto", "always", "never")
 
 
@@ -117,20 +123,25 @@ def _guarded(options: Options) -> int:
 
 
 _CANNOT_WRITE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
-"""What a stream gives where the host cannot take the output; a file that a command names complains for itself."""
+"""What a stream gives where the host cannot take the output; a file that a command names complains
+for itself."""
 
 
 def _no_room(error: OSError) -> int:
     """The output cannot be written: no bug of kemu."""
     _silence_stdout()
     with suppress(OSError):  # where this stream takes nothing either, the exit code says it alone
-        sys.stderr.write(f"kemu: cannot write the output: {error.strerror}\n  free some room, or send it elsewhere\n")
+        sys.stderr.write(
+            f"kemu: cannot write the output: {error.strerror}\n  free some room, or send it "
+            "elsewhere\n"
+        )
         sys.stderr.flush()
     return 1
 
 
 def _open_closed_streams() -> None:
-    """A stream that was closed before the start (`>&-`) takes or gives nothing, as /dev/null does."""
+    """A stream that was closed before the start (`>&-`) takes or gives nothing, as /dev/null
+    does."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: PTH123, SIM115 - pathlib would cost time at every start
@@ -186,7 +197,10 @@ def parse(words: list[str]) -> Options:
         else:
             raise _unknown(word)
     if options.running and not (options.scripts or options.help):
-        raise UsageError("run: a file is missing behind it", hint="kemu run FILE, or kemu run - for standard input")
+        raise UsageError(
+            "run: a file is missing behind it",
+            hint="kemu run FILE, or kemu run - for standard input",
+        )
     if options.subcommand:
         _check_beside(options)
     return options
@@ -198,7 +212,9 @@ def _check_beside(options: Options) -> None:
     idle = [option for name, option in NOT_BESIDE.items() if getattr(options, name)]
     idle += ["--json"] if options.json and word in NO_JSON else []
     if idle:
-        raise UsageError(f"{word}: {idle[0]} does nothing beside it", hint=f"kemu {word} alone, or kemu --help")
+        raise UsageError(
+            f"{word}: {idle[0]} does nothing beside it", hint=f"kemu {word} alone, or kemu --help"
+        )
 
 
 def _value(options: Options, word: str, left: list[str]) -> None:
@@ -218,7 +234,10 @@ def _value(options: Options, word: str, left: list[str]) -> None:
     elif name == "--mem":
         options.mem = _number(name, value, "a size such as 64M or 1G")
         if options.mem < LEAST_MEM:
-            raise UsageError(f"--mem: {value[:40]} is too small", hint="the least is 8M, and 64M what it is without --mem")
+            raise UsageError(
+                f"--mem: {value[:40]} is too small",
+                hint="the least is 8M, and 64M what it is without --mem",
+            )
     else:
         options.cpus = _number(name, value, f"a number from 1 to {MOST_CPUS}")
         if not 1 <= options.cpus <= MOST_CPUS:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 
 class Options:
-    """The command line, read. `commands` of -c; `scripts` files of `run`; `subcommand` a word such as doctor, or empty;
-    `words` what stands behind a subcommand that reads its own."""
+    """The command line, read. `commands` of -c; `scripts` files of `run`; `subcommand` a word such
+    as doctor, or empty; `words` what stands behind a subcommand that reads its own."""
 
     def __init__(self) -> None:
         self.commands: list[str] = []

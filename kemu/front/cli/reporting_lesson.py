@@ -1,7 +1,8 @@
 """The report of a lesson: it is played with its solutions, step by step, as one page.
 
-A step that starts from a machine of its own begins a new part, and so does the one behind a step whose machine is not carried
-on. Each part is a film with the steps' texts at the moments at which they begin.
+A step that starts from a machine of its own begins a new part, and so does the one behind a step
+whose machine is not carried on. Each part is a film with the steps' texts at the moments at which
+they begin.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ Note = tuple[int, str, str]
 
 
 def lesson_report(path: str, target: str) -> int:
-    """Play the lesson of the file and write its page; 0, or 4 if the lesson is not in order. Raises UsageError."""
+    """Play the lesson of the file and write its page; 0, or 4 if the lesson is not in order. Raises
+    UsageError."""
     try:
         lesson = find_lesson(path)
         films = play(lesson)
@@ -33,7 +35,9 @@ def lesson_report(path: str, target: str) -> int:
         sys.stderr.write("".join(f"{problem}\n" for problem in error.problems))
         return BAD_LESSON
     except WorldError as error:
-        sys.stderr.write(f"{path}:{error.line}: {error.text}\n" + (f"  {error.hint}\n" if error.hint else ""))
+        sys.stderr.write(
+            f"{path}:{error.line}: {error.text}\n" + (f"  {error.hint}\n" if error.hint else "")
+        )
         return BAD_LESSON
     sys.stdout.write(write_page(films, target) + "\n")
     return OK
@@ -60,9 +64,15 @@ def _do(world: World, session: Session, step: Step, number: int) -> Note:
     prose = [piece.text for piece in shown if piece.kind == "prose"]
     ask = world.rendered(session, step.ask, values, step.at("ask"), "ask") if step.ask else ""
     world.finish(session, step, values)
-    return first, f"Step {number} of {len(world.lesson.steps)}: {step.title or step.id}", "\n\n".join(filter(None, [*prose, ask]))
+    return (
+        first,
+        f"Step {number} of {len(world.lesson.steps)}: {step.title or step.id}",
+        "\n\n".join(filter(None, [*prose, ask])),
+    )
 
 
 def _film(lesson: Lesson, session: Session, notes: list[Note]) -> Film:
-    script = script_of(session, lesson.title)._replace(notes=tuple(notes), part=notes[0][1].split(": ", 1)[1])
+    script = script_of(session, lesson.title)._replace(
+        notes=tuple(notes), part=notes[0][1].split(": ", 1)[1]
+    )
     return film_of(session, script, 0, session.end)

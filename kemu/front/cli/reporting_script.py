@@ -47,7 +47,8 @@ class Failures:
 
 
 def main(options: Options) -> int:
-    """Run a script and write its report; 0, or 1 if one of its commands failed. Raises UsageError."""
+    """Run a script and write its report; 0, or 1 if one of its commands failed. Raises
+    UsageError."""
     from kemu.experiment.session import Session
 
     if {"-h", "--help"} & set(options.words):
@@ -64,7 +65,9 @@ def main(options: Options) -> int:
     session = Session(mem=options.mem, geometry=options.geometry, cpus=options.cpus)
     runner = Runner(options, session, Failures())
     runner.lines(lines, script)
-    sys.stdout.write(write_report(session, path, title or _title(lines, script), first, last) + "\n")
+    sys.stdout.write(
+        write_report(session, path, title or _title(lines, script), first, last) + "\n"
+    )
     return runner.status
 
 
@@ -92,7 +95,9 @@ def _event(text: str, name: str) -> int | None:
     if not text:
         return None
     if not (text.isascii() and text.isdigit() and len(text) < 12):
-        raise UsageError(f"report: {name}: expected the number of an event, got '{text[:40]}'", hint=HOW)
+        raise UsageError(
+            f"report: {name}: expected the number of an event, got '{text[:40]}'", hint=HOW
+        )
     return int(text)
 
 

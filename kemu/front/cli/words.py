@@ -1,4 +1,5 @@
-"""The words behind a subcommand that reads its own: positional ones, and options with a value or without."""
+"""The words behind a subcommand that reads its own: positional ones, and options with a value or
+without."""
 
 from __future__ import annotations
 
@@ -8,7 +9,9 @@ from kemu.errors import UsageError
 class Words:
     """The words, read.  Raises UsageError for an option that is not known."""
 
-    def __init__(self, words: list[str], values: dict[str, str], flags: frozenset[str], word: str = "lesson") -> None:
+    def __init__(
+        self, words: list[str], values: dict[str, str], flags: frozenset[str], word: str = "lesson"
+    ) -> None:
         self.places: list[str] = []
         self.values: dict[str, str] = dict(values)
         self.flags: set[str] = set()
@@ -21,7 +24,9 @@ class Words:
             elif given in flags:
                 self.flags.add(given)
             elif given.startswith("-") and given != "-":
-                raise UsageError(f"{word}: unknown option '{given[:40]}'", hint=f"kemu {word} --help")
+                raise UsageError(
+                    f"{word}: unknown option '{given[:40]}'", hint=f"kemu {word} --help"
+                )
             else:
                 self.places.append(given)
 
@@ -34,6 +39,11 @@ class Words:
     def number(self, name: str, low: int, high: int) -> int:
         """The value of an option that is a number."""
         text = self.values[name]
-        if not text.isascii() or not text.isdigit() or len(text) > 9 or not low <= int(text) <= high:
+        if (
+            not text.isascii()
+            or not text.isdigit()
+            or len(text) > 9
+            or not low <= int(text) <= high
+        ):
             raise UsageError(f"{name}: expected a number from {low} to {high}, got '{text[:20]}'")
         return int(text)

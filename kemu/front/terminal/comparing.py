@@ -1,4 +1,5 @@
-"""The shell's questions to the real kernel: `conform` (recordings of it) and `real` (the host's own, about this experiment)."""
+"""The shell's questions to the real kernel: `conform` (recordings of it) and `real` (the host's
+own, about this experiment)."""
 
 from __future__ import annotations
 
@@ -25,8 +26,10 @@ if TYPE_CHECKING:
     effect=FREE,
     host=True,
     summary="compare recorded programs with the real kernel",
-    more="Files or folders of programs that Linux ran: each is run on a machine of its own, and every step compared. Shows the "
-    "first difference of each program, with all every one. kemu conform --help lists what it can do outside the shell.",
+    more="Files or folders of programs that Linux ran: each is run on a machine of its own, and "
+    "every step compared. Shows the "
+    "first difference of each program, with all every one. kemu conform --help lists what it can "
+    "do outside the shell.",
     examples=("help conform", "conform ./missing # fails: there is no such file"),
     linux="the kernel that made the recordings",
 )
@@ -52,10 +55,15 @@ def conform(session: Session, paths: tuple[str, ...], form: tuple[str, ...]) -> 
     effect=FREE,
     host=True,
     summary="repeat the experiment on the host's kernel",
-    more="The system calls and accesses up to this moment, as far as they can be expressed: at most eight processes of one "
-    "family, in an address window of their own. What cannot be is named. An access is repeated as one of a single byte in each "
+    more="The system calls and accesses up to this moment, as far as they can be expressed: at "
+    "most eight processes of one "
+    "family, in an address window of their own. What cannot be is named. An access is repeated as "
+    "one of a single byte in each "
     "page. Needs Linux on x86-64, no root.",
-    examples=("help real", "spawn app; mmap app 0x10000 2p rw; write app 0x10000 7; alias ask real; help real"),
+    examples=(
+        "help real",
+        "spawn app; mmap app 0x10000 2p rw; write app 0x10000 7; alias ask real; help real",
+    ),
     linux="this computer's kernel",
 )
 def real(session: Session) -> RealReading:
@@ -68,7 +76,9 @@ def real(session: Session) -> RealReading:
     check_host()
     translation = translation_of(session)
     try:
-        program = parse_program({"name": "experiment", "ops": [op for _, op in translation.ops]}, "experiment")
+        program = parse_program(
+            {"name": "experiment", "ops": [op for _, op in translation.ops]}, "experiment"
+        )
         return reading_of(translation, meet(program))
     finally:
         session.kernel.activate()
@@ -81,7 +91,9 @@ def reading_of(translation: Translation, meeting: Meeting) -> RealReading:
     return RealReading(
         kernel=f"Linux {platform.release()}",
         rows=tuple(_rows(translation, meeting)),
-        difference=str(meeting.difference).replace(": Linux ", ": host ", 1) if meeting.difference else "",
+        difference=str(meeting.difference).replace(": Linux ", ": host ", 1)
+        if meeting.difference
+        else "",
         unexpressed=tuple(translation.unexpressed),
         left_out=meeting.host.left_out,
         stopped=meeting.host.stopped,
@@ -90,9 +102,15 @@ def reading_of(translation: Translation, meeting: Meeting) -> RealReading:
 
 def _rows(translation: Translation, meeting: Meeting) -> list[RealRow]:
     rows = []
-    for number, ((text, _), op) in enumerate(zip(translation.ops, meeting.program.ops, strict=True)):
-        host, mine = (_answer(translation, run.steps, number) for run in (meeting.host, meeting.kemu))
-        rows.append(RealRow(command=text, operation=str(op), host=host, kemu=mine, same=host == mine))
+    for number, ((text, _), op) in enumerate(
+        zip(translation.ops, meeting.program.ops, strict=True)
+    ):
+        host, mine = (
+            _answer(translation, run.steps, number) for run in (meeting.host, meeting.kemu)
+        )
+        rows.append(
+            RealRow(command=text, operation=str(op), host=host, kemu=mine, same=host == mine)
+        )
     return rows
 
 

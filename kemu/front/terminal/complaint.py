@@ -5,8 +5,8 @@
                ^^
       write 3p for three pages, or 12288 (see: help sizes)
 
-A long line is shown around the place only; control characters are shown as one column each; wide characters (CJK) take
-two columns, so the caret still stands under the place.
+A long line is shown around the place only; control characters are shown as one column each; wide
+characters (CJK) take two columns, so the caret still stands under the place.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ LONGEST_MARK = 40
 def render(complaint: Complaint, where: str = "", width: int = 0, style: Style = PLAIN) -> str:
     """The lines of the error; `where` (such as `FILE:3: `) stands before what is wrong.
 
-    With a `width`, that of a terminal, longer lines are wrapped between words; without one they stay whole. Colour marks the
-    word error and the caret, which say the same without it."""
+    With a `width`, that of a terminal, longer lines are wrapped between words; without one they
+    stay whole. Colour marks the word error and the caret, which say the same without it."""
     lines = _wrapped(f"error: {where}{_clean(complaint.what)}", "", width)
     lines[0] = style.paint("error:", "error") + lines[0].removeprefix("error:")
     if complaint.text:
@@ -61,7 +61,8 @@ def _place(complaint: Complaint) -> list[str]:
 
 
 def _clean(text: str) -> str:
-    """The text with control characters (and what is no character) as spaces or `?`, one column each."""
+    """The text with control characters (and what is no character) as spaces or `?`, one column
+    each."""
     return "".join(" " if char.isspace() else char if char.isprintable() else "?" for char in text)
 
 
@@ -71,4 +72,6 @@ def _columns(text: str) -> int:
         return len(text)
     from unicodedata import combining, east_asian_width
 
-    return sum(0 if combining(char) else 2 if east_asian_width(char) in "WF" else 1 for char in text)
+    return sum(
+        0 if combining(char) else 2 if east_asian_width(char) in "WF" else 1 for char in text
+    )

@@ -21,7 +21,9 @@ class KemuCompleter(Completer):
     def __init__(self, session: Session) -> None:
         self.session = session
 
-    def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
+    def get_completions(
+        self, document: Document, complete_event: CompleteEvent
+    ) -> Iterable[Completion]:
         """What the word before the cursor could become."""
         word, found = candidates(self.session, document.text_before_cursor)
         for text, meta in found:

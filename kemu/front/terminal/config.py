@@ -1,11 +1,13 @@
-"""What a person keeps between runs: the file `config` that they write, and the file `aliases` that kemu writes.
+"""What a person keeps between runs: the file `config` that they write, and the file `aliases` that
+kemu writes.
 
     set paging off
     alias look walk app 0x10000
     context short changes picture
 
-Both hold commands of the shell, one on a line, of those alone that change nothing of the machine. They are read where a person
-sits at a terminal, and nowhere else: a script does the same for everybody.
+Both hold commands of the shell, one on a line, of those alone that change nothing of the machine.
+They are read where a person sits at a terminal, and nowhere else: a script does the same for
+everybody.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The history of the prompt: one command a line in the state folder, the newest last.
 
-A line is appended by one write; a file that has grown too long is shortened once, atomically, when it is read. A file
-that cannot be read or written is a warning, said once.
+A line is appended by one write; a file that has grown too long is shortened once, atomically, when
+it is read. A file that cannot be read or written is a warning, said once.
 """
 
 from __future__ import annotations
@@ -41,7 +41,9 @@ class StateHistory(History):
         except (FileNotFoundError, NotADirectoryError):
             return []
         except OSError as error:
-            self.warning = self.warning or f"warning: history is not read: {self.path}: {error.strerror}"
+            self.warning = (
+                self.warning or f"warning: history is not read: {self.path}: {error.strerror}"
+            )
             return []
         kept = [line for line in lines if line.strip()]
         if len(kept) > LONGEST:
@@ -72,4 +74,8 @@ class StateHistory(History):
 
 def _commands(text: str) -> list[str]:
     """The lines of a text, pasted perhaps, without comments alone on a line."""
-    return [line.strip() for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
+    return [
+        line.strip()
+        for line in text.splitlines()
+        if line.strip() and not line.lstrip().startswith("#")
+    ]

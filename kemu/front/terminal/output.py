@@ -1,8 +1,9 @@
-"""How results reach the outside: text for people, or JSON Lines for programs. Both are made of the same `Result`.
+"""How results reach the outside: text for people, or JSON Lines for programs. Both are made of the
+same `Result`.
 
-Text: results on standard output, errors on standard error.
-JSON: `{"v": 1, "cmd": ..., "ok": ..., "data": ..., "events": [first, last], "state": ...}`, one line a command on standard
-output; everything else on standard error.
+Text: results on standard output, errors on standard error. JSON: `{"v": 1, "cmd": ..., "ok": ...,
+"data": ..., "events": [first, last], "state": ...}`, one line a command on standard output;
+everything else on standard error.
 """
 
 from __future__ import annotations
@@ -64,11 +65,18 @@ def style_of(stream: TextIO, color: str, *, ascii_only: bool) -> Style:
     from kemu.views.style import style_for
 
     colour = wants_color(stream, color)
-    return style_for(stream.encoding, width=_width(stream), colour=colour, ascii_only=ascii_only, fold=stream.isatty())
+    return style_for(
+        stream.encoding,
+        width=_width(stream),
+        colour=colour,
+        ascii_only=ascii_only,
+        fold=stream.isatty(),
+    )
 
 
 def wants_color(stream: TextIO, color: str) -> bool:
-    """Colour: as asked; else NO_COLOR, FORCE_COLOR (0 or false: none), and whether a terminal listens that knows colours."""
+    """Colour: as asked; else NO_COLOR, FORCE_COLOR (0 or false: none), and whether a terminal
+    listens that knows colours."""
     if color != "auto":
         return color == "always"
     if os.environ.get("NO_COLOR"):
@@ -88,12 +96,14 @@ def _width(stream: TextIO) -> int:
 
 
 APART = frozenset({"title", "right", "wrong"})
-"""Roles of a lesson's texts that begin what is always shown: whoever leaves the pager early still sees what follows them."""
+"""Roles of a lesson's texts that begin what is always shown: whoever leaves the pager early still
+sees what follows them."""
 
 
 class TextOutput:
-    """Text for people. Without a `style` it is that of the stream at the moment and of the session's preferences: a terminal may
-    change its width between two commands. `paged`: long output goes through a pager."""
+    """Text for people. Without a `style` it is that of the stream at the moment and of the
+    session's preferences: a terminal may change its width between two commands. `paged`: long
+    output goes through a pager."""
 
     def __init__(self, out: TextIO, err: TextIO, style: Style | None = None) -> None:
         self.out = out
@@ -106,9 +116,11 @@ class TextOutput:
         self.cut: int | None = None
         """Where in it the question or the verdict begins."""
         self.wait: Wait | None = None
-        """The sign of life that is due if the line takes long; it ends before anything else is written."""
+        """The sign of life that is due if the line takes long; it ends before anything else is
+        written."""
         self.typed = ""
-        """A line that was typed between two pages of a lesson: a command that is still to be run."""
+        """A line that was typed between two pages of a lesson: a command that is still to be
+        run."""
 
     def style(self, session: Session) -> Style:
         """How to draw now."""
@@ -125,13 +137,19 @@ class TextOutput:
         if role == "title" or (role in APART and self.cut is None):
             self.cut = len(self.held)
         notes = (wrapped(note, style.width if self.out.isatty() else 0) for note in result.notes)
-        parts = (to_text(result, style), *notes, *(fitted(text, style) for text in self._context(result, session, style)))
+        parts = (
+            to_text(result, style),
+            *notes,
+            *(fitted(text, style) for text in self._context(result, session, style)),
+        )
         self._write("\n".join(text for text in parts if text), session)
         if result.error is not None:
             self.flush()
             width = style.width if self.err.isatty() else 0
             colour = wants_color(self.err, preference(session, "color")) and style.colour
-            self.err.write(render_complaint(result.error, where, width, style._replace(colour=colour)) + "\n")
+            self.err.write(
+                render_complaint(result.error, where, width, style._replace(colour=colour)) + "\n"
+            )
 
     def _write(self, text: str, session: Session) -> None:
         if not text:
@@ -179,7 +197,8 @@ class TextOutput:
             self.wait = None
 
     def _pages(self, held: list[str], cut: int, session: Session) -> None:
-        """What a lesson said; whoever leaves the pager early still sees the question or the verdict, and what follows it."""
+        """What a lesson said; whoever leaves the pager early still sees the question or the
+        verdict, and what follows it."""
         from kemu.front.terminal.paging import is_long, show_pages
 
         whole = "\n".join(held)
@@ -252,7 +271,8 @@ def fitted(text: str, style: Style) -> str:
 
 
 def to_json(result: Result, state: str, where: str = "") -> dict[str, Any]:
-    """The object that docs/json.md describes; `state` is the hash of the machine behind the command."""
+    """The object that docs/json.md describes; `state` is the hash of the machine behind the
+    command."""
     from kemu.views.json import to_data
 
     made: dict[str, Any] = {
@@ -267,7 +287,12 @@ def to_json(result: Result, state: str, where: str = "") -> dict[str, Any]:
         made["notes"] = list(result.notes)
     if result.error is not None:
         error = result.error
-        made["error"] = {"what": error.what, "column": error.column - error.start, "length": error.length, "hint": error.hint}
+        made["error"] = {
+            "what": error.what,
+            "column": error.column - error.start,
+            "length": error.length,
+            "hint": error.hint,
+        }
         if where:
             made["error"]["where"] = where.rstrip(": ")
     return made

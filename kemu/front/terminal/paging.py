@@ -2,12 +2,13 @@
 
     $PAGER where it is set      else `less -FRX`, if it can draw       else a page at a time by kemu itself
 
-`-X` keeps what is on the screen, `-R` keeps colour, `-F` leaves at once if it fits after all, `-E` leaves at the end.  Whoever
-types on without seeing that a pager listens must not save a file or start a program by it: kemu's own `less` is a secure one.
-`set paging off` prints everything.
+`-X` keeps what is on the screen, `-R` keeps colour, `-F` leaves at once if it fits after all, `-E`
+leaves at the end.  Whoever types on without seeing that a pager listens must not save a file or
+start a program by it: kemu's own `less` is a secure one. `set paging off` prints everything.
 
-A lesson is read with the hands on the keys of the next answer, so its texts never go to a program that eats them: kemu shows
-them itself (`show_pages`), prints the question or the verdict whatever is typed, and gives back a line that is meant for it.
+A lesson is read with the hands on the keys of the next answer, so its texts never go to a program
+that eats them: kemu shows them itself (`show_pages`), prints the question or the verdict whatever
+is typed, and gives back a line that is meant for it.
 """
 
 from __future__ import annotations
@@ -44,7 +45,8 @@ def is_long(text: str, stream: TextIO) -> bool:
 
 
 def pager() -> tuple[str, ...]:
-    """The program with its arguments; none where there is none. Raises ValueError for a $PAGER that is no command line."""
+    """The program with its arguments; none where there is none. Raises ValueError for a $PAGER that
+    is no command line."""
     asked = os.environ.get("PAGER", "").strip()
     if asked:
         words = tuple(shlex.split(asked))
@@ -61,7 +63,9 @@ def show_paged(text: str, out: TextIO, ask: Callable[[str], str] = input) -> Non
         if words and _through(words, text, out.encoding or "utf-8"):
             return
     except (OSError, ValueError) as error:
-        sys.stderr.write(f"warning: the pager cannot be used: {error}; set paging off prints everything\n")
+        sys.stderr.write(
+            f"warning: the pager cannot be used: {error}; set paging off prints everything\n"
+        )
     _by_pages(text, out, ask)
 
 
@@ -82,8 +86,9 @@ def _through(words: tuple[str, ...], text: str, encoding: str) -> bool:
 
 
 def show_pages(text: str, last: int, out: TextIO, ask: Callable[[str], str] | None = None) -> str:
-    """Show a lesson's text a page at a time; `q` and Ctrl-C go to its `last` lines at once, which are shown whatever happens.
-    Any other line that is typed ends the paging: everything that is left is shown, and the line is returned."""
+    """Show a lesson's text a page at a time; `q` and Ctrl-C go to its `last` lines at once, which
+    are shown whatever happens. Any other line that is typed ends the paging: everything that is
+    left is shown, and the line is returned."""
     lines = text.split("\n")
     kept = len(lines) - last
     page, at = max(rows_of(out) - KEPT, 2), 0
@@ -102,7 +107,8 @@ def show_pages(text: str, last: int, out: TextIO, ask: Callable[[str], str] | No
 
 
 def _asked(out: TextIO, ask: Callable[[str], str]) -> str:
-    """What is typed between two pages of a lesson; `q` for Ctrl-C and Ctrl-D, nothing for keys such as arrows."""
+    """What is typed between two pages of a lesson; `q` for Ctrl-C and Ctrl-D, nothing for keys such
+    as arrows."""
     try:
         typed = ask(MORE_OF_LESSON).strip()
         return typed if typed.isprintable() else ""

@@ -1,7 +1,7 @@
 """The front end without a terminal: `-c`, `run FILE`, standard input.
 
-No banner, no prompt, no paging; it stops at the first command that fails unless `--keep-going`. prompt-toolkit is never
-imported here.
+No banner, no prompt, no paging; it stops at the first command that fails unless `--keep-going`.
+prompt-toolkit is never imported here.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ LONGEST_SHOWN = 60
 class Runner:
     """Runs lines on one session and shows what they give; `status` is the exit code so far.
 
-    `done`: nothing more should run. `stay`: a person is there, so a command that fails ends nothing. `given`: how many results
-    the line has given."""
+    `done`: nothing more should run. `stay`: a person is there, so a command that fails ends
+    nothing. `given`: how many results the line has given."""
 
     def __init__(self, options: Options, session: Session, output: Output) -> None:
         self.options = options
@@ -43,7 +43,8 @@ class Runner:
         self.given = 0
 
     def line(self, text: str, where: str = "") -> bool:
-        """Run one line; False if nothing more should run. `where` says where it stands in a file."""
+        """Run one line; False if nothing more should run. `where` says where it stands in a
+        file."""
         self.given = 0
         with interrupts.listening(patient=self.stay):
             for result in each(self.session, text, keep_going=self.options.keep_going):
@@ -70,13 +71,18 @@ class Runner:
                 if not self.line(text.rstrip("\r\n"), where):
                     break
             except KeyboardInterrupt as stop:
-                how_far = stop.how_far if isinstance(stop, interrupts.Interrupted) else running(text, self.given)
+                how_far = (
+                    stop.how_far
+                    if isinstance(stop, interrupts.Interrupted)
+                    else running(text, self.given)
+                )
                 raise interrupts.Interrupted(where + how_far) from None
         self.output.flush()
 
 
 def running(text: str, given: int) -> str:
-    """The command of the line that runs when `given` results have come, as typed, or its beginning."""
+    """The command of the line that runs when `given` results have come, as typed, or its
+    beginning."""
     try:
         sources = [line.source for line in split(text)] or [text.strip()]
     except UsageError:

@@ -1,4 +1,5 @@
-"""A bar that says how far a long run is: one line on standard error, only where a person looks at it."""
+"""A bar that says how far a long run is: one line on standard error, only where a person looks at
+it."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ EVERY = 0.1
 
 
 class Progress:
-    """A bar for `total` steps on `out`; draws nothing unless that is a terminal. A context manager."""
+    """A bar for `total` steps on `out`; draws nothing unless that is a terminal. A context
+    manager."""
 
     def __init__(self, out: TextIO, total: int) -> None:
         self.out = out
@@ -25,7 +27,12 @@ class Progress:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self.clear()
 
     def step(self) -> None:

@@ -18,8 +18,9 @@ def prompt(session: Session) -> str:
 
 
 def toolbar(session: Session, width: int = 0) -> str:
-    """One line: lesson and step, the event, the current task, the timeline, and whether this is the past. What does not fit into
-    the width (of the terminal, if none is given) is left out from the end; each fact stands in the prompt or in `show` too."""
+    """One line: lesson and step, the event, the current task, the timeline, and whether this is the
+    past. What does not fit into the width (of the terminal, if none is given) is left out from the
+    end; each fact stands in the prompt or in `show` too."""
     room = (width or shutil.get_terminal_size().columns) - 2
     parts = _facts(session)
     if session.past and len(" | ".join(parts)) > room:
@@ -33,7 +34,10 @@ def _facts(session: Session) -> list[str]:
     current = session.current
     waits = f" waits in {current.blocked_in}" if current.blocked_in else ""
     parts = [f"lesson {session.lesson}"] if session.lesson else []
-    parts += [f"event {session.now} of {session.end}", f"{session.name_of(current.pid)} (pid {current.pid}){waits}"]
+    parts += [
+        f"event {session.now} of {session.end}",
+        f"{session.name_of(current.pid)} (pid {current.pid}){waits}",
+    ]
     if session.past:
         inside = session.command_at(session.now)
         text = inside.text if inside else ""

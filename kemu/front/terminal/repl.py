@@ -1,7 +1,8 @@
-"""The shell at a terminal: read a line with prompt-toolkit, run it, print what it gives with plain writes.
+"""The shell at a terminal: read a line with prompt-toolkit, run it, print what it gives with plain
+writes.
 
-prompt-toolkit edits the line and draws the toolbar; it prints no result, and the screen is never cleared. Ctrl-C at the
-prompt drops the line; in a command see `kemu.interrupts`; Ctrl-D leaves.
+prompt-toolkit edits the line and draws the toolbar; it prints no result, and the screen is never
+cleared. Ctrl-C at the prompt drops the line; in a command see `kemu.interrupts`; Ctrl-D leaves.
 """
 
 from __future__ import annotations
@@ -60,12 +61,17 @@ FIRST_STEPS = "help lists commands, Tab completes, lesson teaches, quit leaves. 
 
 
 class Repl:
-    """One conversation. `read` gives the next line; it raises EOFError at the end and KeyboardInterrupt on Ctrl-C. Lines that
-    it gives are in the `history` already; those that are typed elsewhere are put there. `news` are asked behind each line for
-    what else is to be said, if anything."""
+    """One conversation. `read` gives the next line; it raises EOFError at the end and
+    KeyboardInterrupt on Ctrl-C. Lines that it gives are in the `history` already; those that are
+    typed elsewhere are put there. `news` are asked behind each line for what else is to be said, if
+    anything."""
 
     def __init__(
-        self, runner: Runner, read: Any, news: Iterable[Callable[[], str]] = (), history: History | None = None
+        self,
+        runner: Runner,
+        read: Any,
+        news: Iterable[Callable[[], str]] = (),
+        history: History | None = None,
     ) -> None:
         self.runner = runner
         self.read = read
@@ -86,7 +92,8 @@ class Repl:
             self.lines(text)
 
     def lines(self, text: str) -> None:
-        """Run what was typed; a pasted text may have several lines, of which one that fails ends nothing."""
+        """Run what was typed; a pasted text may have several lines, of which one that fails ends
+        nothing."""
         for line in text.splitlines() or [""]:
             if not self.runner.done:
                 self.line(line)
@@ -117,7 +124,11 @@ class Repl:
 
     def _run(self, text: str) -> None:
         output = self.runner.output
-        if isinstance(output, TextOutput) and output.out.isatty() and is_held(self.runner.session, text):
+        if (
+            isinstance(output, TextOutput)
+            and output.out.isatty()
+            and is_held(self.runner.session, text)
+        ):
             output.wait = Wait(output.out)
         try:
             self.runner.line(text)
@@ -165,7 +176,8 @@ def repl(runner: Runner) -> None:
 
 
 def warm_up() -> None:
-    """Import, behind the first prompt, what the first Tab would wait for; nothing of the machine is touched."""
+    """Import, behind the first prompt, what the first Tab would wait for; nothing of the machine is
+    touched."""
     import kemu.observe.entries
     import kemu.observe.moves
     import kemu.observe.space
@@ -178,8 +190,11 @@ def warm_up() -> None:
 
 
 def read_line(reader: PromptSession[str], session: Session) -> str:
-    """The next line, edited under the settings of this moment. Raises EOFError and KeyboardInterrupt."""
-    reader.bottom_toolbar = (lambda: toolbar(session)) if preference(session, "toolbar") == "on" else None
+    """The next line, edited under the settings of this moment. Raises EOFError and
+    KeyboardInterrupt."""
+    reader.bottom_toolbar = (
+        (lambda: toolbar(session)) if preference(session, "toolbar") == "on" else None
+    )
     return reader.prompt(prompt(session), color_depth=_depth(session))
 
 

@@ -3,7 +3,8 @@
     report -o story.html            all of this timeline
     report 120 480 -o story.html    the commands between two moments
 
-The rule that keeps this file honest: it only collects and writes; what is in the page, observe says and views draw.
+The rule that keeps this file honest: it only collects and writes; what is in the page, observe says
+and views draw.
 """
 
 from __future__ import annotations
@@ -35,30 +36,41 @@ MOST_EVENTS = 20_000
 
 TITLE = "kemu session"
 
+
 @command(
     "report",
     arguments=(maybe("first", kinds.MOMENT), maybe("last", kinds.MOMENT)),
-    options=(keyword("file", kinds.HOST_PATH, "-o"), keyword("title", kinds.TextKind("TEXT", "a title"))),
+    options=(
+        keyword("file", kinds.HOST_PATH, "-o"),
+        keyword("title", kinds.TextKind("TEXT", "a title")),
+    ),
     group="looking",
     effect=FREE,
     host=True,
     summary="the session as one HTML file that plays",
-    more="Every event with the functions that were open, what changed, the page tables of two processes joined at the frames "
-    "they share, mappings, RAM, tasks, the reasons, and the commands with their answers. The file needs no network. With one "
-    f"moment it begins there, with two it shows the commands between them; at most {MOST_EVENTS} events. See docs/report.md.",
+    more="Every event with the functions that were open, what changed, the page tables of two "
+    "processes joined at the frames "
+    "they share, mappings, RAM, tasks, the reasons, and the commands with their answers. The file "
+    "needs no network. With one "
+    f"moment it begins there, with two it shows the commands between them; at most {MOST_EVENTS} "
+    "events. See docs/report.md.",
     examples=(
         "spawn app; report -o '/no/such/folder/story.html' # fails: there is no such folder",
         "spawn app; report # fails: it needs a file",
     ),
 )
-def report(session: Session, first: int | None, last: int | None, file: str | None, title: str | None) -> Text:
+def report(
+    session: Session, first: int | None, last: int | None, file: str | None, title: str | None
+) -> Text:
     """Write the file; what is in it, in a line."""
     if file is None:
         raise UsageError("report: a file is missing", hint="for example: report -o story.html")
     return Text((write_report(session, file, title or TITLE, first, last),))
 
 
-def write_report(session: Session, path: str, title: str, first: int | None = None, last: int | None = None) -> str:
+def write_report(
+    session: Session, path: str, title: str, first: int | None = None, last: int | None = None
+) -> str:
     """Write the report of the commands in (first, last]; one line about it. Raises UsageError."""
     begin, end = whole_commands(session, first or 0, session.end if last is None else last)
     if end - begin > MOST_EVENTS:
@@ -79,14 +91,18 @@ def write_page(films: list[Film], path: str) -> str:
     data = page(films, __version__).encode("utf-8")
     replace_file(path, data, "report")
     counts = (sum(len(made.events) for made in films), sum(len(made.commands) for made in films))
-    return f"{path}: {plural(counts[0], 'event')}, {plural(counts[1], 'command')}, {len(data)} bytes"
+    return (
+        f"{path}: {plural(counts[0], 'event')}, {plural(counts[1], 'command')}, {len(data)} bytes"
+    )
 
 
 def whole_commands(session: Session, first: int, last: int) -> tuple[int, int]:
     """The range widened to whole commands. Raises UsageError for moments that do not exist."""
     first, last = min(first, last), max(first, last)
     if last > session.end:
-        raise UsageError(f"event: there is no #{last}", hint=f"the experiment has the events 0 to {session.end}")
+        raise UsageError(
+            f"event: there is no #{last}", hint=f"the experiment has the events 0 to {session.end}"
+        )
     around = (session.command_at(first), session.command_at(last))
     return around[0].first if around[0] else first, around[1].last if around[1] else last
 
@@ -95,15 +111,18 @@ def script_of(session: Session, title: str, first: int = 0, last: int | None = N
     """The commands of this timeline in [first, last] with their answers, and its marks."""
     end = session.end if last is None else last
     commands = [entry for entry in played(session) if entry.first >= first and entry.last <= end]
-    marks = sorted(((name, at) for name, at in session.marks.items() if first <= at <= end), key=lambda mark: mark[1])
+    marks = sorted(
+        ((name, at) for name, at in session.marks.items() if first <= at <= end),
+        key=lambda mark: mark[1],
+    )
     return Script(title, tuple(commands), tuple(marks))
 
 
 def played(session: Session) -> list[Played]:
     """The commands that belong to this timeline, in the order in which they were given.
 
-    What was shown of moments that another timeline has now is left out. A command whose answer is not known any more (it was
-    restored) has an empty one."""
+    What was shown of moments that another timeline has now is left out. A command whose answer is
+    not known any more (it was restored) has an empty one."""
     records = {(record.text, record.first, record.last) for record in session.timeline.records}
     found: list[Played] = []
     for result in session.shown:
@@ -124,4 +143,6 @@ def _played(result: Result, now: int) -> Played:
     if result.error is not None:
         texts.append(render_complaint(result.error))
     first, last = (result.first, result.last) if result.last > result.first else (now, now)
-    return Played(result.command, first, last, now, "\n".join(text for text in texts if text), result.ok)
+    return Played(
+        result.command, first, last, now, "\n".join(text for text in texts if text), result.ok
+    )

@@ -67,12 +67,18 @@ def lesson_ids() -> list[Candidate]:
     group="lessons",
     effect=FREE,
     summary="take a guided lesson",
-    more="lesson lists them with what you have done; lesson start ID begins one or goes on with it, with --lang zh-CN in that "
-    "language where it is translated. Inside, task shows the question, answer commits you to something, check looks whether"
-    " the machine is as wanted, hint helps step by step, skip shows the solution (marked as shown), reset begins the step "
-    "again, play ... return is free play on a copy, previous goes back, problem writes a report for the author, leave ends "
-    "the lesson: these words work bare. So does the answer itself, where it is a number, or the letters of options. lesson "
-    "next goes on, as task does where the step is done. Of a prediction the first answer counts; letters and values that "
+    more="lesson lists them with what you have done; lesson start ID begins one or goes on with "
+    "it, with --lang zh-CN in that "
+    "language where it is translated. Inside, task shows the question, answer commits you to "
+    "something, check looks whether"
+    " the machine is as wanted, hint helps step by step, skip shows the solution (marked as "
+    "shown), reset begins the step "
+    "again, play ... return is free play on a copy, previous goes back, problem writes a report "
+    "for the author, leave ends "
+    "the lesson: these words work bare. So does the answer itself, where it is a number, or the "
+    "letters of options. lesson "
+    "next goes on, as task does where the step is done. Of a prediction the first answer counts; "
+    "letters and values that "
     "are read off may be tried again, and hints cost nothing.",
     examples=("lesson", "lesson start 1; task"),
 )
@@ -84,8 +90,17 @@ def lesson(session: Session, what: str | None, words: str | None) -> Any:
     try:
         return dispatch(session, what or "list", (words or "").strip())
     except LessonError as error:
-        invalid = UsageError(f"lesson: {error.problems[0]}", hint="kemu lesson check FILE lists all")
-        return [Result(f"lesson {what} {words}", status=BAD_LESSON, now=session.now, error=Complaint.of(invalid))]
+        invalid = UsageError(
+            f"lesson: {error.problems[0]}", hint="kemu lesson check FILE lists all"
+        )
+        return [
+            Result(
+                f"lesson {what} {words}",
+                status=BAD_LESSON,
+                now=session.now,
+                error=Complaint.of(invalid),
+            )
+        ]
     except WorldError as error:
         hint = error.hint or "problem writes a report for the author"
         raise UsageError(f"lesson: line {error.line}: {error.text}", hint=hint) from error
@@ -108,18 +123,25 @@ def dispatch(session: Session, what: str, words: str) -> Any:
     if what in outside:
         return outside[what]()
     if what == "check" and words.endswith((".md", "/")):
-        raise UsageError("lesson check: files are checked outside the shell", hint=f"kemu lesson check {words[:60]}")
+        raise UsageError(
+            "lesson check: files are checked outside the shell",
+            hint=f"kemu lesson check {words[:60]}",
+        )
     if what == "steps" and guide is not None:
         return steps_of(guide)
     if guide is not None and what in ACTIONS:
         return guide.word(what, words)
     if what in ACTIONS or what == "steps":
-        raise UsageError(f"lesson {what}: no lesson has been begun", hint="lesson start ID begins one; lesson lists them")
+        raise UsageError(
+            f"lesson {what}: no lesson has been begun",
+            hint="lesson start ID begins one; lesson lists them",
+        )
     return shelf.begin(session, what, words)
 
 
 def _start(shelf: Any, session: Session, words: str) -> Any:
-    """`lesson start ID [--lang LANGUAGE] [--student ME]`, as on the command line; the language may stand alone."""
+    """`lesson start ID [--lang LANGUAGE] [--student ME]`, as on the command line; the language may
+    stand alone."""
     from kemu.front.cli.words import Words
     from kemu.language.tokens import split
 
@@ -129,7 +151,10 @@ def _start(shelf: Any, session: Session, words: str) -> Any:
     if not word:
         raise UsageError("lesson start: which one?", hint="lesson lists them")
     if any(more):
-        raise UsageError(f"lesson start: '{more[0][:40]}' is one word too many", hint="lesson start ID --lang LANGUAGE")
+        raise UsageError(
+            f"lesson start: '{more[0][:40]}' is one word too many",
+            hint="lesson start ID --lang LANGUAGE",
+        )
     if read.values["--student"]:
         shelf.be(read.values["--student"])
     return shelf.begin(session, word, language)
@@ -146,9 +171,19 @@ def _record(session: Session, words: str) -> Any:
         raise UsageError("lesson record: not while a lesson is taken", hint="lesson leave")
     if words == "begin":
         session.mark(RECORD_MARK)
-        return Text((f"what was done so far is the setup; what you do from #{session.now} on is the solution",))
+        return Text(
+            (
+                (
+                    f"what was done so far is the setup; what you do from #{session.now} on is the "
+                    "solution"
+                ),
+            )
+        )
     if not words:
-        raise UsageError("lesson record: begin, or a file?", hint="lesson record begin, do it, then lesson record FILE.md")
+        raise UsageError(
+            "lesson record: begin, or a file?",
+            hint="lesson record begin, do it, then lesson record FILE.md",
+        )
     path = Path(words)
     put(path, recorded(session, f"my/{path.stem}"))
     return Text((f"{path}: keep the goals you mean, then kemu lesson check {path}",))
@@ -160,4 +195,6 @@ def _student(shelf: Any, words: str) -> Any:
     if words:
         shelf.be(words)
     name = shelf.student()
-    return Text((f"you are {name}" if name else "you have not said who you are: lesson student ID",))
+    return Text(
+        (f"you are {name}" if name else "you have not said who you are: lesson student ID",)
+    )

@@ -1,7 +1,9 @@
-"""A sign of life: `working ...` at a terminal where a line of a lesson takes longer than one can believe.
+"""A sign of life: `working ...` at a terminal where a line of a lesson takes longer than one can
+believe.
 
-What a lesson says is held back until the line is done (`TextOutput.held`), so the word stands before all of it and never in the
-middle.  A thread writes it; whoever is about to write or to ask ends the wait first.
+What a lesson says is held back until the line is done (`TextOutput.held`), so the word stands
+before all of it and never in the middle.  A thread writes it; whoever is about to write or to ask
+ends the wait first.
 """
 
 from __future__ import annotations
@@ -19,7 +21,8 @@ SIGN = "working ...\n"
 
 
 def is_held(session: Session, text: str) -> bool:
-    """Will nothing be written before the line is done?  So it is in a lesson, and when one is begun."""
+    """Will nothing be written before the line is done?  So it is in a lesson, and when one is
+    begun."""
     return session.guide is not None or text.split()[:2] == ["lesson", "start"]
 
 

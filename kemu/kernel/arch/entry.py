@@ -1,4 +1,5 @@
-"""Where the CPU enters the kernel, and leaves it again (arch/x86/mm/fault.c, arch/x86/entry/syscall_64.c).
+"""Where the CPU enters the kernel, and leaves it again (arch/x86/mm/fault.c,
+arch/x86/entry/syscall_64.c).
 
     exc_page_fault -> handle_page_fault -> do_user_addr_fault
                                                |- no VMA                    bad_area_nosemaphore    SIGSEGV, SEGV_MAPERR
@@ -8,8 +9,8 @@
 
     do_syscall_64: the system call, then syscall_return         its result goes to regs->ax
 
-A fault in kernel mode (copy_to_user) is served in the same way; where a user would get a signal, the kernel goes on at its
-fix-up address and the copy comes up short.
+A fault in kernel mode (copy_to_user) is served in the same way; where a user would get a signal,
+the kernel goes on at its fix-up address and the copy comes up short.
 """
 
 from __future__ import annotations
@@ -63,7 +64,8 @@ from kemu.trace.frames import linux
 
 
 class fault_regs:
-    """What the exception frame says: the mode the CPU was in; ``fixed_up``: a kernel access was given up."""
+    """What the exception frame says: the mode the CPU was in; ``fixed_up``: a kernel access was
+    given up."""
 
     __slots__ = ("fixed_up", "user_mode")
 
@@ -95,9 +97,10 @@ def exit_to_user_mode() -> bool:
 
 
 def syscall_return(ret: int) -> None:
-    """The end of do_syscall_64, ``regs->ax = ret``: the current task's call gives ``ret``, 0 or more or a negative errno, which
-    the register holds as u64.  A call that waits, or whose task has ended, gives nothing yet; a register that holds the value
-    already is left alone, which is no event."""
+    """The end of do_syscall_64, ``regs->ax = ret``: the current task's call gives ``ret``, 0 or
+    more or a negative errno, which the register holds as u64.  A call that waits, or whose task has
+    ended, gives nothing yet; a register that holds the value already is left alone, which is no
+    event."""
     task = current()
     if task.state == TASK_RUNNING and task.regs.ax != ret & U64:
         task.regs.ax = ret & U64
@@ -159,7 +162,8 @@ def do_user_addr_fault(regs: fault_regs, error_code: int, address: int) -> None:
 
 
 def _fault_under_mmap_lock(regs: fault_regs, error_code: int, address: int, flags: int) -> None:
-    """The rest of do_user_addr_fault: with the whole address space locked, again as long as the fault had to wait."""
+    """The rest of do_user_addr_fault: with the whole address space locked, again as long as the
+    fault had to wait."""
     mm = current_mm()
     while True:
         vma = lock_mm_and_find_vma(mm, address)
@@ -206,7 +210,8 @@ def _fault_failed(regs: fault_regs, error_code: int, address: int, fault: int) -
 
 @linux("mm/mmap_lock.c")
 def lock_mm_and_find_vma(mm: mm_struct, address: int) -> vm_area_struct | None:
-    """The VMA for ``address``, with the address space locked for reading; a stack above it is expanded.  None: unlocked."""
+    """The VMA for ``address``, with the address space locked for reading; a stack above it is
+    expanded.  None: unlocked."""
     mmap_read_lock(mm)
     vma = find_vma(mm, address)
     if vma is not None and vma.vm_start <= address:
@@ -224,7 +229,8 @@ def lock_mm_and_find_vma(mm: mm_struct, address: int) -> vm_area_struct | None:
 
 
 def access_error(error_code: int, vma: vm_area_struct) -> bool:
-    """True if the VMA forbids the access.  Any readable, writable or executable VMA may be read on this machine."""
+    """True if the VMA forbids the access.  Any readable, writable or executable VMA may be read on
+    this machine."""
     if error_code & PF_WRITE:
         return not vma.vm_flags & VM_WRITE
     if error_code & PF_PROT:

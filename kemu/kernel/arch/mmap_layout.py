@@ -1,4 +1,5 @@
-"""Where the parts of a program go, and by how much chance moves them (arch/x86/mm/mmap.c, mm/util.c).
+"""Where the parts of a program go, and by how much chance moves them (arch/x86/mm/mmap.c,
+mm/util.c).
 
     0   program (ET_EXEC)   PIE, heap ...    ... <- mappings   | gap |   stack   STACK_TOP
                             ELF_ET_DYN_BASE          mmap_base
@@ -107,7 +108,8 @@ def stack_maxrandom_size() -> int:
 
 @linux("arch/x86/mm/mmap.c")
 def mmap_base(rnd: int, task_size: int, rlim_stack: int) -> int:
-    """The end of the area for mappings: below the room that a stack of ``rlim_stack`` bytes may need, and a guard gap."""
+    """The end of the area for mappings: below the room that a stack of ``rlim_stack`` bytes may
+    need, and a guard gap."""
     gap = rlim_stack
     pad = stack_maxrandom_size() + (system.sysctl.stack_guard_gap << PAGE_SHIFT)
     if gap + pad <= U64:

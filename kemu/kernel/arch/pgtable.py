@@ -1,11 +1,12 @@
-"""Page-table entries and tables (arch/x86/include/asm/pgtable.h, arch/x86/mm/pgtable.c, mm/memory.c: __pte_alloc).
+"""Page-table entries and tables (arch/x86/include/asm/pgtable.h, arch/x86/mm/pgtable.c,
+mm/memory.c: __pte_alloc).
 
     pgd = pgd_offset(mm, addr)      physical address of the entry for addr in the root table
     p4d = p4d_alloc(mm, pgd, addr)  ... in the next one, allocating the table if the entry is empty; 0 = out of memory
     pud, pmd, pte                   a level that the geometry does not have is folded: the call returns what it got
 
-An entry (``pte_t``) is an int of 64 bits, a pointer to one (``pte_t *``) its physical address, 0 the null pointer.  Upper
-entries give all rights (P, RW, US): every restriction stands in the leaf.
+An entry (``pte_t``) is an int of 64 bits, a pointer to one (``pte_t *``) its physical address, 0
+the null pointer.  Upper entries give all rights (P, RW, US): every restriction stands in the leaf.
 
 Every change of a page-table entry by the kernel happens here.
 """
@@ -139,8 +140,8 @@ def maybe_mkwrite(pte: int, vma: vm_area_struct) -> int:
 
 
 def protection_map(geometry: Geometry) -> tuple[int, ...]:
-    """Entry templates by the low four VM_ flags (READ, WRITE, EXEC, SHARED): private writable ones lack write, since the
-    first write must fault."""
+    """Entry templates by the low four VM_ flags (READ, WRITE, EXEC, SHARED): private writable ones
+    lack write, since the first write must fault."""
     return tuple(_template(geometry.bits, flags) for flags in range(16))
 
 
@@ -196,7 +197,8 @@ def set_pte_at(mm: mm_struct, addr: int, ptep: int, pte: int) -> None:
 
 
 def ptep_get_and_clear(mm: mm_struct, addr: int, ptep: int) -> int:
-    """Empty the entry and return what it was: one exchange, so that no A or D of the hardware gets lost."""
+    """Empty the entry and return what it was: one exchange, so that no A or D of the hardware gets
+    lost."""
     step()
     pte = system.phys.load(ptep)
     system.phys.store(ptep, 0)
@@ -219,9 +221,12 @@ def ptep_clear_flush(vma: vm_area_struct, address: int, ptep: int) -> int:
 
 
 @linux("arch/x86/mm/pgtable.c")
-def ptep_set_access_flags(vma: vm_area_struct, address: int, ptep: int, entry: int, dirty: bool) -> bool:
-    """Loosen the entry to ``entry``, without a flush: a CPU that still knows the stricter one faults once more and
-    finds it changed.  As on x86 nothing is stored unless the access was a write (``dirty``)."""
+def ptep_set_access_flags(
+    vma: vm_area_struct, address: int, ptep: int, entry: int, dirty: bool
+) -> bool:
+    """Loosen the entry to ``entry``, without a flush: a CPU that still knows the stricter one
+    faults once more and finds it changed.  As on x86 nothing is stored unless the access was a
+    write (``dirty``)."""
     changed = ptep_get(ptep) != entry
     if changed and dirty:
         set_pte(ptep, entry)
@@ -229,13 +234,16 @@ def ptep_set_access_flags(vma: vm_area_struct, address: int, ptep: int, entry: i
 
 
 def pte_needs_flush(old: int, new: int) -> bool:
-    """True if CPUs that know ``old`` must forget it when it becomes ``new`` (arch/x86/include/asm/tlbflush.h)."""
+    """True if CPUs that know ``old`` must forget it when it becomes ``new``
+    (arch/x86/include/asm/tlbflush.h)."""
     bits = system.bits
     if not old & bits.present:
         return False
     if (old ^ new) & bits.pfn_mask or old & ~new & (bits.dirty | bits.present):
         return True
-    return bool((old ^ new) & (bits.write | bits.user | bits.nx | bits.exec_ | bits.read | bits.glob))
+    return bool(
+        (old ^ new) & (bits.write | bits.user | bits.nx | bits.exec_ | bits.read | bits.glob)
+    )
 
 
 # ---------------------------------------------------------------- walking down
@@ -331,7 +339,8 @@ def pmd_alloc(mm: mm_struct, pud: int, address: int) -> int:
 
 
 def pte_alloc(mm: mm_struct, pmd: int) -> bool:
-    """Make sure that there is a PTE table; True when out of memory (as in C, non-zero is failure)."""
+    """Make sure that there is a PTE table; True when out of memory (as in C, non-zero is
+    failure)."""
     return entry_none(pmd) and bool(__pte_alloc(mm, pmd))
 
 
@@ -360,8 +369,8 @@ def __pte_alloc(mm: mm_struct, pmd: int) -> int:
 
 
 def _populate(mm: mm_struct, entry_pa: int, accounted: int) -> int:
-    """Make a table and link it, unless another CPU was faster.  Looking and linking are one step, as they are in Linux under the
-    lock of the table above."""
+    """Make a table and link it, unless another CPU was faster.  Looking and linking are one step,
+    as they are in Linux under the lock of the table above."""
     table = pte_alloc_one(mm)
     if table is None:
         return -1
@@ -393,7 +402,8 @@ def pte_free(table: page) -> None:
 
 @linux("arch/x86/mm/pgtable.c")
 def pgd_alloc(mm: mm_struct) -> int:
-    """A root table whose kernel half is that of init_mm; its physical address, 0 when out of memory."""
+    """A root table whose kernel half is that of init_mm; its physical address, 0 when out of
+    memory."""
     table = pte_alloc_one(mm)
     if table is None:
         return 0
@@ -402,7 +412,8 @@ def pgd_alloc(mm: mm_struct) -> int:
 
 
 def pgd_ctor(pfn: int) -> None:
-    """Copy the kernel half of init_mm's root (``KERNEL_PGD_PTRS`` entries), so that all tables share what lies below it."""
+    """Copy the kernel half of init_mm's root (``KERNEL_PGD_PTRS`` entries), so that all tables
+    share what lies below it."""
     root = system.phys.frames[system.init_mm.pgd >> PAGE_SHIFT]
     for index in sorted(root):
         if index >= PTRS_PER_TABLE // 2:

@@ -1,4 +1,5 @@
-"""Random numbers that are the same on every run (what drivers/char/random.c gives, without its sources of chance).
+"""Random numbers that are the same on every run (what drivers/char/random.c gives, without its
+sources of chance).
 
     sysctl.randomize_seed   s    what `set aslr SEED` set; None: addresses are not randomised, the numbers are those of seed 0
     counters.random         (s, n)   n words were drawn since the seed became s

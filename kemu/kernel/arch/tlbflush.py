@@ -1,12 +1,13 @@
 """Which address space a CPU has loaded, and making CPUs forget translations (arch/x86/mm/tlb.c).
 
-Each CPU keeps six slots (ASIDs).  A slot remembers whose entries it holds and how many flushes of that mm they have seen:
+Each CPU keeps six slots (ASIDs).  A slot remembers whose entries it holds and how many flushes of
+that mm they have seen:
 
     mm.tlb_gen  7                 every flush request raises it
     slot        (ctx_id, 6)       this CPU has seen flushes up to 6: before the slot is used again, it must flush
 
-So a CPU that runs something else is not disturbed by a flush; it notices when it comes back.  A lazy CPU (a kernel thread on
-borrowed tables) is skipped too, unless page tables are freed.
+So a CPU that runs something else is not disturbed by a flush; it notices when it comes back.  A
+lazy CPU (a kernel thread on borrowed tables) is skipped too, unless page tables are freed.
 """
 
 from __future__ import annotations
@@ -79,7 +80,8 @@ def enter_lazy_tlb(mm: mm_struct) -> None:
 
 @linux("arch/x86/mm/tlb.c")
 def flush_tlb_mm_range(mm: mm_struct, start: int, end: int, *, freed_tables: bool = False) -> None:
-    """Make every CPU that uses ``mm`` forget [start, end); ``end`` TLB_FLUSH_ALL forgets all of it."""
+    """Make every CPU that uses ``mm`` forget [start, end); ``end`` TLB_FLUSH_ALL forgets all of
+    it."""
     if end != TLB_FLUSH_ALL and (end - start) >> PAGE_SHIFT > tlb_single_page_flush_ceiling:
         start, end = 0, TLB_FLUSH_ALL
     step()
@@ -94,7 +96,8 @@ def flush_tlb_mm_range(mm: mm_struct, start: int, end: int, *, freed_tables: boo
 
 @linux("arch/x86/mm/tlb.c")
 def flush_tlb_func(cpu: percpu, mm: mm_struct, start: int, end: int) -> None:
-    """What one CPU does when it is asked to forget addresses (on the others: by an inter-processor interrupt)."""
+    """What one CPU does when it is asked to forget addresses (on the others: by an inter-processor
+    interrupt)."""
     if cpu.loaded_mm is not mm:
         return
     asid = cpu.loaded_mm_asid

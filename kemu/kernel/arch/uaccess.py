@@ -1,4 +1,5 @@
-"""Crossing the border: the kernel touches user memory (arch/x86/include/asm/uaccess.h, lib/usercopy.c).
+"""Crossing the border: the kernel touches user memory (arch/x86/include/asm/uaccess.h,
+lib/usercopy.c).
 
     read(2) -> copy_to_user -> a store in kernel mode to a user address
                                    |- the page is there: done
@@ -22,12 +23,14 @@ def task_size_max() -> int:
 
 
 def default_map_window() -> int:
-    """The end of what mappings and stacks use unless a hint asks for more: 47 bits, or all of a smaller address space."""
+    """The end of what mappings and stacks use unless a hint asks for more: 47 bits, or all of a
+    smaller address space."""
     return min((1 << 47) - PAGE_SIZE, task_size_max())
 
 
 def access_ok(addr: int, size: int) -> bool:
-    """True if [addr, addr+size) lies in the user's half; says nothing about what is mapped there."""
+    """True if [addr, addr+size) lies in the user's half; says nothing about what is mapped
+    there."""
     return addr >= 0 and addr + size <= task_size_max()
 
 
@@ -68,7 +71,8 @@ def copy_from_user(addr: int, size: int) -> tuple[bytes, int]:
 
 
 def copy_from_user_inatomic(addr: int, size: int) -> bytes:
-    """The bytes at ``addr`` that can be read without taking a fault (``__copy_from_user_inatomic`` under pagefault_disable)."""
+    """The bytes at ``addr`` that can be read without taking a fault (``__copy_from_user_inatomic``
+    under pagefault_disable)."""
     task = current()
     task.pagefault_disabled += 1
     data, _ = copy_from_user(addr, size)
@@ -78,7 +82,8 @@ def copy_from_user_inatomic(addr: int, size: int) -> bytes:
 
 @linux("mm/gup.c")
 def fault_in_readable(uaddr: int, size: int) -> int:
-    """Touch each page of [uaddr, uaddr+size) for reading; the number of bytes from the first that cannot be read on."""
+    """Touch each page of [uaddr, uaddr+size) for reading; the number of bytes from the first that
+    cannot be read on."""
     if not access_ok(uaddr, size):
         return size
     at = uaddr
@@ -96,12 +101,15 @@ def _in_page(addr: int, size: int) -> int:
 
 def put_user(value: int, addr: int, size: int = 4) -> int:
     """Store an integer of ``size`` bytes; 0 or -EFAULT."""
-    return -14 if copy_to_user(addr, (value & ((1 << 8 * size) - 1)).to_bytes(size, "little")) else 0
+    return (
+        -14 if copy_to_user(addr, (value & ((1 << 8 * size) - 1)).to_bytes(size, "little")) else 0
+    )
 
 
 @linux("arch/x86/include/asm/uaccess_64.h")
 def clear_user(to: int, size: int) -> int:
-    """Zero ``size`` bytes at the user address ``to``; the number of bytes that could not be zeroed."""
+    """Zero ``size`` bytes at the user address ``to``; the number of bytes that could not be
+    zeroed."""
     return copy_to_user(to, bytes(size))
 
 
@@ -110,8 +118,8 @@ STRING_CHUNK = 64
 
 
 def strnlen_user(addr: int, count: int) -> int:
-    """The length of the string at ``addr`` with its NUL, more than ``count`` if it has none within ``count`` bytes, 0 if it
-    cannot be read."""
+    """The length of the string at ``addr`` with its NUL, more than ``count`` if it has none within
+    ``count`` bytes, 0 if it cannot be read."""
     length = 0
     while length <= count:
         data, left = copy_from_user(addr + length, STRING_CHUNK - (addr + length) % STRING_CHUNK)

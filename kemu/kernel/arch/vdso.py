@@ -1,11 +1,13 @@
-"""Pages of the kernel in every program: [vvar], [vvar_vclock], [vdso] (arch/x86/entry/vdso/vma.c, mm/mmap.c).
+"""Pages of the kernel in every program: [vvar], [vvar_vclock], [vdso] (arch/x86/entry/vdso/vma.c,
+mm/mmap.c).
 
     [vvar]         time | (other time namespace) | random | -     raw frames, read only, not counted: VM_IO | VM_PFNMAP
     [vvar_vclock]  pvclock | -                                    the same; a page marked - has nothing behind it: SIGBUS
     [vdso]         ELF image, two pages                           ordinary pages of the kernel image, counted as file pages
 
-The image here is an ELF header with one empty segment: it has the place and the size of the real one, and no functions.
-None of the three can be split, so munmap and mprotect take the whole of one or nothing.
+The image here is an ELF header with one empty segment: it has the place and the size of the real
+one, and no functions. None of the three can be split, so munmap and mprotect take the whole of one
+or nothing.
 """
 
 from __future__ import annotations
@@ -63,7 +65,8 @@ VDSO_PAGES, VVAR_PAGES, VVAR_VCLOCK_PAGES = 2, 4, 2
 VVAR_FRAMES = {0: 0, 2: 1}
 VCLOCK_FRAMES = {0: 2}
 IMAGE_FRAME = 3
-"""Page of the mapping -> frame, counted from ``system.vdso_pfn``; the image's pages follow each other."""
+"""Page of the mapping -> frame, counted from ``system.vdso_pfn``; the image's pages follow each
+other."""
 
 
 def init_vdso(pfn: int) -> None:
@@ -76,7 +79,11 @@ def _image() -> bytes:
     """An ELF header (ET_DYN) and one PT_LOAD over both pages."""
     machine = 62 if system.geometry.name.startswith("x86") else 243
     size = VDSO_PAGES * PAGE_SIZE
-    header = b"\x7fELF\x02\x01\x01" + bytes(9) + struct.pack("<HHIQQQIHHHHHH", 3, machine, 1, 0, 64, 0, 0, 64, 56, 1, 64, 0, 0)
+    header = (
+        b"\x7fELF\x02\x01\x01"
+        + bytes(9)
+        + struct.pack("<HHIQQQIHHHHHH", 3, machine, 1, 0, 64, 0, 0, 64, 56, 1, 64, 0, 0)
+    )
     return header + struct.pack("<IIQQQQQQ", 1, 5, 0, 0, 0, size, size, PAGE_SIZE)
 
 
@@ -111,7 +118,8 @@ def vvar_vclock_fault(vmf: vm_fault) -> int:
 
 @linux("mm/memory.c")
 def vmf_insert_pfn(vmf: vm_fault, pfn: int) -> int:
-    """Map the raw frame at the faulting address: a special entry, neither counted nor referenced."""
+    """Map the raw frame at the faulting address: a special entry, neither counted nor
+    referenced."""
     mm = vmf.mm
     if pte_alloc(mm, vmf.pmd):
         return VM_FAULT_OOM
@@ -128,8 +136,12 @@ def special_mapping_split(vma: vm_area_struct, addr: int) -> int:
     return -EINVAL
 
 
-vdso_vm_ops = vm_operations_struct(name="special_mapping_vmops", fault=vdso_fault, may_split=special_mapping_split)
-vvar_vm_ops = vm_operations_struct(name="special_mapping_vmops", fault=vvar_fault, may_split=special_mapping_split)
+vdso_vm_ops = vm_operations_struct(
+    name="special_mapping_vmops", fault=vdso_fault, may_split=special_mapping_split
+)
+vvar_vm_ops = vm_operations_struct(
+    name="special_mapping_vmops", fault=vvar_fault, may_split=special_mapping_split
+)
 vvar_vclock_vm_ops = vm_operations_struct(
     name="special_mapping_vmops", fault=vvar_vclock_fault, may_split=special_mapping_split
 )
@@ -157,7 +169,8 @@ def _install_special_mapping(
 
 @linux("arch/x86/entry/vdso/vma.c")
 def map_vdso(addr: int) -> int:
-    """Map the three, adjacent, at ``addr`` (0: anywhere); 0 or a negative error with nothing mapped."""
+    """Map the three, adjacent, at ``addr`` (0: anywhere); 0 or a negative error with nothing
+    mapped."""
     mm = current_mm()
     data = (VVAR_PAGES + VVAR_VCLOCK_PAGES) * PAGE_SIZE
     mmap_write_lock(mm)
@@ -172,7 +185,13 @@ def _map_at(mm: mm_struct, addr: int, text_start: int) -> int:
     vvar_flags = VM_READ | VM_MAYREAD | VM_IO | VM_DONTDUMP | VM_PFNMAP
     vclock = text_start - VVAR_VCLOCK_PAGES * PAGE_SIZE
     wanted = (
-        (text_start, VDSO_PAGES, VM_READ | VM_EXEC | VM_MAYREAD | VM_MAYWRITE | VM_MAYEXEC, vdso_vm_ops, "[vdso]"),
+        (
+            text_start,
+            VDSO_PAGES,
+            VM_READ | VM_EXEC | VM_MAYREAD | VM_MAYWRITE | VM_MAYEXEC,
+            vdso_vm_ops,
+            "[vdso]",
+        ),
         (addr, VVAR_PAGES, vvar_flags, vvar_vm_ops, "[vvar]"),
         (vclock, VVAR_VCLOCK_PAGES, vvar_flags, vvar_vclock_vm_ops, "[vvar_vclock]"),
     )

@@ -7,7 +7,8 @@
       map_vdso, create_elf_tables                               (vdso.py, elf_tables.py)
       set_code_and_heap, start_thread
 
-The heap begins behind the program; that of a static-pie program, which lies among the mappings, at ELF_ET_DYN_BASE.
+The heap begins behind the program; that of a static-pie program, which lies among the mappings, at
+ELF_ET_DYN_BASE.
 """
 
 from __future__ import annotations
@@ -76,7 +77,8 @@ def load_elf_phdrs(ex: elfhdr, file: file) -> tuple[elf_phdr, ...] | None:
 
 
 def open_interpreter(program: elf_image) -> tuple[file | None, bytes | int]:
-    """(the open file that the first PT_INTERP names, its first bytes); (None, 0 or a negative error) without one."""
+    """(the open file that the first PT_INTERP names, its first bytes); (None, 0 or a negative
+    error) without one."""
     phdr = next((phdr for phdr in program.phdata if phdr.p_type == "PT_INTERP"), None)
     if phdr is None:
         return None, 0
@@ -113,7 +115,8 @@ def executable_stack(program: elf_image) -> int:
 
 @linux("fs/binfmt_elf.c")
 def load_elf_binary(bprm: linux_binprm) -> int:
-    """Execute ``bprm`` if it is an ELF file; 0, -ENOEXEC (perhaps another format), or another error."""
+    """Execute ``bprm`` if it is an ELF file; 0, -ENOEXEC (perhaps another format), or another
+    error."""
     ex = parse_elfhdr(bprm.buf)
     if ex is None or ex.e_type not in ("ET_EXEC", "ET_DYN") or not elf_check_arch(ex):
         return -ENOEXEC
@@ -125,7 +128,11 @@ def load_elf_binary(bprm: linux_binprm) -> int:
     if file is None:
         return head if isinstance(head, int) and head else load_elf_program(bprm, program, None)
     interpreter = check_interpreter(file, head)
-    retval = interpreter if isinstance(interpreter, int) else load_elf_program(bprm, program, interpreter)
+    retval = (
+        interpreter
+        if isinstance(interpreter, int)
+        else load_elf_program(bprm, program, interpreter)
+    )
     fput(file)
     return retval
 
@@ -134,7 +141,8 @@ def load_elf_binary(bprm: linux_binprm) -> int:
 
 
 def load_elf_program(bprm: linux_binprm, program: elf_image, interpreter: elf_image | None) -> int:
-    """Replace the current program (the second half of ``load_elf_binary``); 0 or a negative error."""
+    """Replace the current program (the second half of ``load_elf_binary``); 0 or a negative
+    error."""
     retval = begin_new_exec(bprm)
     if retval:
         return retval
@@ -165,7 +173,8 @@ def load_elf_program(bprm: linux_binprm, program: elf_image, interpreter: elf_im
 
 
 def set_code_and_heap(bprm: linux_binprm, layout: elf_layout, *, moved: bool) -> None:
-    """Set the mm's code, data, stack and heap; ``moved``: the heap goes where a PIE program would be."""
+    """Set the mm's code, data, stack and heap; ``moved``: the heap goes where a PIE program would
+    be."""
     mm = current_mm()
     mm.end_code, mm.start_code = layout.end_code, layout.start_code
     mm.start_data, mm.end_data = layout.start_data, layout.end_data
@@ -178,6 +187,7 @@ def set_code_and_heap(bprm: linux_binprm, layout: elf_layout, *, moved: bool) ->
 
 
 def start_thread(ip: int, sp: int) -> None:
-    """The first instruction and the stack pointer; everything else is 0 (arch/x86/kernel/process_64.c)."""
+    """The first instruction and the stack pointer; everything else is 0
+    (arch/x86/kernel/process_64.c)."""
     regs = current().regs
     regs.ip, regs.sp, regs.ax = ip, sp, 0

@@ -1,4 +1,5 @@
-"""A program on its way into memory: its file, its strings, the address space in the making (fs/exec.c).
+"""A program on its way into memory: its file, its strings, the address space in the making
+(fs/exec.c).
 
     STACK_TOP_MAX  +----------------+
                    | 8 bytes of 0   |
@@ -9,7 +10,8 @@
 
 The caller is still the old program: whatever fails here is an errno, and nothing has happened.
 
-The rule that keeps this file honest: the new address space is reached through ``get_arg_page`` only.
+The rule that keeps this file honest: the new address space is reached through ``get_arg_page``
+only.
 """
 
 from __future__ import annotations
@@ -72,10 +74,11 @@ _STK_LIM = 8 << 20
 class linux_binprm:
     """``struct linux_binprm``, on the stack of one execve, so not journalled.
 
-    ``filename`` as the caller gave it, ``interp`` what runs it (a script's interpreter); ``file`` the program, ``interpreter``
-    the one that a script asks for; ``mm`` and ``vma`` the new address space and its stack; ``p`` the lowest byte used
-    there, ``argmin`` the lowest that may be; ``exec`` where ``filename`` lies; ``rlim_stack`` (soft, hard) in bytes;
-    ``vma_pages`` what ``acct_arg_size`` has counted."""
+    ``filename`` as the caller gave it, ``interp`` what runs it (a script's interpreter); ``file``
+    the program, ``interpreter`` the one that a script asks for; ``mm`` and ``vma`` the new address
+    space and its stack; ``p`` the lowest byte used there, ``argmin`` the lowest that may be;
+    ``exec`` where ``filename`` lies; ``rlim_stack`` (soft, hard) in bytes; ``vma_pages`` what
+    ``acct_arg_size`` has counted."""
 
     __slots__ = (
         "argc", "argmin", "buf", "envc", "exec", "file", "filename", "interp", "interpreter", "mm", "p",
@@ -101,8 +104,8 @@ class linux_binprm:
 
 @linux("fs/exec.c")
 def do_open_execat(name: bytes) -> file | int:
-    """The file ``name``, open for reading with one reference; -ENOENT, -EACCES (a folder), -ENOTDIR, -ENAMETOOLONG,
-    -ENOMEM."""
+    """The file ``name``, open for reading with one reference; -ENOENT, -EACCES (a folder),
+    -ENOTDIR, -ENAMETOOLONG, -ENOMEM."""
     if len(name) >= PATH_MAX:
         return -ENAMETOOLONG
     text = name.decode("utf-8", "surrogateescape")
@@ -124,7 +127,9 @@ def _not_a_file(path: str) -> int:
         return -EACCES
     if any(path.startswith(known + "/") for known in system.files):
         return -ENOTDIR
-    too_long = any(len(part.encode("utf-8", "surrogateescape")) > NAME_MAX for part in path.split("/"))
+    too_long = any(
+        len(part.encode("utf-8", "surrogateescape")) > NAME_MAX for part in path.split("/")
+    )
     return -ENAMETOOLONG if too_long else -ENOENT
 
 
@@ -135,7 +140,8 @@ def open_exec(name: bytes) -> file | int:
 
 
 def kernel_read(file: file, count: int, pos: int) -> bytes | int:
-    """Up to ``count`` bytes from ``pos`` (a u64 that C takes for signed), through the page cache; -EINVAL, -ENOMEM."""
+    """Up to ``count`` bytes from ``pos`` (a u64 that C takes for signed), through the page cache;
+    -EINVAL, -ENOMEM."""
     if pos + count >= 1 << 63:
         return -EINVAL
     node = file.f_inode
@@ -157,7 +163,8 @@ def kernel_read(file: file, count: int, pos: int) -> bytes | int:
 
 @linux("fs/exec.c")
 def prepare_binprm(bprm: linux_binprm) -> int:
-    """Fill ``buf`` with the beginning of the file, zeros behind its end; 0 or more, or a negative error."""
+    """Fill ``buf`` with the beginning of the file, zeros behind its end; 0 or more, or a negative
+    error."""
     data = kernel_read(bprm.file, BINPRM_BUF_SIZE, 0)
     if isinstance(data, int):
         return data
@@ -211,7 +218,8 @@ def free_bprm(bprm: linux_binprm) -> None:
 
 @linux("fs/exec.c")
 def acct_arg_size(bprm: linux_binprm, pages: int) -> None:
-    """Let the pages of the strings count as the caller's memory for the time being, so that the OOM killer sees them."""
+    """Let the pages of the strings count as the caller's memory for the time being, so that the OOM
+    killer sees them."""
     mm = current().mm
     diff = pages - bprm.vma_pages
     if mm is not None and diff:
@@ -224,8 +232,8 @@ def acct_arg_size(bprm: linux_binprm, pages: int) -> None:
 
 @linux("fs/exec.c")
 def bprm_stack_limits(bprm: linux_binprm) -> int:
-    """Set ``argmin``: strings and the pointers to them may take a quarter of the stack limit, at least 128 KiB and at
-    most 6 MiB; 0 or -E2BIG."""
+    """Set ``argmin``: strings and the pointers to them may take a quarter of the stack limit, at
+    least 128 KiB and at most 6 MiB; 0 or -E2BIG."""
     limit = max(min(_STK_LIM // 4 * 3, bprm.rlim_stack[0] // 4), ARG_MAX)
     pointers = (max(bprm.argc, 1) + bprm.envc) * 8
     if limit <= pointers or bprm.p < limit - pointers:
@@ -239,7 +247,8 @@ def bprm_stack_limits(bprm: linux_binprm) -> int:
 
 @linux("mm/mmap.c")
 def mmap_read_lock_maybe_expand(mm: mm_struct, vma: vm_area_struct, addr: int, write: bool) -> bool:
-    """Lock for reading; for a write below the stack ``vma`` expand it first.  False: it cannot grow, nothing is locked."""
+    """Lock for reading; for a write below the stack ``vma`` expand it first.  False: it cannot
+    grow, nothing is locked."""
     if write and addr < vma.vm_start:
         mmap_write_lock(mm)
         error = expand_downwards(vma, addr)
@@ -252,7 +261,8 @@ def mmap_read_lock_maybe_expand(mm: mm_struct, vma: vm_area_struct, addr: int, w
 
 @linux("fs/exec.c")
 def get_arg_page(bprm: linux_binprm, pos: int, write: bool) -> page | None:
-    """The page of the new stack in which ``pos`` lies, with a reference; None if the stack cannot grow or memory is out."""
+    """The page of the new stack in which ``pos`` lies, with a reference; None if the stack cannot
+    grow or memory is out."""
     mm, vma = bprm.mm, bprm.vma
     assert mm is not None
     if not mmap_read_lock_maybe_expand(mm, vma, pos, write):

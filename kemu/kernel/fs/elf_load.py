@@ -9,8 +9,8 @@
     ET_DYN + PT_INTERP  a PIE program: at ELF_ET_DYN_BASE
     ET_DYN alone        a loader, or static-pie: in the area for mappings
 
-Numbers of the file are u64 and sums of them wrap, as in C: a segment that reaches around the end of the address space must
-come out as the error that Linux finds.
+Numbers of the file are u64 and sums of them wrap, as in C: a segment that reaches around the end of
+the address space must come out as the error that Linux finds.
 """
 
 from __future__ import annotations
@@ -62,7 +62,8 @@ class elf_image:
 
 
 class elf_layout:
-    """Where the program's segments came to lie; ``bias`` is what was added to the addresses of the file (u64)."""
+    """Where the program's segments came to lie; ``bias`` is what was added to the addresses of the
+    file (u64)."""
 
     __slots__ = ("bias", "brk", "end_code", "end_data", "phdr_addr", "start_code", "start_data")
 
@@ -91,8 +92,8 @@ def padzero(address: int) -> int:
 
 @linux("fs/binfmt_elf.c")
 def elf_map(file: file, addr: int, phdr: elf_phdr, prot: int, type: int, total_size: int) -> int:
-    """Map the part of a segment that is in the file; the address or a negative error.  With ``total_size`` room for all
-    segments is found first, and the rest given back."""
+    """Map the part of a segment that is in the file; the address or a negative error.  With
+    ``total_size`` room for all segments is found first, and the rest given back."""
     size = PAGE_ALIGN(phdr.p_filesz + ELF_PAGEOFFSET(phdr.p_vaddr))
     off = (phdr.p_offset - ELF_PAGEOFFSET(phdr.p_vaddr)) & U64
     addr = ELF_PAGESTART(addr)
@@ -109,7 +110,8 @@ def elf_map(file: file, addr: int, phdr: elf_phdr, prot: int, type: int, total_s
 
 @linux("fs/binfmt_elf.c")
 def elf_load(file: file, addr: int, phdr: elf_phdr, prot: int, type: int, total_size: int) -> int:
-    """Map a segment: the part in the file, then zeros up to its size in memory; the address or a negative error."""
+    """Map a segment: the part in the file, then zeros up to its size in memory; the address or a
+    negative error."""
     if phdr.p_filesz:
         map_addr = elf_map(file, addr, phdr, prot, type, total_size)
         if BAD_ADDR(map_addr):
@@ -122,7 +124,9 @@ def elf_load(file: file, addr: int, phdr: elf_phdr, prot: int, type: int, total_
     if phdr.p_memsz > phdr.p_filesz:
         zero_end = PAGE_ALIGN((map_addr + ELF_PAGEOFFSET(phdr.p_vaddr) + phdr.p_memsz) & U64)
         zero_start = PAGE_ALIGN(zero_start)
-        error = vm_brk_flags(zero_start, (zero_end - zero_start) & U64, VM_EXEC if prot & PROT_EXEC else 0)
+        error = vm_brk_flags(
+            zero_start, (zero_end - zero_start) & U64, VM_EXEC if prot & PROT_EXEC else 0
+        )
         return error or map_addr
     return map_addr
 
@@ -132,7 +136,8 @@ def elf_load(file: file, addr: int, phdr: elf_phdr, prot: int, type: int, total_
 
 @linux("fs/binfmt_elf.c")
 def total_mapping_size(loads: list[elf_phdr]) -> int:
-    """Bytes from the first page of the lowest segment to the end of the highest (u64); 0 without segments."""
+    """Bytes from the first page of the lowest segment to the end of the highest (u64); 0 without
+    segments."""
     if not loads:
         return 0
     top = max((phdr.p_vaddr + phdr.p_memsz) & U64 for phdr in loads)
@@ -142,7 +147,9 @@ def total_mapping_size(loads: list[elf_phdr]) -> int:
 @linux("fs/binfmt_elf.c")
 def maximum_alignment(loads: list[elf_phdr]) -> int:
     """The largest alignment that is a power of two, at least a page; 0 if there is none."""
-    sizes = [phdr.p_align for phdr in loads if phdr.p_align and not phdr.p_align & (phdr.p_align - 1)]
+    sizes = [
+        phdr.p_align for phdr in loads if phdr.p_align and not phdr.p_align & (phdr.p_align - 1)
+    ]
     return PAGE_ALIGN(max(sizes, default=0))
 
 
@@ -161,7 +168,9 @@ def load_segments(program: elf_image, has_interp: bool) -> elf_layout | int:
                 if bias < 0:
                     return bias
                 layout.bias = ELF_PAGESTART(bias - phdr.p_vaddr)
-        addr = elf_load(program.file, (layout.bias + phdr.p_vaddr) & U64, phdr, prot, type, total_size)
+        addr = elf_load(
+            program.file, (layout.bias + phdr.p_vaddr) & U64, phdr, prot, type, total_size
+        )
         if BAD_ADDR(addr):
             return min(addr, 0) or -EINVAL
         if phdr is loads[0] and not fixed:
@@ -174,9 +183,11 @@ def load_segments(program: elf_image, has_interp: bool) -> elf_layout | int:
     return layout
 
 
-def choose_bias(program: elf_image, phdr: elf_phdr, prot: int, type: int, has_interp: bool) -> tuple[int, int, int]:
-    """(where a position-independent program goes, its MAP_ flags, the size of all of it); 0: anywhere in the area for mappings,
-    negative: an error."""
+def choose_bias(
+    program: elf_image, phdr: elf_phdr, prot: int, type: int, has_interp: bool
+) -> tuple[int, int, int]:
+    """(where a position-independent program goes, its MAP_ flags, the size of all of it); 0:
+    anywhere in the area for mappings, negative: an error."""
     loads = program.loads()
     total_size = total_mapping_size(loads)
     if not total_size:
@@ -196,7 +207,8 @@ def choose_bias(program: elf_image, phdr: elf_phdr, prot: int, type: int, has_in
 
 
 def count_segment(layout: elf_layout, ex: elfhdr, phdr: elf_phdr) -> int:
-    """Widen code, data and heap start by one segment (addresses as in the file); 0, or -EINVAL if it cannot be."""
+    """Widen code, data and heap start by one segment (addresses as in the file); 0, or -EINVAL if
+    it cannot be."""
     vaddr = phdr.p_vaddr
     if phdr.p_offset <= ex.e_phoff < (phdr.p_offset + phdr.p_filesz) & U64:
         layout.phdr_addr = (ex.e_phoff - phdr.p_offset + vaddr) & U64
@@ -213,14 +225,20 @@ def count_segment(layout: elf_layout, ex: elfhdr, phdr: elf_phdr) -> int:
 
 
 def segment_fits(phdr: elf_phdr, vaddr: int) -> bool:
-    """True if the segment, at ``vaddr``, ends in the user's half and has no more in the file than in memory."""
+    """True if the segment, at ``vaddr``, ends in the user's half and has no more in the file than
+    in memory."""
     task_size = task_size_max()
-    return not BAD_ADDR(vaddr) and phdr.p_filesz <= phdr.p_memsz <= task_size and task_size - phdr.p_memsz >= vaddr
+    return (
+        not BAD_ADDR(vaddr)
+        and phdr.p_filesz <= phdr.p_memsz <= task_size
+        and task_size - phdr.p_memsz >= vaddr
+    )
 
 
 @linux("fs/binfmt_elf.c")
 def load_elf_interp(interpreter: elf_image, no_base: int) -> int:
-    """Map the interpreter; what was added to its addresses (u64), or a negative error.  ``no_base``: the program's bias."""
+    """Map the interpreter; what was added to its addresses (u64), or a negative error.
+    ``no_base``: the program's bias."""
     dynamic = interpreter.ex.e_type == "ET_DYN"
     if not dynamic and interpreter.ex.e_type != "ET_EXEC":
         return -EPERM
@@ -233,7 +251,9 @@ def load_elf_interp(interpreter: elf_image, no_base: int) -> int:
         first = phdr is loads[0]
         type = MAP_PRIVATE | (MAP_FIXED if not dynamic or not first else 0)
         addr = (load_addr + phdr.p_vaddr) & U64
-        map_addr = elf_load(interpreter.file, addr, phdr, make_prot(phdr.p_flags), type, total_size if first else 0)
+        map_addr = elf_load(
+            interpreter.file, addr, phdr, make_prot(phdr.p_flags), type, total_size if first else 0
+        )
         if BAD_ADDR(map_addr):
             return map_addr if map_addr < 0 else -EINVAL
         if first and dynamic:

@@ -9,7 +9,8 @@
            "x86_64"                  AT_PLATFORM
     p ->   argv strings, envp strings, file name (AT_EXECFN), 8 bytes of 0
 
-From here on the new address space is loaded: the kernel writes through the user's own addresses, and may fault.
+From here on the new address space is loaded: the kernel writes through the user's own addresses,
+and may fault.
 """
 
 from __future__ import annotations
@@ -27,14 +28,24 @@ from kemu.kernel.mm.stack import expand_stack_locked
 from kemu.kernel.mm.vma import find_vma
 from kemu.trace.frames import linux
 
-AT_NULL, AT_PHDR, AT_PHENT, AT_PHNUM, AT_PAGESZ, AT_BASE, AT_FLAGS, AT_ENTRY = 0, 3, 4, 5, 6, 7, 8, 9
+AT_NULL, AT_PHDR, AT_PHENT, AT_PHNUM, AT_PAGESZ, AT_BASE, AT_FLAGS, AT_ENTRY = (
+    0,
+    3,
+    4,
+    5,
+    6,
+    7,
+    8,
+    9,
+)
 AT_UID, AT_EUID, AT_GID, AT_EGID, AT_PLATFORM, AT_HWCAP, AT_CLKTCK = 11, 12, 13, 14, 15, 16, 17
 AT_SECURE, AT_RANDOM, AT_HWCAP2, AT_RSEQ_FEATURE_SIZE, AT_RSEQ_ALIGN = 23, 25, 26, 27, 28
 AT_EXECFN, AT_SYSINFO_EHDR, AT_MINSIGSTKSZ = 31, 33, 51
 
 ELF_PLATFORM = b"x86_64\0"
 ELF_HWCAP, ELF_HWCAP2, MINSIGSTKSZ = 0x178BFBFF, 2, 0xD30
-"""What the machine whose programs were recorded says of itself: CPUID 1 EDX, FSGSBASE, the size of a signal frame."""
+"""What the machine whose programs were recorded says of itself: CPUID 1 EDX, FSGSBASE, the size of
+a signal frame."""
 
 CLOCKS_PER_SEC = 100
 RSEQ_FEATURE_SIZE, RSEQ_ALIGN = 28, 32
@@ -68,8 +79,11 @@ def new_aux_entries(
 
 
 @linux("fs/binfmt_elf.c")
-def create_elf_tables(bprm: linux_binprm, ex: elfhdr, interp_load_addr: int, e_entry: int, phdr_addr: int) -> int:
-    """Fill the stack below the strings and set ``bprm.p`` to the program's stack pointer; 0, -EFAULT, -EINVAL."""
+def create_elf_tables(
+    bprm: linux_binprm, ex: elfhdr, interp_load_addr: int, e_entry: int, phdr_addr: int
+) -> int:
+    """Fill the stack below the strings and set ``bprm.p`` to the program's stack pointer; 0,
+    -EFAULT, -EINVAL."""
     mm = current_mm()
     u_platform = arch_align_stack(bprm.p) - len(ELF_PLATFORM)
     u_rand_bytes = u_platform - 16
@@ -109,7 +123,8 @@ def find_extend_vma_locked(mm: mm_struct, addr: int) -> vm_area_struct | None:
 
 
 def put_strings(sp: int, p: int, number: int) -> tuple[int, int]:
-    """Store pointers to the ``number`` strings from ``p``, and a null pointer; (0 or a negative error, the strings' end)."""
+    """Store pointers to the ``number`` strings from ``p``, and a null pointer; (0 or a negative
+    error, the strings' end)."""
     pointers = []
     for _ in range(number):
         pointers.append(p)

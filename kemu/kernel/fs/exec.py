@@ -48,9 +48,12 @@ def c_string(text: bytes | str) -> bytes:
 
 
 @linux("fs/exec.c")
-def do_execve(path: str | bytes, argv: Sequence[bytes | str], envp: Sequence[bytes | str] | None = None) -> int:
-    """execve(2) of the current task: 0 in the new program, or a negative error in the old one.  ``envp`` None: HOME=/ and
-    TERM=linux.  A task that is past the point of no return has SIGSEGV pending."""
+def do_execve(
+    path: str | bytes, argv: Sequence[bytes | str], envp: Sequence[bytes | str] | None = None
+) -> int:
+    """execve(2) of the current task: 0 in the new program, or a negative error in the old one.
+    ``envp`` None: HOME=/ and TERM=linux.  A task that is past the point of no return has SIGSEGV
+    pending."""
     filename = c_string(path)
     if not filename:
         return -ENOENT
@@ -59,7 +62,9 @@ def do_execve(path: str | bytes, argv: Sequence[bytes | str], envp: Sequence[byt
     if current().flags & PF_KTHREAD:
         return -EINVAL
     environment = DEFAULT_ENVP if envp is None else envp
-    return do_execveat_common(filename, [c_string(text) for text in argv], [c_string(text) for text in environment])
+    return do_execveat_common(
+        filename, [c_string(text) for text in argv], [c_string(text) for text in environment]
+    )
 
 
 @linux("fs/exec.c")
@@ -74,8 +79,8 @@ def do_execveat_common(filename: bytes, argv: list[bytes], envp: list[bytes]) ->
 
 
 def put_arguments(bprm: linux_binprm, argv: list[bytes], envp: list[bytes]) -> int:
-    """Copy file name, environment and arguments to the new stack; 0, -E2BIG, -EINTR.  A program has at least an empty
-    argv[0]."""
+    """Copy file name, environment and arguments to the new stack; 0, -E2BIG, -EINTR.  A program has
+    at least an empty argv[0]."""
     if max(len(argv), len(envp)) > MAX_ARG_STRINGS:
         return -E2BIG
     bprm.argc, bprm.envc = len(argv), len(envp)
@@ -101,7 +106,8 @@ def bprm_execve(bprm: linux_binprm) -> int:
 
 @linux("fs/exec.c")
 def exec_binprm(bprm: linux_binprm) -> int:
-    """Find the format, and again for the interpreter that a script asks for; 0 or a negative error."""
+    """Find the format, and again for the interpreter that a script asks for; 0 or a negative
+    error."""
     for _ in range(MAX_DEPTH + 1):
         retval = search_binary_handler(bprm)
         if retval < 0:

@@ -4,9 +4,9 @@
     inode          i_size, i_mapping (the page cache); a disk file also has its bytes on ``disk``
     file           one open of it, counted; what a VMA and a descriptor hold
 
-Kinds: ``memfd`` and ``tmpfs`` keep their pages as memory; ``shm`` is the nameless file behind shared anonymous memory; a ``disk``
-file's pages can be dropped and read again, and it wants to hear of the first write to each page.  There are no
-folders: a path is a name.
+Kinds: ``memfd`` and ``tmpfs`` keep their pages as memory; ``shm`` is the nameless file behind
+shared anonymous memory; a ``disk`` file's pages can be dropped and read again, and it wants to hear
+of the first write to each page.  There are no folders: a path is a name.
 """
 
 from __future__ import annotations
@@ -47,7 +47,8 @@ def is_shmem(node: inode) -> bool:
 
 
 def shmem_inode_acct_blocks(pages: int) -> int:
-    """Take ``pages`` from what the tmpfs may hold; 0 or -ENOSPC (mm/shmem.c).  Without a limit nobody counts."""
+    """Take ``pages`` from what the tmpfs may hold; 0 or -ENOSPC (mm/shmem.c).  Without a limit
+    nobody counts."""
     limit = system.sysctl.shmem_max_blocks
     if limit:
         if system.counters.shmem_used_blocks + pages > limit:
@@ -63,7 +64,8 @@ def shmem_inode_unacct_blocks(pages: int) -> None:
 
 
 def shmem_limit(pages: int) -> int:
-    """Remount the tmpfs with room for ``pages`` pages, 0 for no limit; 0, -EINVAL if it holds more (shmem_reconfigure)."""
+    """Remount the tmpfs with room for ``pages`` pages, 0 for no limit; 0, -EINVAL if it holds more
+    (shmem_reconfigure)."""
     used = sum(node.i_mapping.nrpages for node in system.files.values() if node.kind == "tmpfs")
     if pages and used > pages:
         return -EINVAL
@@ -73,8 +75,8 @@ def shmem_limit(pages: int) -> int:
 
 
 def create_file(path: str, kind: str, data: bytes = b"") -> inode:
-    """Make (or replace) the file ``path``.  A disk file's bytes lie on disk until its pages are read; pages of the other
-    kinds are made by the caller."""
+    """Make (or replace) the file ``path``.  A disk file's bytes lie on disk until its pages are
+    read; pages of the other kinds are made by the caller."""
     node = new_inode(kind, len(data))
     if kind == "disk":
         for index in range((len(data) + PAGE_SIZE - 1) // PAGE_SIZE):
@@ -124,7 +126,8 @@ def fd_install(file: file) -> int:
 
 
 def install_new(file: file) -> int:
-    """A descriptor for a file that was just opened; without a free one it is closed again, and -EMFILE."""
+    """A descriptor for a file that was just opened; without a free one it is closed again, and
+    -EMFILE."""
     fd = fd_install(file)
     if fd < 0:
         fput(file)

@@ -1,4 +1,5 @@
-"""The point of no return: the old program goes, the new one takes its place in the same task (fs/exec.c).
+"""The point of no return: the old program goes, the new one takes its place in the same task
+(fs/exec.c).
 
     begin_new_exec    de_thread        the other threads die; whoever calls becomes the leader, with the leader's pid
                       exec_mmap        the new address space is loaded, the old one dropped; a vfork parent goes on
@@ -89,7 +90,8 @@ def begin_new_exec(bprm: linux_binprm) -> int:
 
 @linux("fs/exec.c")
 def de_thread(tsk: task_struct) -> int:
-    """End the other threads of the process; ``tsk`` is then its leader and has its pid.  0 or -EAGAIN."""
+    """End the other threads of the process; ``tsk`` is then its leader and has its pid.  0 or
+    -EAGAIN."""
     if not thread_group_empty(tsk):
         if tsk.signal.flags & SIGNAL_GROUP_EXIT:
             return -EAGAIN
@@ -101,7 +103,8 @@ def de_thread(tsk: task_struct) -> int:
 
 
 def _replace_leader(tsk: task_struct, leader: task_struct) -> None:
-    """The dead leader becomes an ordinary dead thread, ``tsk`` gets its pid and its place among its parent's children."""
+    """The dead leader becomes an ordinary dead thread, ``tsk`` gets its pid and its place among its
+    parent's children."""
     exchange_tids(tsk, leader)
     list_add(tsk.sibling, leader.sibling)
     list_del(leader.sibling)
@@ -184,7 +187,8 @@ def unshare_sighand(me: task_struct) -> int:
 
 @linux("kernel/signal.c")
 def flush_signal_handlers(tsk: task_struct) -> None:
-    """The handlers are gone with the old program: back to the default.  An ignored signal stays ignored."""
+    """The handlers are gone with the old program: back to the default.  An ignored signal stays
+    ignored."""
     for sig in sorted(tsk.sighand.action):
         if tsk.sighand.action[sig] != "ignore":
             tsk.sighand.action.put(sig, None)
@@ -209,7 +213,8 @@ def setup_new_exec(bprm: linux_binprm) -> None:
 
 @linux("fs/exec.c")
 def setup_arg_pages(bprm: linux_binprm, stack_top: int, executable_stack: int) -> int:
-    """Bring the stack to ``stack_top``, with its final rights and room to grow into; 0, -ENOMEM, -EFAULT."""
+    """Bring the stack to ``stack_top``, with its final rights and room to grow into; 0, -ENOMEM,
+    -EFAULT."""
     mm, vma = current_mm(), bprm.vma
     stack_top = PAGE_ALIGN(arch_align_stack(stack_top))
     min_addr = system.sysctl.mmap_min_addr
@@ -241,7 +246,11 @@ def _finish_stack(bprm: linux_binprm, stack_shift: int, executable_stack: int) -
     vma.vm_flags &= ~VM_STACK_INCOMPLETE_SETUP
     size = vma.vm_end - vma.vm_start + STACK_EXPAND
     mm.start_stack = bprm.p
-    return -EFAULT if expand_stack_locked(vma, vma.vm_end - min(size, bprm.rlim_stack[0] & PAGE_MASK)) else 0
+    return (
+        -EFAULT
+        if expand_stack_locked(vma, vma.vm_end - min(size, bprm.rlim_stack[0] & PAGE_MASK))
+        else 0
+    )
 
 
 @linux("fs/exec.c")

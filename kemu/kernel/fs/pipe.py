@@ -1,10 +1,12 @@
 """Pipes: bytes in pages, between open files that are counted (fs/pipe.c).
 
     write end --> [page][page][page] --> read end
-                   a write appends to the last page if that came from a write; vmsplice(2) puts in pages of somebody else's
+                   a write appends to the last page if that came from a write; vmsplice(2) puts in
+                   pages of somebody else's
 
-Whoever reads an empty pipe sleeps while there is a writer, and gets 0, the end of the file, once there is none: what counts
-are open files, not the process that means to write.  A pipe without a reader kills the writer by SIGPIPE.
+Whoever reads an empty pipe sleeps while there is a writer, and gets 0, the end of the file, once
+there is none: what counts are open files, not the process that means to write.  A pipe without a
+reader kills the writer by SIGPIPE.
 """
 
 from __future__ import annotations
@@ -70,7 +72,8 @@ def new_pipe() -> file | int:
 
 
 def do_pipe2(fildes: int, flags: int) -> int:
-    """pipe2(2): two descriptors, stored as two ints at ``fildes``; 0, -EINVAL, -EFAULT, -EMFILE, -ENFILE, -ENOMEM."""
+    """pipe2(2): two descriptors, stored as two ints at ``fildes``; 0, -EINVAL, -EFAULT, -EMFILE,
+    -ENFILE, -ENOMEM."""
     if flags & ~O_NONBLOCK:
         return -EINVAL
     node = get_pipe_inode()
@@ -111,7 +114,8 @@ def _close(opened: list[file], fds: list[int] | tuple[int, ...]) -> None:
 
 
 def anon_pipe_read(file: file, addr: int, size: int) -> int:
-    """read(2): what the pages hold now; bytes, 0 at the end of the file, -EAGAIN, -EFAULT; -ERESTARTSYS: the caller sleeps."""
+    """read(2): what the pages hold now; bytes, 0 at the end of the file, -EAGAIN, -EFAULT;
+    -ERESTARTSYS: the caller sleeps."""
     pipe, done = pipe_of(file), 0
     assert pipe is not None
     while pipe.bufs and done < size:
@@ -142,8 +146,8 @@ def _sleep_until_readable(pipe: pipe_inode_info) -> int:
 
 
 def anon_pipe_write(file: file, addr: int, size: int) -> int:
-    """write(2): bytes taken, -EPIPE (and SIGPIPE) without a reader, -EAGAIN if the pipe is full, -EFAULT, -ENOMEM.  A write that
-    does not fit is cut short: nobody waits for room here."""
+    """write(2): bytes taken, -EPIPE (and SIGPIPE) without a reader, -EAGAIN if the pipe is full,
+    -EFAULT, -ENOMEM.  A write that does not fit is cut short: nobody waits for room here."""
     pipe, done = pipe_of(file), 0
     assert pipe is not None
     if not size:
@@ -196,7 +200,8 @@ def wakeup_pipe_readers(pipe: pipe_inode_info) -> None:
 
 
 def pipe_release(file: file) -> None:
-    """An open file of a pipe is gone; the last writer's end is the end of the file for the readers."""
+    """An open file of a pipe is gone; the last writer's end is the end of the file for the
+    readers."""
     pipe = pipe_of(file)
     assert pipe is not None
     pipe.readers -= 1 if file.f_mode & FMODE_READ else 0

@@ -1,9 +1,11 @@
-"""The two structures of an ELF file that exec looks at: header and program headers (include/uapi/linux/elf.h).
+"""The two structures of an ELF file that exec looks at: header and program headers
+(include/uapi/linux/elf.h).
 
-Of the first 16 bytes Linux reads the magic number alone: class and byte order may say anything, the structures are 64-bit and
-little-endian.  pyelftools knows their layout and the names of the numbers; a number without a name stays one.  It is told
-what Linux takes for granted (``IDENT``), it is imported when the first program is executed, and whatever it raises ends
-here, as "not an ELF file".
+Of the first 16 bytes Linux reads the magic number alone: class and byte order may say anything, the
+structures are 64-bit and little-endian.  pyelftools knows their layout and the names of the
+numbers; a number without a name stays one.  It is told what Linux takes for granted (``IDENT``), it
+is imported when the first program is executed, and whatever it raises ends here, as "not an ELF
+file".
 """
 
 from __future__ import annotations
@@ -27,7 +29,8 @@ PF_X, PF_W, PF_R = 1, 2, 4
 
 @attrs.frozen
 class elfhdr:
-    """``struct elfhdr``.  ``e_type`` and ``e_machine`` are names ("ET_DYN", "EM_X86_64") or, unknown, numbers."""
+    """``struct elfhdr``.  ``e_type`` and ``e_machine`` are names ("ET_DYN", "EM_X86_64") or,
+    unknown, numbers."""
 
     e_type: str | int
     e_machine: str | int
@@ -39,7 +42,8 @@ class elfhdr:
 
 @attrs.frozen
 class elf_phdr:
-    """``struct elf_phdr``.  ``p_type`` is a name ("PT_LOAD") or, unknown, a number; the rest u64 or, ``p_flags``, u32."""
+    """``struct elf_phdr``.  ``p_type`` is a name ("PT_LOAD") or, unknown, a number; the rest u64
+    or, ``p_flags``, u32."""
 
     p_type: str | int
     p_flags: int

@@ -13,7 +13,8 @@ from kemu.trace.barrier import struct
 
 @struct
 class list_head:
-    """A node of a doubly linked ring, threaded through the structures that it links (include/linux/list.h)."""
+    """A node of a doubly linked ring, threaded through the structures that it links
+    (include/linux/list.h)."""
 
     next: Any = None
     prev: Any = None
@@ -71,5 +72,3 @@ def list_for_each(head: list_head) -> Iterator[Any]:
         following = node.next
         yield node
         node = following
-
-

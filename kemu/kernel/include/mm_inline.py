@@ -1,4 +1,5 @@
-"""The LRU lists as such (include/linux/mm_inline.h): which list a page belongs on, putting it there, taking it off.
+"""The LRU lists as such (include/linux/mm_inline.h): which list a page belongs on, putting it
+there, taking it off.
 
 Being on a list holds no reference.  Who decides when a page goes on a list is ``lru.py``.
 """
@@ -28,8 +29,8 @@ def folio_lru_list(folio: folio) -> int:
 
 
 _shared: dict[int, int] = {}
-"""One number for all pages with the same flags: who reads those of one page after the other, as fork does, finds them in the
-host's cache."""
+"""One number for all pages with the same flags: who reads those of one page after the other, as
+fork does, finds them in the host's cache."""
 
 
 def lruvec_add_folio(folio: folio) -> None:

@@ -1,11 +1,13 @@
-"""The structures of memory management, with Linux's names and fields (include/linux/mm_types.h, fs.h, rmap.h).
+"""The structures of memory management, with Linux's names and fields (include/linux/mm_types.h,
+fs.h, rmap.h).
 
-    task_struct -> mm_struct -> maple_tree of vm_area_struct -> file -> inode -> address_space -> page
+    task_struct -> mm_struct -> maple_tree of vm_area_struct -> file -> inode -> address_space ->
+    page
                        |                        |
                        pgd (a frame of RAM)     anon_vma <- page.mapping
 
-A pointer is a Python reference.  A ``pte_t *`` is the physical address of the entry (int), since tables lie in RAM.
-``struct folio`` is ``page``: only folios of one page exist here.
+A pointer is a Python reference.  A ``pte_t *`` is the physical address of the entry (int), since
+tables lie in RAM. ``struct folio`` is ``page``: only folios of one page exist here.
 
 The rule that keeps this file honest: data and lists only; every decision stands in another file.
 """
@@ -45,10 +47,12 @@ PGTY_table = 0xF2
 class page(list_head):
     """``struct page``: one frame of RAM.  ``next``/``prev`` are its ``lru`` link.
 
-    ``_refcount`` counts references, 0 = free.  ``_mapcount`` counts page-table entries minus 1, -1 = not mapped.
-    ``mapping`` is an ``anon_vma`` (anonymous), an ``address_space`` (file) or None; C keeps the two apart by the low bit of the
-    pointer, here the class does.  ``page_type`` is PGTY_buddy (then ``private`` is the block's order), PGTY_table, or 0.
-    ``ptl`` is the lock of a page table (1 = held); ``mlock_count`` how many locked mappings hold it on the unevictable list."""
+    ``_refcount`` counts references, 0 = free.  ``_mapcount`` counts page-table entries minus 1, -1
+    = not mapped. ``mapping`` is an ``anon_vma`` (anonymous), an ``address_space`` (file) or None; C
+    keeps the two apart by the low bit of the pointer, here the class does.  ``page_type`` is
+    PGTY_buddy (then ``private`` is the block's order), PGTY_table, or 0. ``ptl`` is the lock of a
+    page table (1 = held); ``mlock_count`` how many locked mappings hold it on the unevictable
+    list."""
 
     pfn: int = attrs.field(kw_only=True)
     flags: int = 0
@@ -72,10 +76,11 @@ folio = page
 
 @struct
 class vm_area_struct:
-    """One mapping: addresses [vm_start, vm_end), page aligned.  ``vm_pgoff`` in pages; ``vm_page_prot`` the entry template
-    (u64); ``anon_vma_chain`` the AVCs of this VMA, newest first; ``vm_ops`` is None exactly for private anonymous memory;
-    ``vm_name`` is what ``vm_ops->name`` would give ([vdso] and its like); ``vm_refcnt`` 0 = detached, 1 = in a tree, more while a
-    fault reads it."""
+    """One mapping: addresses [vm_start, vm_end), page aligned.  ``vm_pgoff`` in pages;
+    ``vm_page_prot`` the entry template (u64); ``anon_vma_chain`` the AVCs of this VMA, newest
+    first; ``vm_ops`` is None exactly for private anonymous memory; ``vm_name`` is what
+    ``vm_ops->name`` would give ([vdso] and its like); ``vm_refcnt`` 0 = detached, 1 = in a tree,
+    more while a fault reads it."""
 
     vm_mm: mm_struct
     vm_start: int
@@ -111,9 +116,10 @@ def is_cow_mapping(flags: int) -> bool:
 
 @struct
 class anon_vma:
-    """Where the anonymous pages of one or more VMAs hang, so that rmap finds every mapping.  ``rb_root``: the AVCs of all
-    VMAs that may map such a page; ``num_children`` counts child anon_vmas, the root itself included; ``num_active_vmas``
-    counts VMAs whose ``anon_vma`` this is."""
+    """Where the anonymous pages of one or more VMAs hang, so that rmap finds every mapping.
+    ``rb_root``: the AVCs of all VMAs that may map such a page; ``num_children`` counts child
+    anon_vmas, the root itself included; ``num_active_vmas`` counts VMAs whose ``anon_vma`` this
+    is."""
 
     id: int
     root: Any = None
@@ -137,8 +143,9 @@ class anon_vma_chain:
 
 @attrs.frozen
 class vm_operations_struct:
-    """What kind of memory a VMA maps.  ``fault(vmf)`` and ``map_pages(vmf, start, end)`` return VM_FAULT bits, ``page_mkwrite``
-    too; ``may_split(vma, addr)`` 0 or a negative error; each may be absent."""
+    """What kind of memory a VMA maps.  ``fault(vmf)`` and ``map_pages(vmf, start, end)`` return
+    VM_FAULT bits, ``page_mkwrite`` too; ``may_split(vma, addr)`` 0 or a negative error; each may be
+    absent."""
 
     name: str
     fault: Callable[[vm_fault], int] | None = None
@@ -149,12 +156,12 @@ class vm_operations_struct:
     may_split: Callable[[vm_area_struct, int], int] | None = None
 
 
-
 class vm_fault:
-    """The state of one fault on its way through the handlers (``struct vm_fault``).  Not journalled: it lives on the stack.
+    """The state of one fault on its way through the handlers (``struct vm_fault``).  Not
+    journalled: it lives on the stack.
 
-    ``mm`` is ``vmf->vma->vm_mm``; ``pmd``/``pte`` are physical addresses of entries, 0 = none; ``orig_pte`` the entry that was
-    seen (u64)."""
+    ``mm`` is ``vmf->vma->vm_mm``; ``pmd``/``pte`` are physical addresses of entries, 0 = none;
+    ``orig_pte`` the entry that was seen (u64)."""
 
     __slots__ = (
         "vma", "mm", "address", "real_address", "pgoff", "flags", "pmd", "pte", "orig_pte", "page", "cow_page",
@@ -184,8 +191,9 @@ _vm_end = attrgetter("vm_end")
 
 
 class maple_tree:
-    """The VMAs of one mm by address: pairwise disjoint, sorted.  Linux uses a B-tree of ranges; a sorted list finds and
-    orders the same.  Changed only by ``insert`` and ``remove``, each one event."""
+    """The VMAs of one mm by address: pairwise disjoint, sorted.  Linux uses a B-tree of ranges; a
+    sorted list finds and orders the same.  Changed only by ``insert`` and ``remove``, each one
+    event."""
 
     __slots__ = ("mm", "vmas")
 
@@ -237,9 +245,10 @@ class maple_tree:
 
 @struct
 class mm_struct:
-    """An address space.  ``pgd``: physical address of the root table; sizes ``total_vm``, ``locked_vm``, ``pinned_vm``,
-    ``data_vm``, ``exec_vm``, ``stack_vm`` in pages; ``pgtables_bytes`` in bytes; ``rss_stat`` pages by MM_* counter;
-    ``mmap_lock`` is -1 held for writing, n held by n readers; ``context_id`` is unique for ever, ``tlb_gen`` counts the flushes
+    """An address space.  ``pgd``: physical address of the root table; sizes ``total_vm``,
+    ``locked_vm``, ``pinned_vm``, ``data_vm``, ``exec_vm``, ``stack_vm`` in pages;
+    ``pgtables_bytes`` in bytes; ``rss_stat`` pages by MM_* counter; ``mmap_lock`` is -1 held for
+    writing, n held by n readers; ``context_id`` is unique for ever, ``tlb_gen`` counts the flushes
     asked for; ``saved_auxv`` (type, value) pairs."""
 
     id: int
@@ -293,8 +302,8 @@ class mm_struct:
 
 @struct
 class address_space:
-    """The cached pages of one file: ``i_pages`` by page index; ``i_mmap`` the VMAs that map it; ``i_mmap_writable`` how many
-    of them may write to it."""
+    """The cached pages of one file: ``i_pages`` by page index; ``i_mmap`` the VMAs that map it;
+    ``i_mmap_writable`` how many of them may write to it."""
 
     host: Any = None
     i_pages: Table[int, page] = attrs.Factory(lambda: Table("i_pages"))
@@ -319,8 +328,9 @@ class super_operations:
 
 @struct
 class pipe_inode_info:
-    """A pipe: ``bufs`` are (page, offset, bytes, whether a write may be appended) in order; ``readers`` and ``writers`` count
-    open files; ``rd_wait`` the tasks that sleep until there is something to read (include/linux/pipe_fs_i.h)."""
+    """A pipe: ``bufs`` are (page, offset, bytes, whether a write may be appended) in order;
+    ``readers`` and ``writers`` count open files; ``rd_wait`` the tasks that sleep until there is
+    something to read (include/linux/pipe_fs_i.h)."""
 
     bufs: tuple[tuple[page, int, int, bool], ...] = ()
     readers: int = 0
@@ -330,8 +340,9 @@ class pipe_inode_info:
 
 @struct
 class inode:
-    """A file's object.  ``kind``: memfd, tmpfs, shm (these keep their pages as memory) or disk (pages can be read again from
-    ``disk``, page index -> bytes), or pipe: ``i_pipe``.  ``i_size`` in bytes."""
+    """A file's object.  ``kind``: memfd, tmpfs, shm (these keep their pages as memory) or disk
+    (pages can be read again from ``disk``, page index -> bytes), or pipe: ``i_pipe``.  ``i_size``
+    in bytes."""
 
     i_ino: int
     kind: str
@@ -355,8 +366,9 @@ FMODE_WRITE = 2
 
 @struct
 class file:
-    """An open file.  ``f_path`` as /proc shows it; ``f_pos`` is where read(2) and write(2) go on, shared by all who share the
-    open file; ``prev_pos`` (``f_ra.prev_pos``) where the last read of a disk file ended."""
+    """An open file.  ``f_path`` as /proc shows it; ``f_pos`` is where read(2) and write(2) go on,
+    shared by all who share the open file; ``prev_pos`` (``f_ra.prev_pos``) where the last read of a
+    disk file ended."""
 
     f_inode: inode
     f_mapping: address_space

@@ -1,4 +1,5 @@
-"""Tasks, signals, CPUs, the zone: the structures around memory management (include/linux/sched.h, sched/signal.h, mmzone.h).
+"""Tasks, signals, CPUs, the zone: the structures around memory management (include/linux/sched.h,
+sched/signal.h, mmzone.h).
 
     task_struct -> signal_struct, sighand_struct       shared by the threads of a process
     percpu      -> curr, loaded mm, LRU batches         one a CPU
@@ -44,7 +45,8 @@ SIGNAL_UNKILLABLE = 0x40
 
 @struct
 class sighand_struct:
-    """What a process does on each signal: ``action`` signo -> "handle" or "ignore"; absent is the default."""
+    """What a process does on each signal: ``action`` signo -> "handle" or "ignore"; absent is the
+    default."""
 
     count: int = 1
     action: Table[int, str] = attrs.Factory(lambda: Table("action"))
@@ -52,8 +54,9 @@ class sighand_struct:
 
 @struct
 class signal_struct:
-    """What the threads of a process share.  ``rlim`` resource -> (soft, hard) in bytes; ``cmin_flt``/``cmaj_flt`` faults of
-    children that were waited for; ``thread_head`` its threads in order."""
+    """What the threads of a process share.  ``rlim`` resource -> (soft, hard) in bytes;
+    ``cmin_flt``/``cmaj_flt`` faults of children that were waited for; ``thread_head`` its threads
+    in order."""
 
     live: int = 1
     nr_threads: int = 1
@@ -72,8 +75,8 @@ class signal_struct:
 
 @attrs.frozen
 class siginfo:
-    """A signal on its way (``kernel_siginfo``): number, si_code, address (or 0), the page-fault error code that goes
-    with it, sender's pid for kill(2)."""
+    """A signal on its way (``kernel_siginfo``): number, si_code, address (or 0), the page-fault
+    error code that goes with it, sender's pid for kill(2)."""
 
     signo: int
     code: int = 0
@@ -84,8 +87,8 @@ class siginfo:
 
 @struct
 class pt_regs:
-    """The user registers that kemu keeps: instruction pointer, stack pointer, return value (u64), and the code segment's
-    privilege is user always."""
+    """The user registers that kemu keeps: instruction pointer, stack pointer, return value (u64),
+    and the code segment's privilege is user always."""
 
     ip: int = 0
     sp: int = 0
@@ -94,10 +97,11 @@ class pt_regs:
 
 @struct
 class task_struct:
-    """A task: a process or a thread (include/linux/sched.h).  ``mm`` is the address space it owns, ``active_mm`` the one whose
-    tables are loaded while it runs.  ``vfork_done`` is the parent that waits for this child; ``blocked_in`` names the call in
-    which the task waits, ``restart_block`` is how it goes on when woken;
-    ``io_buffers`` the (address, page) that it has pinned for good (io_uring's registered buffers)."""
+    """A task: a process or a thread (include/linux/sched.h).  ``mm`` is the address space it owns,
+    ``active_mm`` the one whose tables are loaded while it runs.  ``vfork_done`` is the parent that
+    waits for this child; ``blocked_in`` names the call in which the task waits, ``restart_block``
+    is how it goes on when woken; ``io_buffers`` the (address, page) that it has pinned for good
+    (io_uring's registered buffers)."""
 
     pid: int
     tgid: int
@@ -179,9 +183,9 @@ class lruvec:
 
 @struct
 class percpu:
-    """What Linux keeps once a CPU: the run queue's ``curr``, ``idle`` and ``prev_mm``; the TLB's software state (struct
-    tlb_state: the loaded mm, its ASID slot, ``ctxs`` slot -> (ctx_id, tlb_gen)); the LRU batches, each holding one
-    reference a page."""
+    """What Linux keeps once a CPU: the run queue's ``curr``, ``idle`` and ``prev_mm``; the TLB's
+    software state (struct tlb_state: the loaded mm, its ASID slot, ``ctxs`` slot -> (ctx_id,
+    tlb_gen)); the LRU batches, each holding one reference a page."""
 
     id: int
     hw: Cpu
@@ -213,13 +217,13 @@ class vm_event_state:
 
 @struct
 class sysctl:
-    """Settings of the machine, in the units of /proc/sys/vm; ``lru_batch`` (off: pages go to the LRU at once) and
-    ``randomize_seed`` (None: no address randomisation) are kemu's own; ``fail_alloc`` N > 0 makes the N-th allocation of
-    frames from now on fail (Linux: CONFIG_FAIL_PAGE_ALLOC), ``fail_slab`` that of an object (CONFIG_FAILSLAB), and
-    ``failed_slab`` is the cache where it did, ``planted`` the
-    code of the wrong kernel that runs (0: none).  ``shmem_max_blocks`` is the size= of the tmpfs in pages, 0 for no limit.
-    ``mmap_min_addr`` is the value in force: the security module's minimum, which
-    /proc does not show."""
+    """Settings of the machine, in the units of /proc/sys/vm; ``lru_batch`` (off: pages go to the
+    LRU at once) and ``randomize_seed`` (None: no address randomisation) are kemu's own;
+    ``fail_alloc`` N > 0 makes the N-th allocation of frames from now on fail (Linux:
+    CONFIG_FAIL_PAGE_ALLOC), ``fail_slab`` that of an object (CONFIG_FAILSLAB), and ``failed_slab``
+    is the cache where it did, ``planted`` the code of the wrong kernel that runs (0: none).
+    ``shmem_max_blocks`` is the size= of the tmpfs in pages, 0 for no limit. ``mmap_min_addr`` is
+    the value in force: the security module's minimum, which /proc does not show."""
 
     max_map_count: int = 65530
     mmap_min_addr: int = 65536
@@ -237,8 +241,8 @@ class sysctl:
 
 @struct
 class counters:
-    """Where the next pid, ids of objects and commit charge come from; ``random`` is the seed of the random numbers and how
-    many words were drawn from it."""
+    """Where the next pid, ids of objects and commit charge come from; ``random`` is the seed of the
+    random numbers and how many words were drawn from it."""
 
     last_pid: int = 2
     next_mm: int = 1

@@ -3,7 +3,8 @@
     63      59 58                    9 8      0
     | type 31 | inverted offset       |  0    |        x86-64: type PTE_MARKER, the offset holds the marker's bits
 
-The hardware sees an entry that is not present.  A guard marker makes every access to its page a SIGSEGV.
+The hardware sees an entry that is not present.  A guard marker makes every access to its page a
+SIGSEGV.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The kernel's global variables, in one holder.
 
-C has ``current``, ``init_mm``, ``mem_map`` and their like as globals.  Several experiments can live in one Python process, so
-kemu keeps the globals of the running one in ``system``; ``Kernel.activate`` (boot.py) fills it.
+C has ``current``, ``init_mm``, ``mem_map`` and their like as globals.  Several experiments can live
+in one Python process, so kemu keeps the globals of the running one in ``system``;
+``Kernel.activate`` (boot.py) fills it.
 """
 
 from __future__ import annotations
@@ -28,10 +29,11 @@ from kemu.trace.barrier import Table, maker
 
 
 class System:
-    """The globals.  ``cpu`` is the CPU that executes; ``mem_map`` holds the ``struct page`` of every frame that was ever
-    looked at; ``vdso_pfn`` is the first of the kernel's frames that programs get to see (vdso.py); ``delivered`` the
-    signals that tasks took since the caller emptied it; the last four are the hooks through which lower modules call
-    upwards (filled at boot)."""
+    """The globals.  ``cpu`` is the CPU that executes; ``mem_map`` holds the ``struct page`` of
+    every frame that was ever looked at; ``vdso_pfn`` is the first of the kernel's frames that
+    programs get to see (vdso.py); ``delivered`` the signals that tasks took since the caller
+    emptied it; the last four are the hooks through which lower modules call upwards (filled at
+    boot)."""
 
     __slots__ = (
         "phys", "geometry", "bits", "protection_map", "pgd_shift", "p4d_shift", "pud_shift", "pmd_shift", "cpus",
@@ -106,15 +108,17 @@ BLOCK = 64
 
 
 def pfn_to_page(pfn: int) -> page:
-    """The ``struct page`` of frame ``pfn``; made on first sight (a frame nobody looked at is free and empty)."""
+    """The ``struct page`` of frame ``pfn``; made on first sight (a frame nobody looked at is free
+    and empty)."""
     found = system.mem_map.get(pfn)
     return make_page(pfn) if found is None else found
 
 
 def make_page(pfn: int) -> page:
-    """The ``struct page`` of a frame that nobody looked at.  Neighbours are made with it, so that they lie together in the host's
-    memory too: fork looks at one page after the other, and each by itself would be a cache miss.  The first of a block is made
-    alone: of large free blocks only the first frame is looked at."""
+    """The ``struct page`` of a frame that nobody looked at.  Neighbours are made with it, so that
+    they lie together in the host's memory too: fork looks at one page after the other, and each by
+    itself would be a cache miss.  The first of a block is made alone: of large free blocks only the
+    first frame is looked at."""
     mem_map = system.mem_map
     first = pfn - pfn % BLOCK
     for number in (pfn,) if pfn == first else range(first, first + BLOCK):

@@ -5,8 +5,9 @@
     kernel    direct map of all RAM in large pages, vmalloc area, kernel text: one set of tables, shared by every mm
     tasks     0 swapper (idle, one a CPU) - 1 init - 2 kthreadd (no mm of its own: it borrows)
 
-What Linux keeps in slabs (task_struct, VMAs, ...) lies outside the emulated RAM; page tables, user pages, the page cache
-and the kernel image lie in it.  Nothing of boot is recorded: event 0 is the state at its end.
+What Linux keeps in slabs (task_struct, VMAs, ...) lies outside the emulated RAM; page tables, user
+pages, the page cache and the kernel image lie in it.  Nothing of boot is recorded: event 0 is the
+state at its end.
 """
 
 from __future__ import annotations
@@ -94,10 +95,19 @@ class Region:
         self.name, self.start, self.end = name, start, end
 
 
-PAGE_OFFSET = {"x86-64": 0xFFFF888000000000, "x86-64-la57": 0xFF11000000000000, "sv39": 0xFFFFFFD600000000}
-VMALLOC_START = {"x86-64": 0xFFFFC90000000000, "x86-64-la57": 0xFFA0000000000000, "sv39": 0xFFFFFFC600000000}
+PAGE_OFFSET = {
+    "x86-64": 0xFFFF888000000000,
+    "x86-64-la57": 0xFF11000000000000,
+    "sv39": 0xFFFFFFD600000000,
+}
+VMALLOC_START = {
+    "x86-64": 0xFFFFC90000000000,
+    "x86-64-la57": 0xFFA0000000000000,
+    "sv39": 0xFFFFFFC600000000,
+}
 KERNEL_TEXT = 0xFFFFFFFF80000000
-"""Where the direct map, the vmalloc area and the kernel image begin (Documentation/arch: x86_64/mm.rst, vm-layout.rst)."""
+"""Where the direct map, the vmalloc area and the kernel image begin (Documentation/arch:
+x86_64/mm.rst, vm-layout.rst)."""
 
 MiB = 1 << 20
 KERNEL_IMAGE = 2 * MiB
@@ -111,9 +121,10 @@ SPAWN_BRK = 0x1000000
 class Kernel:
     """One booted machine.
 
-    ``mem`` bytes of RAM, ``geometry`` the page-table format, ``nr_cpus`` CPUs; ``record`` keeps a journal, without which
-    going back is impossible; ``lru_batch`` turns on the per-CPU LRU batches.  Several kernels may exist: ``activate``
-    makes ``system`` stand for this one.  ``bodies``: functions that run other code in this kernel, which makes it a wrong one."""
+    ``mem`` bytes of RAM, ``geometry`` the page-table format, ``nr_cpus`` CPUs; ``record`` keeps a
+    journal, without which going back is impossible; ``lru_batch`` turns on the per-CPU LRU batches.
+    Several kernels may exist: ``activate`` makes ``system`` stand for this one.  ``bodies``:
+    functions that run other code in this kernel, which makes it a wrong one."""
 
     def __init__(
         self,
@@ -125,7 +136,9 @@ class Kernel:
         lru_batch: bool = False,
     ) -> None:
         if mem % PAGE_SIZE or not MIN_MEMORY <= mem <= MAX_MEMORY:
-            raise UsageError(f"memory of {mem} bytes: expected a whole number of pages from 8M to 1024G")
+            raise UsageError(
+                f"memory of {mem} bytes: expected a whole number of pages from 8M to 1024G"
+            )
         if not 1 <= nr_cpus <= 8:
             raise UsageError(f"{nr_cpus} CPUs: expected 1 to 8")
         switch_recording(None)
@@ -173,7 +186,11 @@ def _expand(obj: Any) -> Iterator[tuple[str, Any]] | None:
 
 def _untouched(p: page) -> bool:
     """True for a page that is as it was before anybody looked at it."""
-    return p.next is None and not (p.flags or p._refcount or p.page_type or p.private or p.index) and p._mapcount == -1
+    return (
+        p.next is None
+        and not (p.flags or p._refcount or p.page_type or p.private or p.index)
+        and p._mapcount == -1
+    )
 
 
 # ---------------------------------------------------------------- the steps of boot
@@ -222,7 +239,8 @@ def _hooks() -> None:
 
 
 def _image(mem: int) -> int:
-    """The physical address of the kernel image: 16 MiB (CONFIG_PHYSICAL_START), or lower in a machine that has not as much."""
+    """The physical address of the kernel image: 16 MiB (CONFIG_PHYSICAL_START), or lower in a
+    machine that has not as much."""
     return 16 * MiB if mem >= 32 * MiB else 2 * MiB
 
 
@@ -232,7 +250,8 @@ def _text(image: int) -> int:
 
 
 def _free_memory(mem: int) -> int:
-    """Give the allocator all RAM but the first MiB and the kernel image; the image's physical address."""
+    """Give the allocator all RAM but the first MiB and the kernel image; the image's physical
+    address."""
     image = _image(mem)
     for first, last in ((0, MiB), (image, image + KERNEL_IMAGE)):
         for pfn in range(first >> PAGE_SHIFT, last >> PAGE_SHIFT):
@@ -246,7 +265,8 @@ def _free_memory(mem: int) -> int:
 
 
 def _watermarks(mem: int) -> None:
-    """min_free_kbytes = 4 * sqrt(lowmem in kB), and the marks that follow from it (reference: mm/page_alloc.c)."""
+    """min_free_kbytes = 4 * sqrt(lowmem in kB), and the marks that follow from it (reference:
+    mm/page_alloc.c)."""
     min_free_kbytes = max(128, min(262144, isqrt(16 * (mem >> 10))))
     z = system.zone
     z.watermark_min = min_free_kbytes >> (PAGE_SHIFT - 10)
@@ -285,7 +305,11 @@ def _map_large(va: int, pa: int, size: int, *, executable: bool) -> None:
     levels = system.geometry.levels
     end = va + size
     while va < end:
-        fits = [n for n, lv in enumerate(levels) if lv.leaf and not (va | pa) % (1 << lv.shift) and va + (1 << lv.shift) <= end]
+        fits = [
+            n
+            for n, lv in enumerate(levels)
+            if lv.leaf and not (va | pa) % (1 << lv.shift) and va + (1 << lv.shift) <= end
+        ]
         n = fits[0]
         set_pte(_kernel_entry(va, n), _kernel_leaf(pa, n, executable=executable))
         va += 1 << levels[n].shift
@@ -324,7 +348,10 @@ def _map_vmalloc(va: int) -> None:
     for n in range(4):
         stack_page = alloc_page(GFP_ZERO)
         assert stack_page is not None
-        set_pte(_kernel_entry(va + n * PAGE_SIZE, last), mk_pte(stack_page, _kernel_prot(executable=False)))
+        set_pte(
+            _kernel_entry(va + n * PAGE_SIZE, last),
+            mk_pte(stack_page, _kernel_prot(executable=False)),
+        )
 
 
 def _cpus(nr_cpus: int, geometry: Geometry) -> None:
@@ -332,7 +359,14 @@ def _cpus(nr_cpus: int, geometry: Geometry) -> None:
     system.cpus = []
     for number in range(nr_cpus):
         cpu = percpu(id=number, hw=new_cpu(number, system.phys, geometry))
-        idle = task_struct(pid=0, tgid=0, comm=f"swapper/{number}", flags=PF_KTHREAD, active_mm=system.init_mm, cpu=number)
+        idle = task_struct(
+            pid=0,
+            tgid=0,
+            comm=f"swapper/{number}",
+            flags=PF_KTHREAD,
+            active_mm=system.init_mm,
+            cpu=number,
+        )
         idle.group_leader = idle
         idle.signal.thread_head = (idle,)
         INIT_LIST_HEAD(idle.children)

@@ -1,4 +1,5 @@
-"""The system calls: arguments as a user program gives them, result as it gets it (0 or more, or a negative errno).
+"""The system calls: arguments as a user program gives them, result as it gets it (0 or more, or a
+negative errno).
 
 Each runs as ``current()``.  Addresses, lengths, sizes and offsets are bytes,
 unsigned 64-bit; descriptors and pids are signed.
@@ -90,10 +91,16 @@ def sys_vfork() -> int:
     return kernel_clone(CLONE_VFORK | CLONE_VM, SIGCHLD)
 
 
-def sys_clone(flags: int, stack: int = 0, parent_tid: int = 0, child_tid: int = 0, tls: int = 0) -> int:
+def sys_clone(
+    flags: int, stack: int = 0, parent_tid: int = 0, child_tid: int = 0, tls: int = 0
+) -> int:
     """clone(2): the child's pid; the low byte of ``flags`` is the signal that its end sends."""
     return kernel_clone(
-        flags & ~CSIGNAL & 0xFFFFFFFF, flags & CSIGNAL, stack=stack, parent_tid=parent_tid, child_tid=child_tid
+        flags & ~CSIGNAL & 0xFFFFFFFF,
+        flags & CSIGNAL,
+        stack=stack,
+        parent_tid=parent_tid,
+        child_tid=child_tid,
     )
 
 

@@ -88,7 +88,8 @@ def exit_signals(tsk: task_struct) -> None:
 
 @linux("kernel/exit.c")
 def exit_mm() -> None:
-    """Stop using the address space.  Its tables stay loaded as a borrowed ones until another task with an mm runs."""
+    """Stop using the address space.  Its tables stay loaded as a borrowed ones until another task
+    with an mm runs."""
     tsk = current()
     mm = tsk.mm
     mm_release(tsk, mm)
@@ -133,8 +134,8 @@ def do_group_exit(code: int) -> None:
 
 @linux("kernel/signal.c")
 def zap_other_threads(tsk: task_struct) -> None:
-    """The other threads die now, each in its own context; one that another CPU runs at this moment does so on its way back to
-    user mode, as all of them do in Linux."""
+    """The other threads die now, each in its own context; one that another CPU runs at this moment
+    does so on its way back to user mode, as all of them do in Linux."""
     for thread in tsk.signal.thread_head:
         if thread is tsk or thread.flags & PF_EXITING:
             continue
@@ -159,7 +160,8 @@ def fatal_signal(tsk: task_struct) -> None:
 
 @linux("kernel/exit.c")
 def exit_notify(tsk: task_struct, group_dead: bool) -> None:
-    """Give the children away, become a zombie, tell the parent; reaped at once if nobody wants to know."""
+    """Give the children away, become a zombie, tell the parent; reaped at once if nobody wants to
+    know."""
     forget_original_parent(tsk)
     tsk.exit_state = EXIT_ZOMBIE
     autoreap = False
@@ -185,7 +187,8 @@ def thread_group_empty(tsk: task_struct) -> bool:
 
 @linux("kernel/signal.c")
 def do_notify_parent(tsk: task_struct, sig: int) -> bool:
-    """Send the exit signal and wake a waiting parent; True if the parent ignores SIGCHLD, so that nobody will wait."""
+    """Send the exit signal and wake a waiting parent; True if the parent ignores SIGCHLD, so that
+    nobody will wait."""
     parent = tsk.parent
     autoreap = sig == SIGCHLD and sig_action(parent, SIGCHLD) == "ignore"
     if sig > 0 and not autoreap:
@@ -217,7 +220,8 @@ def forget_original_parent(father: task_struct) -> None:
 
 @linux("kernel/exit.c")
 def find_new_reaper(father: task_struct) -> task_struct:
-    """Another thread of the father's process, the nearest ancestor that adopts (PR_SET_CHILD_SUBREAPER), or init."""
+    """Another thread of the father's process, the nearest ancestor that adopts
+    (PR_SET_CHILD_SUBREAPER), or init."""
     for thread in father.signal.thread_head:
         if not thread.flags & PF_EXITING:
             found: task_struct = thread
@@ -239,7 +243,11 @@ def reparent_leader(father: task_struct, child: task_struct, reaper: task_struct
     if reaper.signal is father.signal:
         return
     child.exit_signal = SIGCHLD
-    if child.exit_state == EXIT_ZOMBIE and thread_group_empty(child) and do_notify_parent(child, SIGCHLD):
+    if (
+        child.exit_state == EXIT_ZOMBIE
+        and thread_group_empty(child)
+        and do_notify_parent(child, SIGCHLD)
+    ):
         child.exit_state = EXIT_DEAD
         release_task(child)
 
@@ -258,7 +266,9 @@ def release_task(p: task_struct) -> None:
     p.signal.thread_head = tuple(t for t in p.signal.thread_head if t is not p)
     system.tasks.put(p.pid, None)
     put_task_struct(p)
-    last_thread = leader is not p and leader.exit_state == EXIT_ZOMBIE and thread_group_empty(leader)
+    last_thread = (
+        leader is not p and leader.exit_state == EXIT_ZOMBIE and thread_group_empty(leader)
+    )
     if last_thread and do_notify_parent(leader, leader.exit_signal):
         leader.exit_state = EXIT_DEAD
         release_task(leader)
@@ -269,8 +279,8 @@ def release_task(p: task_struct) -> None:
 
 @linux("kernel/exit.c")
 def kernel_wait4(upid: int, stat_addr: int, options: int) -> int:
-    """The pid of a child that ended, its status stored at ``stat_addr`` if that is not 0; 0 with WNOHANG if none has;
-    -ECHILD, -EINVAL, -ESRCH, -EFAULT; -ERESTARTSYS: the caller sleeps."""
+    """The pid of a child that ended, its status stored at ``stat_addr`` if that is not 0; 0 with
+    WNOHANG if none has; -ECHILD, -EINVAL, -ESRCH, -EFAULT; -ERESTARTSYS: the caller sleeps."""
     if options & ~WAIT_OPTIONS:
         return -EINVAL
     if upid == -(1 << 31):
@@ -280,7 +290,8 @@ def kernel_wait4(upid: int, stat_addr: int, options: int) -> int:
 
 @linux("kernel/exit.c")
 def do_wait(upid: int, stat_addr: int, options: int) -> int:
-    """Look at the children once; sleep if there are some but none is ready.  A step: Linux takes tasklist_lock for it."""
+    """Look at the children once; sleep if there are some but none is ready.  A step: Linux takes
+    tasklist_lock for it."""
     step()
     tsk = current()
     eligible = False

@@ -1,10 +1,11 @@
 """fork, vfork and clone: a new task (kernel/fork.c).
 
-    kernel_clone -> copy_process -> dup_task_struct, copy_files, copy_sighand, copy_signal, copy_mm (fork_mm.py)
+    kernel_clone -> copy_process -> dup_task_struct, copy_files, copy_sighand, copy_signal, copy_mm
+    (fork_mm.py)
                  -> wake_up_new_task; after vfork the parent sleeps
 
-The flags say what parent and child share.  CLONE_VM: the address space itself, one user more; without it a duplicate that shares
-its pages until somebody writes.
+The flags say what parent and child share.  CLONE_VM: the address space itself, one user more;
+without it a duplicate that shares its pages until somebody writes.
 """
 
 from __future__ import annotations
@@ -55,9 +56,16 @@ from kemu.trace.frames import linux
 
 @linux("kernel/fork.c")
 def kernel_clone(
-    flags: int, exit_signal: int, *, stack: int = 0, parent_tid: int = 0, child_tid: int = 0, name: str = ""
+    flags: int,
+    exit_signal: int,
+    *,
+    stack: int = 0,
+    parent_tid: int = 0,
+    child_tid: int = 0,
+    name: str = "",
 ) -> int:
-    """fork, vfork and clone: the child's pid, or an error.  After vfork the caller sleeps until the child execs or exits."""
+    """fork, vfork and clone: the child's pid, or an error.  After vfork the caller sleeps until the
+    child execs or exits."""
     task = copy_process(flags, exit_signal, stack, child_tid, name)
     if isinstance(task, int):
         return task
@@ -87,8 +95,11 @@ def _invalid_flags(flags: int) -> bool:
 
 
 @linux("kernel/fork.c")
-def copy_process(flags: int, exit_signal: int, stack: int, child_tid: int, name: str) -> task_struct | int:
-    """A new task like the current one, not running yet; or a negative error with nothing left behind."""
+def copy_process(
+    flags: int, exit_signal: int, stack: int, child_tid: int, name: str
+) -> task_struct | int:
+    """A new task like the current one, not running yet; or a negative error with nothing left
+    behind."""
     if _invalid_flags(flags):
         return -EINVAL
     p = dup_task_struct(current(), name)
@@ -96,7 +107,9 @@ def copy_process(flags: int, exit_signal: int, stack: int, child_tid: int, name:
         return -ENOMEM
     p.set_child_tid = child_tid if flags & CLONE_CHILD_SETTID else 0
     p.clear_child_tid = child_tid if flags & CLONE_CHILD_CLEARTID else 0
-    error = copy_files(flags, p) or copy_sighand(flags, p) or copy_signal(flags, p) or copy_mm(flags, p)
+    error = (
+        copy_files(flags, p) or copy_sighand(flags, p) or copy_signal(flags, p) or copy_mm(flags, p)
+    )
     if stack:
         p.regs.sp = stack
     pid = error or alloc_pid()
@@ -113,7 +126,8 @@ def copy_process(flags: int, exit_signal: int, stack: int, child_tid: int, name:
 
 @linux("kernel/fork.c")
 def dup_task_struct(orig: task_struct, name: str) -> task_struct | None:
-    """A copy of the task structure: registers, disposition of blocked signals, name; counters at zero.  None: no memory."""
+    """A copy of the task structure: registers, disposition of blocked signals, name; counters at
+    zero.  None: no memory."""
     if slab_fails("task_struct"):
         return None
     p = task_struct(pid=0, tgid=0, comm=name or orig.comm)
@@ -168,7 +182,8 @@ def copy_sighand(flags: int, p: task_struct) -> int:
 
 @linux("kernel/fork.c")
 def copy_signal(flags: int, p: task_struct) -> int:
-    """Threads share the process's structure; a new process starts with the parent's limits and oom_score_adj.  0 or -ENOMEM."""
+    """Threads share the process's structure; a new process starts with the parent's limits and
+    oom_score_adj.  0 or -ENOMEM."""
     old = current().signal
     if flags & CLONE_THREAD:
         p.signal = old
@@ -263,7 +278,8 @@ def wake_up_new_task(p: task_struct) -> None:
 
 @linux("kernel/fork.c")
 def wait_for_vfork_done(parent: task_struct, child: task_struct) -> None:
-    """The parent sleeps; ``complete_vfork_done`` wakes it, and its call then returns the child's pid."""
+    """The parent sleeps; ``complete_vfork_done`` wakes it, and its call then returns the child's
+    pid."""
     parent.state = TASK_KILLABLE
     parent.blocked_in = "vfork"
     parent.restart_block = ("vfork", child.pid)
@@ -279,7 +295,8 @@ def complete_vfork_done(tsk: task_struct) -> None:
 
 @linux("kernel/fork.c")
 def mm_release(tsk: task_struct, mm: mm_struct | None) -> None:
-    """The task leaves ``mm`` (exec or exit): clear the tid word that it registered, complete a vfork."""
+    """The task leaves ``mm`` (exec or exit): clear the tid word that it registered, complete a
+    vfork."""
     if tsk.clear_child_tid:
         if mm is not None and mm.mm_users > 1:
             put_user(0, tsk.clear_child_tid)

@@ -3,7 +3,8 @@
     mm_users   tasks that use it, and whoever reads it meanwhile      0 -> __mmput: unmap everything
     mm_count   holders of the structure; all users together are one   0 -> __mmdrop: free the root table
 
-A kernel thread that borrows the tables holds the structure, not the contents: the process may end meanwhile.
+A kernel thread that borrows the tables holds the structure, not the contents: the process may end
+meanwhile.
 """
 
 from __future__ import annotations
@@ -37,8 +38,9 @@ def mmget_not_zero(mm: mm_struct) -> bool:
 
 @linux("kernel/fork.c")
 def get_task_mm(task: task_struct) -> mm_struct | None:
-    """The task's address space with one more user; None if it has none (any more).  Looking and getting are one step, as they
-    are in Linux under ``task_lock``, which exit_mm takes too: the task's own user is not dropped in between."""
+    """The task's address space with one more user; None if it has none (any more).  Looking and
+    getting are one step, as they are in Linux under ``task_lock``, which exit_mm takes too: the
+    task's own user is not dropped in between."""
     step()
     mm: mm_struct | None = task.mm
     if mm is not None:
@@ -116,7 +118,8 @@ def allocate_mm() -> mm_struct | None:
 
 @linux("kernel/fork.c")
 def mm_init(mm: mm_struct) -> mm_struct | None:
-    """Counts at one, no VMAs, a root table with the kernel half, a context id of its own; None when out of memory."""
+    """Counts at one, no VMAs, a root table with the kernel half, a context id of its own; None when
+    out of memory."""
     mm.mm_users = 1
     mm.mm_count = 1
     mm.def_flags &= VM_NOHUGEPAGE

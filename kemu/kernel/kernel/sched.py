@@ -4,7 +4,8 @@
     user A -> kernel thread      keep A's tables, borrowed: active_mm = A's mm, mm_count + 1, the CPU is lazy
     kernel thread -> user A      the same tables: nothing to load; the borrowed reference is dropped
 
-There is no scheduling policy: kemu's user decides who runs (``schedule_to``).  Upward call: ``system.mmdrop``.
+There is no scheduling policy: kemu's user decides who runs (``schedule_to``).  Upward call:
+``system.mmdrop``.
 """
 
 from __future__ import annotations

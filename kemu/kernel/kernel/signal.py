@@ -1,12 +1,13 @@
 """Signals: sending, forcing, delivering (kernel/signal.c).
 
-    force_sig_fault / kill -> __send_signal_locked -> task.pending -> get_signal (on the way back to user mode)
+    force_sig_fault / kill -> __send_signal_locked -> task.pending -> get_signal (on the way back to
+    user mode)
                                                                          |- handle: the interrupted access fails, the task goes on
                                                                          |- ignore
                                                                          `- default: most kill -> do_group_exit
 
-Handlers are not executed: "handle" stands for one that returns past the failing instruction.  Upward call:
-``system.fatal_signal``.
+Handlers are not executed: "handle" stands for one that returns past the failing instruction.
+Upward call: ``system.fatal_signal``.
 """
 
 from __future__ import annotations
@@ -25,9 +26,34 @@ from kemu.kernel.include.system import current, system
 from kemu.kernel.kernel.sched import wake_up_process
 from kemu.trace.frames import linux
 
-SIGHUP, SIGINT, SIGQUIT, SIGILL, SIGTRAP, SIGABRT, SIGBUS, SIGFPE, SIGKILL = 1, 2, 3, 4, 5, 6, 7, 8, 9
-SIGUSR1, SIGSEGV, SIGUSR2, SIGPIPE, SIGALRM, SIGTERM, SIGSTKFLT, SIGCHLD, SIGCONT, SIGSTOP = range(10, 20)
-SIGTSTP, SIGTTIN, SIGTTOU, SIGURG, SIGXCPU, SIGXFSZ, SIGVTALRM, SIGPROF, SIGWINCH, SIGIO, SIGPWR, SIGSYS = range(20, 32)
+SIGHUP, SIGINT, SIGQUIT, SIGILL, SIGTRAP, SIGABRT, SIGBUS, SIGFPE, SIGKILL = (
+    1,
+    2,
+    3,
+    4,
+    5,
+    6,
+    7,
+    8,
+    9,
+)
+SIGUSR1, SIGSEGV, SIGUSR2, SIGPIPE, SIGALRM, SIGTERM, SIGSTKFLT, SIGCHLD, SIGCONT, SIGSTOP = range(
+    10, 20
+)
+(
+    SIGTSTP,
+    SIGTTIN,
+    SIGTTOU,
+    SIGURG,
+    SIGXCPU,
+    SIGXFSZ,
+    SIGVTALRM,
+    SIGPROF,
+    SIGWINCH,
+    SIGIO,
+    SIGPWR,
+    SIGSYS,
+) = range(20, 32)
 NSIG = 64
 
 SEGV_MAPERR, SEGV_ACCERR, SEGV_PKUERR = 1, 2, 4
@@ -57,7 +83,8 @@ def sig_ignored(task: task_struct, sig: int) -> bool:
 
 @linux("kernel/signal.c")
 def __send_signal_locked(info: siginfo, task: task_struct, group: bool) -> None:
-    """Queue the signal and wake its receiver; an ignored one is dropped, a classic one that already waits is not doubled."""
+    """Queue the signal and wake its receiver; an ignored one is dropped, a classic one that already
+    waits is not doubled."""
     if sig_ignored(task, info.signo) or task.flags & PF_EXITING:
         return
     queue = task.signal.shared_pending if group else task.pending
@@ -93,7 +120,8 @@ def force_sig_info_to_task(info: siginfo, task: task_struct) -> None:
 
 
 def force_fatal_sig(sig: int) -> None:
-    """Kill the current task by ``sig`` whatever it has arranged (an exec that failed past the point of no return)."""
+    """Kill the current task by ``sig`` whatever it has arranged (an exec that failed past the point
+    of no return)."""
     task = current()
     task.sighand.action.put(sig, None)
     task.pending += (siginfo(sig, SI_KERNEL),)
@@ -121,7 +149,9 @@ def do_send_specific(info: siginfo, task: task_struct) -> int:
 
 def signal_pending(task: task_struct) -> bool:
     """True if a signal waits that is not blocked."""
-    return any(not task.blocked >> i.signo & 1 for i in (*task.pending, *task.signal.shared_pending))
+    return any(
+        not task.blocked >> i.signo & 1 for i in (*task.pending, *task.signal.shared_pending)
+    )
 
 
 def fatal_signal_pending(task: task_struct) -> bool:
@@ -130,7 +160,8 @@ def fatal_signal_pending(task: task_struct) -> bool:
 
 
 def _dequeue(task: task_struct) -> siginfo | None:
-    """The next signal: SIGKILL, then the synchronous ones, then the lowest number; own queue before the process's."""
+    """The next signal: SIGKILL, then the synchronous ones, then the lowest number; own queue before
+    the process's."""
 
     def rank(info: siginfo) -> tuple[bool, bool, int]:
         return info.signo != SIGKILL, info.signo not in SYNCHRONOUS, info.signo
@@ -150,7 +181,8 @@ def _dequeue(task: task_struct) -> siginfo | None:
 
 @linux("kernel/signal.c")
 def get_signal() -> list[siginfo]:
-    """Take the current task's signals; a fatal one ends it.  Returns those that were handled or killed."""
+    """Take the current task's signals; a fatal one ends it.  Returns those that were handled or
+    killed."""
     task = current()
     taken: list[siginfo] = []
     while not task.exit_state and task.state != TASK_DEAD:
@@ -167,7 +199,8 @@ def get_signal() -> list[siginfo]:
 
 
 def _fatal(task: task_struct, sig: int) -> None:
-    """The default action of ``sig`` is to end the process (stopping is not modelled: it ends nothing)."""
+    """The default action of ``sig`` is to end the process (stopping is not modelled: it ends
+    nothing)."""
     if sig in (SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU):
         return
     task.flags |= PF_SIGNALED

@@ -1,7 +1,8 @@
 """brk: the heap's end (mm/mmap.c).
 
-The heap is ordinary private anonymous memory that begins at ``start_brk``; brk moves its end, byte by byte, and whole pages come
-or go.  The call returns the break, the old one if it could not be moved: never an error.
+The heap is ordinary private anonymous memory that begins at ``start_brk``; brk moves its end, byte
+by byte, and whole pages come or go.  The call returns the break, the old one if it could not be
+moved: never an error.
 """
 
 from __future__ import annotations
@@ -65,7 +66,8 @@ def _shrink(mm: mm_struct, brk: int, newbrk: int, oldbrk: int) -> None:
 
 
 def _room_above(mm: mm_struct, oldbrk: int, newbrk: int) -> bool:
-    """True if one free page stays between the new break and what comes next (a whole guard gap if that is a stack)."""
+    """True if one free page stays between the new break and what comes next (a whole guard gap if
+    that is a stack)."""
     if not oldbrk < newbrk <= task_size_max():
         return False
     next = find_vma_intersection(mm, oldbrk, U64)
@@ -74,7 +76,8 @@ def _room_above(mm: mm_struct, oldbrk: int, newbrk: int) -> bool:
 
 @linux("mm/mmap.c")
 def do_brk_flags(addr: int, length: int, flags: int) -> int:
-    """Private anonymous memory for [addr, addr+length), as growth of the VMA before it if that fits; 0 or -ENOMEM."""
+    """Private anonymous memory for [addr, addr+length), as growth of the VMA before it if that
+    fits; 0 or -ENOMEM."""
     mm = current_mm()
     flags |= VM_DATA_DEFAULT_FLAGS | VM_ACCOUNT | mm.def_flags
     pages = length >> PAGE_SHIFT
@@ -83,7 +86,9 @@ def do_brk_flags(addr: int, length: int, flags: int) -> int:
     if __vm_enough_memory(mm, pages):
         return -ENOMEM
     prev = mm.mm_mt.before(addr)
-    vmg = vma_merge_struct(mm, prev, None, addr, addr + length, flags, addr >> PAGE_SHIFT, just_expand=True)
+    vmg = vma_merge_struct(
+        mm, prev, None, addr, addr + length, flags, addr >> PAGE_SHIFT, just_expand=True
+    )
     if prev is None or prev.vm_end != addr or vma_merge_new_range(vmg) is None:
         vma = vm_area_alloc(mm, addr, addr + length)
         if vma is None:
@@ -102,7 +107,8 @@ def do_brk_flags(addr: int, length: int, flags: int) -> int:
 
 @linux("mm/mmap.c")
 def vm_brk_flags(addr: int, length: int, flags: int) -> int:
-    """Anonymous memory, ``length`` bytes at a fixed place on behalf of the kernel (the bss of a program); 0, -ENOMEM, -EINVAL."""
+    """Anonymous memory, ``length`` bytes at a fixed place on behalf of the kernel (the bss of a
+    program); 0, -ENOMEM, -EINVAL."""
     mm = current_mm()
     size = PAGE_ALIGN(length)
     if size < length:

@@ -49,7 +49,8 @@ from kemu.trace.frames import linux
 
 @linux("mm/memory.c")
 def handle_mm_fault(vma: vm_area_struct, address: int, flags: int) -> int:
-    """Make the access to ``address`` in ``vma`` possible; VM_FAULT bits.  The caller has checked the VMA's rights."""
+    """Make the access to ``address`` in ``vma`` possible; VM_FAULT bits.  The caller has checked
+    the VMA's rights."""
     ret = sanitize_fault_flags(vma, flags)
     if not ret:
         ret = __handle_mm_fault(vma, address, flags)
@@ -123,7 +124,9 @@ def handle_pte_fault(vmf: vm_fault) -> int:
             return do_wp_page(vmf)
         if vmf.flags & FAULT_FLAG_WRITE:
             entry = pte_mkdirty(entry)
-    ptep_set_access_flags(vmf.vma, vmf.address, vmf.pte, pte_mkyoung(entry), bool(vmf.flags & FAULT_FLAG_WRITE))
+    ptep_set_access_flags(
+        vmf.vma, vmf.address, vmf.pte, pte_mkyoung(entry), bool(vmf.flags & FAULT_FLAG_WRITE)
+    )
     pte_unmap_unlock(vmf.pte)
     return 0
 

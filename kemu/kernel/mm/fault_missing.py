@@ -57,7 +57,8 @@ from kemu.trace.frames import linux
 
 @linux("mm/memory.c")
 def do_anonymous_page(vmf: vm_fault) -> int:
-    """First touch of private anonymous memory: the zero page for a read, a fresh page for a write."""
+    """First touch of private anonymous memory: the zero page for a read, a fresh page for a
+    write."""
     vma, mm = vmf.vma, vmf.mm
     if vma.vm_flags & VM_SHARED:
         return VM_FAULT_SIGBUS
@@ -88,7 +89,8 @@ def do_anonymous_page(vmf: vm_fault) -> int:
 
 
 def _map_zero_page(vmf: vm_fault) -> int:
-    """A read of untouched memory: one frame of zeros serves everybody; it is not counted anywhere."""
+    """A read of untouched memory: one frame of zeros serves everybody; it is not counted
+    anywhere."""
     mm = vmf.mm
     entry = pte_mkspecial(pfn_pte(system.zero_pfn, vmf.vma.vm_page_prot))
     vmf.pte = pte_offset_map_lock(mm, vmf.pmd, vmf.address)
@@ -149,7 +151,8 @@ def do_read_fault(vmf: vm_fault) -> int:
 
 @linux("mm/memory.c")
 def do_fault_around(vmf: vm_fault) -> int:
-    """The aligned block of ``fault_around_bytes`` addresses around the fault, clipped to the VMA and the table."""
+    """The aligned block of ``fault_around_bytes`` addresses around the fault, clipped to the VMA
+    and the table."""
     vma, ops = vmf.vma, vmf.vma.vm_ops
     assert ops is not None
     assert ops.map_pages is not None
@@ -178,7 +181,8 @@ def found_page(vmf: vm_fault) -> page:
 
 @linux("mm/memory.c")
 def do_cow_fault(vmf: vm_fault) -> int:
-    """A first write to a private file mapping: straight to a copy, the file's page is never mapped."""
+    """A first write to a private file mapping: straight to a copy, the file's page is never
+    mapped."""
     if vmf_anon_prepare(vmf):
         return VM_FAULT_OOM
     copy = alloc_page(GFP_KERNEL)

@@ -5,8 +5,8 @@
     or this entry is its only reference     wp_page_reuse     write in place, no copy
     everything else                         wp_page_copy      copy, clear and flush the old entry, map the copy, drop the old
 
-PageAnonExclusive decides, then the reference count.  How many entries map the page is not asked: a page that somebody else
-holds by a plain reference must be copied although it is mapped once.
+PageAnonExclusive decides, then the reference count.  How many entries map the page is not asked: a
+page that somebody else holds by a plain reference must be copied although it is mapped once.
 """
 
 from __future__ import annotations
@@ -72,14 +72,19 @@ from kemu.trace.frames import linux
 
 @linux("mm/memory.c")
 def do_wp_page(vmf: vm_fault) -> int:
-    """A write (or an unshare) to a present entry without write permission, in a VMA that allows it.  The table is locked."""
+    """A write (or an unshare) to a present entry without write permission, in a VMA that allows it.
+    The table is locked."""
     vma = vmf.vma
     unshare = vmf.flags & FAULT_FLAG_UNSHARE
     page = vm_normal_page(vma, vmf.address, vmf.orig_pte)
     vmf.page = page
     if vma.vm_flags & (VM_SHARED | VM_MAYSHARE):
         return wp_page_shared(vmf, page) if page is not None else wp_pfn_shared(vmf)
-    if page is not None and folio_test_anon(page) and (PageAnonExclusive(page) or wp_can_reuse_anon_folio(page, vma)):
+    if (
+        page is not None
+        and folio_test_anon(page)
+        and (PageAnonExclusive(page) or wp_can_reuse_anon_folio(page, vma))
+    ):
         if not PageAnonExclusive(page):
             SetPageAnonExclusive(page)
         if unshare:
@@ -95,7 +100,8 @@ def do_wp_page(vmf: vm_fault) -> int:
 
 @linux("mm/memory.c")
 def wp_can_reuse_anon_folio(folio: folio, vma: vm_area_struct) -> bool:
-    """True if nobody else can reach the page: its only reference is this entry.  Then it moves to this VMA's anon_vma."""
+    """True if nobody else can reach the page: its only reference is this entry.  Then it moves to
+    this VMA's anon_vma."""
     if folio._refcount > 3:
         return False
     if not folio.flags & PG_lru:
@@ -108,7 +114,8 @@ def wp_can_reuse_anon_folio(folio: folio, vma: vm_area_struct) -> bool:
 
 @linux("mm/memory.c")
 def wp_page_reuse(vmf: vm_fault) -> None:
-    """Write in place: the entry becomes young, dirty and writable.  No flush: it was only loosened."""
+    """Write in place: the entry becomes young, dirty and writable.  No flush: it was only
+    loosened."""
     entry = maybe_mkwrite(pte_mkdirty(pte_mkyoung(vmf.orig_pte)), vmf.vma)
     ptep_set_access_flags(vmf.vma, vmf.address, vmf.pte, entry, True)
     pte_unmap_unlock(vmf.pte)
@@ -117,9 +124,9 @@ def wp_page_reuse(vmf: vm_fault) -> None:
 
 @linux("mm/memory.c")
 def wp_page_copy(vmf: vm_fault) -> int:
-    """Copy the page and map the copy.  The old entry is cleared and flushed before the new one is set; the old page is
-    uncounted and put only after that, so that no CPU can reach a freed frame.  ``vmf.page`` has a reference (or is None:
-    the zero page)."""
+    """Copy the page and map the copy.  The old entry is cleared and flushed before the new one is
+    set; the old page is uncounted and put only after that, so that no CPU can reach a freed frame.
+    ``vmf.page`` has a reference (or is None: the zero page)."""
     vma, mm, old = vmf.vma, vmf.mm, vmf.page
     unshare = vmf.flags & FAULT_FLAG_UNSHARE
     new = _copy_for_write(vmf, old)
@@ -153,7 +160,8 @@ def wp_page_copy(vmf: vm_fault) -> int:
 
 
 def _copy_for_write(vmf: vm_fault, old: folio | None) -> folio | None:
-    """A page with the contents of ``old`` (None: zeros), not mapped yet; None when out of memory (``folio_prealloc``)."""
+    """A page with the contents of ``old`` (None: zeros), not mapped yet; None when out of memory
+    (``folio_prealloc``)."""
     if vmf_anon_prepare(vmf):
         return None
     new = alloc_page(GFP_ZERO if old is None else GFP_KERNEL)
@@ -165,7 +173,8 @@ def _copy_for_write(vmf: vm_fault, old: folio | None) -> folio | None:
 
 
 def _count_copied(mm: mm_struct, old: folio | None) -> None:
-    """The copy is anonymous; the page it replaces counted as that already, or as a file page, or not at all."""
+    """The copy is anonymous; the page it replaces counted as that already, or as a file page, or
+    not at all."""
     if old is None:
         inc_mm_counter(mm, MM_ANONPAGES)
     elif not folio_test_anon(old):
@@ -182,7 +191,8 @@ def wp_pfn_shared(vmf: vm_fault) -> int:
 
 @linux("mm/memory.c")
 def wp_page_shared(vmf: vm_fault, page: page) -> int:
-    """A shared page that was write-protected so that the file system hears of the write: tell it, then allow."""
+    """A shared page that was write-protected so that the file system hears of the write: tell it,
+    then allow."""
     folio_get(page)
     ops = vmf.vma.vm_ops
     if ops is not None and ops.page_mkwrite is not None:

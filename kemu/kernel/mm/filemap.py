@@ -5,8 +5,8 @@
          |  miss on a disk file: read from disk, major fault
          `- behind the end of the file: SIGBUS
 
-A read fault does not map one page: ``filemap_map_pages`` maps every page of the 64 KiB around the address that is already
-cached ("fault-around"), since the cost of a fault is in the fault.
+A read fault does not map one page: ``filemap_map_pages`` maps every page of the 64 KiB around the
+address that is already cached ("fault-around"), since the cost of a fault is in the fault.
 """
 
 from __future__ import annotations
@@ -93,7 +93,8 @@ def filemap_get_folio(mapping: address_space, index: int) -> folio | None:
 
 @linux("mm/filemap.c")
 def filemap_add_folio(mapping: address_space, folio: folio, index: int) -> None:
-    """Enter a new page into the cache and the LRU; the cache takes over the caller's reference to it."""
+    """Enter a new page into the cache and the LRU; the cache takes over the caller's reference to
+    it."""
     folio.mapping = mapping
     folio.index = index
     mapping.i_pages.put(index, folio)
@@ -116,7 +117,11 @@ def filemap_remove_folio(folio: folio) -> None:
 def folio_mark_dirty(folio: folio) -> None:
     """The page differs from what is on disk (``a_ops->dirty_folio``); shared memory has no disk."""
     mapping = folio.mapping
-    if isinstance(mapping, address_space) and not is_shmem(mapping.host) and not folio.flags & PG_dirty:
+    if (
+        isinstance(mapping, address_space)
+        and not is_shmem(mapping.host)
+        and not folio.flags & PG_dirty
+    ):
         __folio_mark_dirty(folio)
     else:
         folio.flags |= PG_dirty
@@ -124,8 +129,8 @@ def folio_mark_dirty(folio: folio) -> None:
 
 @linux("mm/page-writeback.c")
 def __folio_mark_dirty(folio: folio) -> None:
-    """The page cache of a disk file learns that the page must be written back.  (Linux has a tag in the cache for it beside
-    the flag; here the flag is both.)"""
+    """The page cache of a disk file learns that the page must be written back.  (Linux has a tag in
+    the cache for it beside the flag; here the flag is both.)"""
     folio.flags |= PG_dirty
 
 
@@ -140,16 +145,19 @@ def page_cache_ra_unbounded(node: inode, index: int, nr: int) -> bool:
 
 @linux("mm/readahead.c")
 def page_cache_sync_ra(file: file, index: int, req_count: int) -> None:
-    """A read of ``req_count`` pages from ``index`` missed the cache: read them, and more if this looks like a stream: the start
-    of the file, the place where the last read ended, or a place behind more cached pages than are asked for.  (The marks
-    that would start the next window early are not kept.)"""
+    """A read of ``req_count`` pages from ``index`` missed the cache: read them, and more if this
+    looks like a stream: the start of the file, the place where the last read ended, or a place
+    behind more cached pages than are asked for.  (The marks that would start the next window early
+    are not kept.)"""
     node = file.f_inode
     if not index or index - (file.prev_pos >> PAGE_SHIFT) <= 1:
         req_count = get_init_ra_size(req_count)
     else:
         history = page_cache_history(node.i_mapping, index)
         if history > req_count:
-            req_count = min((history * 2 if history == index else history) + req_count, READAHEAD_PAGES)
+            req_count = min(
+                (history * 2 if history == index else history) + req_count, READAHEAD_PAGES
+            )
     page_cache_ra_unbounded(node, index, req_count)
 
 
@@ -184,8 +192,9 @@ def read_folio(node: inode, index: int) -> bool:
 def filemap_fault(vmf: vm_fault) -> int:
     """The page of a disk file at ``vmf.pgoff``, referenced and locked, in ``vmf.page``.
 
-    What is not cached is read without the lock of the fault (``maybe_unlock_mmap_for_io``): RETRY, the lock is released, and
-    the fault runs again, this time with the page and its neighbours in the cache."""
+    What is not cached is read without the lock of the fault (``maybe_unlock_mmap_for_io``): RETRY,
+    the lock is released, and the fault runs again, this time with the page and its neighbours in
+    the cache."""
     assert vmf.vma.vm_file is not None
     node = vmf.vma.vm_file.f_inode
     if vmf.pgoff >= file_pages(node):
@@ -208,8 +217,8 @@ def filemap_fault(vmf: vm_fault) -> int:
 
 @linux("mm/filemap.c")
 def do_sync_mmap_readahead(node: inode, vmf: vm_fault) -> bool:
-    """Read around a miss: the window in whose middle it lies; of a program's code only what follows, within the VMA [6.16].
-    False when out of memory."""
+    """Read around a miss: the window in whose middle it lies; of a program's code only what
+    follows, within the VMA [6.16]. False when out of memory."""
     vma = vmf.vma
     if vma.vm_flags & VM_EXEC:
         end = min(vmf.pgoff + READAHEAD_PAGES, vma.vm_pgoff + vma_pages(vma))
@@ -221,8 +230,8 @@ def do_sync_mmap_readahead(node: inode, vmf: vm_fault) -> bool:
 
 @linux("mm/filemap.c")
 def filemap_map_pages(vmf: vm_fault, start_pgoff: int, end_pgoff: int) -> int:
-    """Map what is cached of the pages start..end (inclusive) into empty entries; NOPAGE if the faulting one was among
-    them."""
+    """Map what is cached of the pages start..end (inclusive) into empty entries; NOPAGE if the
+    faulting one was among them."""
     vma = vmf.vma
     mm = vma.vm_mm
     assert vma.vm_file is not None
@@ -259,7 +268,8 @@ def filemap_map_pages(vmf: vm_fault, start_pgoff: int, end_pgoff: int) -> int:
 
 @linux("mm/memory.c")
 def set_pte_range(vmf: vm_fault, page: folio, addr: int) -> None:
-    """Count the page as mapped and write its entry: for ``finish_fault``, and for each page of a fault-around."""
+    """Count the page as mapped and write its entry: for ``finish_fault``, and for each page of a
+    fault-around."""
     vma = vmf.vma
     write = bool(vmf.flags & FAULT_FLAG_WRITE)
     entry = pte_mkyoung(mk_pte(page, vma.vm_page_prot))
@@ -274,8 +284,9 @@ def set_pte_range(vmf: vm_fault, page: folio, addr: int) -> None:
 
 
 def _installs_table(mapping: address_space, first: int) -> bool:
-    """True if ``filemap_map_pmd`` is tried, which also installs the table where there is none: not with the last page of a
-    disk file as the first one found [6.18], since a large mapping there would reach behind the end of the file."""
+    """True if ``filemap_map_pmd`` is tried, which also installs the table where there is none: not
+    with the last page of a disk file as the first one found [6.18], since a large mapping there
+    would reach behind the end of the file."""
     return is_shmem(mapping.host) or file_pages(mapping.host) - 1 >= first + 1
 
 
@@ -287,7 +298,8 @@ def _mappable(mapping: address_space, index: int) -> bool:
 
 @linux("mm/filemap.c")
 def filemap_page_mkwrite(vmf: vm_fault) -> int:
-    """The first write through a shared mapping: the file system learns that the page will be dirty."""
+    """The first write through a shared mapping: the file system learns that the page will be
+    dirty."""
     page = vmf.page
     assert page is not None
     assert vmf.vma.vm_file is not None
@@ -299,7 +311,10 @@ def filemap_page_mkwrite(vmf: vm_fault) -> int:
 
 
 generic_file_vm_ops = vm_operations_struct(
-    name="generic_file_vm_ops", fault=filemap_fault, map_pages=filemap_map_pages, page_mkwrite=filemap_page_mkwrite
+    name="generic_file_vm_ops",
+    fault=filemap_fault,
+    map_pages=filemap_map_pages,
+    page_mkwrite=filemap_page_mkwrite,
 )
 """What a mapping of a disk file does (mm/filemap.c)."""
 
@@ -308,7 +323,8 @@ generic_file_vm_ops = vm_operations_struct(
 
 
 def cached_page(node: inode, index: int) -> folio | None:
-    """The cached page at ``index``, reading a disk file's page if need be; None beyond memory or in a hole."""
+    """The cached page at ``index``, reading a disk file's page if need be; None beyond memory or in
+    a hole."""
     page = node.i_mapping.i_pages.get(index)
     if page is None and not is_shmem(node) and index < file_pages(node):
         page_cache_ra_unbounded(node, index, READAHEAD_PAGES)
@@ -323,13 +339,18 @@ def fill_page_cache(node: inode, data: bytes, *, dirty: bool) -> None:
         if page is None:
             return
         system.phys.set_page(page.pfn, data[index * PAGE_SIZE : (index + 1) * PAGE_SIZE])
-        page.flags |= PG_uptodate | (PG_dirty if dirty else 0) | (PG_swapbacked | PG_referenced if is_shmem(node) else 0)
+        page.flags |= (
+            PG_uptodate
+            | (PG_dirty if dirty else 0)
+            | (PG_swapbacked | PG_referenced if is_shmem(node) else 0)
+        )
         filemap_add_folio(node.i_mapping, page, index)
     node.i_size = max(node.i_size, len(data))
 
 
 def load_file(path: str, data: bytes) -> inode:
-    """Make (or replace) a file on disk whose pages are cached and clean, as many of them as memory is easily spared for."""
+    """Make (or replace) a file on disk whose pages are cached and clean, as many of them as memory
+    is easily spared for."""
     path = normalize(path)
     old = system.files.get(path)
     if old is not None:
@@ -342,12 +363,15 @@ def load_file(path: str, data: bytes) -> inode:
 
 
 def make_memory_file(path: str, data: bytes, size: int) -> int:
-    """Make (or replace) a tmpfs file of ``size`` bytes that begins with ``data``; what lies behind it is a hole.  0; or, with
-    nothing changed, -ENOMEM if memory has not as much to spare, -ENOSPC if the tmpfs may not hold it."""
+    """Make (or replace) a tmpfs file of ``size`` bytes that begins with ``data``; what lies behind
+    it is a hole.  0; or, with nothing changed, -ENOMEM if memory has not as much to spare, -ENOSPC
+    if the tmpfs may not hold it."""
     path = normalize(path)
     old = system.files.get(path)
     pages = (len(data) + PAGE_SIZE - 1) // PAGE_SIZE
-    given_back = old.i_mapping.nrpages if old is not None and old.kind == "tmpfs" and not old.i_count else 0
+    given_back = (
+        old.i_mapping.nrpages if old is not None and old.kind == "tmpfs" and not old.i_count else 0
+    )
     if pages > given_back + max(0, system.zone.nr_free_pages - system.zone.watermark_high):
         return -ENOMEM
     error = shmem_inode_acct_blocks(pages - given_back)
@@ -373,8 +397,8 @@ def unlink_inode(node: inode) -> None:
 
 @linux("mm/truncate.c")
 def truncate_inode_pages_final(node: inode) -> None:
-    """Nobody can reach the file any more: its cached pages are freed.  Were there any, the batches of this CPU are emptied
-    (``__folio_batch_release``)."""
+    """Nobody can reach the file any more: its cached pages are freed.  Were there any, the batches
+    of this CPU are emptied (``__folio_batch_release``)."""
     cached = sorted(node.i_mapping.i_pages)
     for index in cached:
         filemap_remove_folio(node.i_mapping.i_pages[index])

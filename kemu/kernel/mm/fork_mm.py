@@ -4,9 +4,9 @@
                              -> copy_p4d_range -> copy_pud_range -> copy_pmd_range -> copy_pte_range
                                 -> copy_present_ptes -> __copy_present_ptes
 
-No page is copied, only entries, and those only of VMAs that have anonymous pages.  For each entry: one more mapping and
-reference, PageAnonExclusive cleared, and W taken from *both* sides.  Whoever writes first must trap, so that the page can
-be copied for the writer and kept for the other.
+No page is copied, only entries, and those only of VMAs that have anonymous pages.  For each entry:
+one more mapping and reference, PageAnonExclusive cleared, and W taken from *both* sides.  Whoever
+writes first must trap, so that the page can be copied for the writer and kept for the other.
 """
 
 from __future__ import annotations
@@ -106,8 +106,8 @@ INHERITED = (
 
 @linux("mm/mmap.c")
 def dup_mmap(mm: mm_struct, oldmm: mm_struct) -> int:
-    """Copy the VMAs and, where needed, the entries; 0 or -ENOMEM.  At the end the parent's CPUs forget its old, writable
-    translations."""
+    """Copy the VMAs and, where needed, the entries; 0 or -ENOMEM.  At the end the parent's CPUs
+    forget its old, writable translations."""
     mmap_write_lock(oldmm)
     if oldmm.exe_file is not None:
         set_mm_exe_file(mm, oldmm.exe_file)
@@ -158,7 +158,10 @@ def dup_vma(mm: mm_struct, oldmm: mm_struct, mpnt: vm_area_struct) -> int:
 
 def vma_needs_copy(dst_vma: vm_area_struct, src_vma: vm_area_struct) -> bool:
     """False if the child can fault its pages in again: nothing anonymous was ever in the VMA."""
-    return bool(src_vma.vm_flags & (VM_PFNMAP | VM_MIXEDMAP | VM_MAYBE_GUARD)) or src_vma.anon_vma is not None
+    return (
+        bool(src_vma.vm_flags & (VM_PFNMAP | VM_MIXEDMAP | VM_MAYBE_GUARD))
+        or src_vma.anon_vma is not None
+    )
 
 
 @linux("mm/memory.c")
@@ -185,7 +188,12 @@ def copy_page_range(dst_vma: vm_area_struct, src_vma: vm_area_struct) -> int:
 
 @linux("mm/memory.c")
 def copy_p4d_range(
-    dst_vma: vm_area_struct, src_vma: vm_area_struct, dst_pgd: int, src_pgd: int, addr: int, end: int
+    dst_vma: vm_area_struct,
+    src_vma: vm_area_struct,
+    dst_pgd: int,
+    src_pgd: int,
+    addr: int,
+    end: int,
 ) -> int:
     """The entries below one PGD entry; the child's table is made first."""
     while addr < end:
@@ -194,7 +202,9 @@ def copy_p4d_range(
             return -ENOMEM
         src_p4d = p4d_offset(src_pgd, addr)
         next = addr_end(addr, end, system.p4d_shift) if system.p4d_shift else end
-        if not entry_none(src_p4d) and copy_pud_range(dst_vma, src_vma, dst_p4d, src_p4d, addr, next):
+        if not entry_none(src_p4d) and copy_pud_range(
+            dst_vma, src_vma, dst_p4d, src_p4d, addr, next
+        ):
             return -ENOMEM
         addr = next
     return 0
@@ -202,7 +212,12 @@ def copy_p4d_range(
 
 @linux("mm/memory.c")
 def copy_pud_range(
-    dst_vma: vm_area_struct, src_vma: vm_area_struct, dst_p4d: int, src_p4d: int, addr: int, end: int
+    dst_vma: vm_area_struct,
+    src_vma: vm_area_struct,
+    dst_p4d: int,
+    src_p4d: int,
+    addr: int,
+    end: int,
 ) -> int:
     """The entries below one P4D entry."""
     while addr < end:
@@ -211,7 +226,9 @@ def copy_pud_range(
             return -ENOMEM
         src_pud = pud_offset(src_p4d, addr)
         next = addr_end(addr, end, system.pud_shift) if system.pud_shift else end
-        if not entry_none(src_pud) and copy_pmd_range(dst_vma, src_vma, dst_pud, src_pud, addr, next):
+        if not entry_none(src_pud) and copy_pmd_range(
+            dst_vma, src_vma, dst_pud, src_pud, addr, next
+        ):
             return -ENOMEM
         addr = next
     return 0
@@ -219,7 +236,12 @@ def copy_pud_range(
 
 @linux("mm/memory.c")
 def copy_pmd_range(
-    dst_vma: vm_area_struct, src_vma: vm_area_struct, dst_pud: int, src_pud: int, addr: int, end: int
+    dst_vma: vm_area_struct,
+    src_vma: vm_area_struct,
+    dst_pud: int,
+    src_pud: int,
+    addr: int,
+    end: int,
 ) -> int:
     """The entries below one PUD entry."""
     while addr < end:
@@ -228,7 +250,9 @@ def copy_pmd_range(
             return -ENOMEM
         src_pmd = pmd_offset(src_pud, addr)
         next = addr_end(addr, end, system.pmd_shift)
-        if not entry_none(src_pmd) and copy_pte_range(dst_vma, src_vma, dst_pmd, src_pmd, addr, next):
+        if not entry_none(src_pmd) and copy_pte_range(
+            dst_vma, src_vma, dst_pmd, src_pmd, addr, next
+        ):
             return -ENOMEM
         addr = next
     return 0
@@ -236,10 +260,16 @@ def copy_pmd_range(
 
 @linux("mm/memory.c")
 def copy_pte_range(
-    dst_vma: vm_area_struct, src_vma: vm_area_struct, dst_pmd: int, src_pmd: int, addr: int, end: int
+    dst_vma: vm_area_struct,
+    src_vma: vm_area_struct,
+    dst_pmd: int,
+    src_pmd: int,
+    addr: int,
+    end: int,
 ) -> int:
-    """The entries of one table.  A table of plain entries goes as one row (fork_row.py); the loop here is the same thing
-    entry by entry, for a table that a row cannot carry and for looking at one in detail."""
+    """The entries of one table.  A table of plain entries goes as one row (fork_row.py); the loop
+    here is the same thing entry by entry, for a table that a row cannot carry and for looking at
+    one in detail."""
     dst_mm, src_mm = dst_vma.vm_mm, src_vma.vm_mm
     if pte_alloc(dst_mm, dst_pmd):
         return -ENOMEM
@@ -264,7 +294,13 @@ def copy_pte_range(
 
 @linux("mm/memory.c")
 def copy_present_ptes(
-    dst_vma: vm_area_struct, src_vma: vm_area_struct, dst_pte: int, src_pte: int, addr: int, pte: int, rss: list[int]
+    dst_vma: vm_area_struct,
+    src_vma: vm_area_struct,
+    dst_pte: int,
+    src_pte: int,
+    addr: int,
+    pte: int,
+    rss: list[int],
 ) -> int:
     """One entry: count the page for the child, then copy the entry; 0 or -ENOMEM."""
     if not pte_present(pte):
@@ -295,9 +331,15 @@ def copy_nonpresent_pte(dst_vma: vm_area_struct, dst_pte: int, addr: int, pte: i
 
 @linux("mm/memory.c")
 def __copy_present_ptes(
-    dst_vma: vm_area_struct, src_vma: vm_area_struct, dst_pte: int, src_pte: int, pte: int, addr: int
+    dst_vma: vm_area_struct,
+    src_vma: vm_area_struct,
+    dst_pte: int,
+    src_pte: int,
+    pte: int,
+    addr: int,
 ) -> None:
-    """Write-protect both sides of a private page; the child's entry is old, and clean if the mapping is shared."""
+    """Write-protect both sides of a private page; the child's entry is old, and clean if the
+    mapping is shared."""
     if is_cow_mapping(src_vma.vm_flags) and pte_write(pte):
         ptep_set_wrprotect(src_vma.vm_mm, addr, src_pte)
         pte = pte_wrprotect(pte)
@@ -308,9 +350,16 @@ def __copy_present_ptes(
 
 @linux("mm/memory.c")
 def copy_present_page(
-    dst_vma: vm_area_struct, src_vma: vm_area_struct, dst_pte: int, src_pte: int, addr: int, rss: list[int], page: folio
+    dst_vma: vm_area_struct,
+    src_vma: vm_area_struct,
+    dst_pte: int,
+    src_pte: int,
+    addr: int,
+    rss: list[int],
+    page: folio,
 ) -> int:
-    """The page is pinned: the child gets a copy at once, the parent keeps its page, its W and its exclusivity."""
+    """The page is pinned: the child gets a copy at once, the parent keeps its page, its W and its
+    exclusivity."""
     new = alloc_page(GFP_KERNEL)
     if new is None:
         return -ENOMEM

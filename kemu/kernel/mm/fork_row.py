@@ -1,10 +1,12 @@
 """Copying a whole table of entries as one event (a row), for fork of large address spaces.
 
-A fork of a process of 1 GiB copies 262,144 entries.  Entry by entry that is five events each; as rows it is one event for each
-table of 512, which carries the entries before and after and the pages that were counted.  The state after a row is the
-state after the loop of ``copy_pte_range``: a property test holds them together.
+A fork of a process of 1 GiB copies 262,144 entries.  Entry by entry that is five events each; as
+rows it is one event for each table of 512, which carries the entries before and after and the pages
+that were counted.  The state after a row is the state after the loop of ``copy_pte_range``: a
+property test holds them together.
 
-Only tables of an mm that never pinned a page go this way; a pinned page needs the loop's early copy.
+Only tables of an mm that never pinned a page go this way; a pinned page needs the loop's early
+copy.
 """
 
 from __future__ import annotations
@@ -29,7 +31,8 @@ from kemu.trace.barrier import plain_setter, tape
 
 
 class RowCopy:
-    """When rows are used: ``enabled`` at all, and for tables with at least ``min_entries`` entries to copy."""
+    """When rows are used: ``enabled`` at all, and for tables with at least ``min_entries`` entries
+    to copy."""
 
     def __init__(self) -> None:
         self.enabled = True
@@ -46,9 +49,10 @@ set_flags = plain_setter(page, "flags")
 class Row:
     """One copied table: undone and redone as a whole.
 
-    ``keys`` are the word indices of the present entries; ``before`` and ``after`` the parent's entries, which lose W in a private
-    mapping; ``child`` the child's entries; ``markers`` what guards in the child too, by word index; ``pages`` those that got a
-    mapping and a reference; ``exclusive`` those among them that were PageAnonExclusive."""
+    ``keys`` are the word indices of the present entries; ``before`` and ``after`` the parent's
+    entries, which lose W in a private mapping; ``child`` the child's entries; ``markers`` what
+    guards in the child too, by word index; ``pages`` those that got a mapping and a reference;
+    ``exclusive`` those among them that were PageAnonExclusive."""
 
     __slots__ = ("src", "dst", "keys", "before", "after", "child", "markers", "pages", "exclusive")
 
@@ -70,7 +74,11 @@ class Row:
     @property
     def src_before(self) -> dict[int, int]:
         """The parent's entries that change, as they were, by word index."""
-        return {i: old for i, old, new in zip(self.keys, self.before, self.after, strict=True) if old != new}
+        return {
+            i: old
+            for i, old, new in zip(self.keys, self.before, self.after, strict=True)
+            if old != new
+        }
 
     def _restore(self, field: str, done: bool) -> None:
         if done:
@@ -106,8 +114,9 @@ _do = deque[None](maxlen=0).extend
 
 
 def copy_row(src_vma: vm_area_struct, dst_pte: int, src_pte: int, nr: int) -> list[int] | None:
-    """Copy the entries among the ``nr`` words from ``src_pte`` in the parent's table to the child's, in one event; the rss by
-    MM_* counter.  None: they are too few for a row, and nothing was done."""
+    """Copy the entries among the ``nr`` words from ``src_pte`` in the parent's table to the
+    child's, in one event; the rss by MM_* counter.  None: they are too few for a row, and nothing
+    was done."""
     frames = system.phys.frames
     src, first = frames.get(src_pte >> PAGE_SHIFT), (src_pte >> 3) & 511
     if src is None or not row_copy.enabled or nr < row_copy.min_entries:
@@ -125,32 +134,47 @@ def copy_row(src_vma: vm_area_struct, dst_pte: int, src_pte: int, nr: int) -> li
 
 
 def _fill(row: Row, vm_flags: int, indices: range) -> None:
-    """Compute the row: the rules of ``copy_present_ptes`` and ``__copy_present_ptes`` for each word in ``indices``."""
+    """Compute the row: the rules of ``copy_present_ptes`` and ``__copy_present_ptes`` for each word
+    in ``indices``."""
     bits, src = system.bits, row.src
     protect = U64 & ~bits.write if is_cow_mapping(vm_flags) else U64
     copy = protect & ~(bits.accessed | (bits.dirty if vm_flags & VM_SHARED else 0))
     keys = sorted(src if len(indices) == WORDS else [i for i in src if i in indices])
     entries = list(src.values()) if keys == list(src) else list(map(src.__getitem__, keys))
-    plain, usual, pfn_mask, pfn_shift = bits.present | bits.special, bits.present, bits.pfn_mask, bits.pfn_shift
+    plain, usual, pfn_mask, pfn_shift = (
+        bits.present | bits.special,
+        bits.present,
+        bits.pfn_mask,
+        bits.pfn_shift,
+    )
     mapping = entries
     if [pte for pte in entries if pte & plain != usual]:
         present = bits.present | bits.protnone
-        row.markers = {i: src[i] for i in keys if not src[i] & present and is_guard_pte_marker(src[i])}
+        row.markers = {
+            i: src[i] for i in keys if not src[i] & present and is_guard_pte_marker(src[i])
+        }
         keys = [i for i in keys if src[i] & present]
         entries = list(map(src.__getitem__, keys))
         mapping = [pte for pte in entries if not pte & bits.special]
     row.keys, row.before = keys, entries
     row.child = [pte & copy for pte in entries]
     row.after = entries if protect == U64 else [pte & protect for pte in entries]
-    row.pages = list(map(system.mem_map.__getitem__, [(pte & pfn_mask) >> pfn_shift for pte in mapping]))
+    row.pages = list(
+        map(system.mem_map.__getitem__, [(pte & pfn_mask) >> pfn_shift for pte in mapping])
+    )
     exclusive = [p for p in row.pages if p.flags & PG_anon_exclusive]
     row.exclusive = row.pages if len(exclusive) == len(row.pages) else exclusive
 
 
 def _rss(row: Row) -> list[int]:
-    """How many of the row's pages count in each MM_* counter.  What is exclusive is anonymous: nobody looks at it again."""
+    """How many of the row's pages count in each MM_* counter.  What is exclusive is anonymous:
+    nobody looks at it again."""
     rss = [0, 0, 0, 0]
-    others = [] if row.exclusive is row.pages else [p for p in row.pages if type(p.mapping) is not anon_vma]
+    others = (
+        []
+        if row.exclusive is row.pages
+        else [p for p in row.pages if type(p.mapping) is not anon_vma]
+    )
     rss[MM_ANONPAGES] = len(row.pages) - len(others)
     for p in others:
         rss[mm_counter_file(p)] += 1

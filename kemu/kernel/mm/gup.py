@@ -2,9 +2,10 @@
 
     __get_user_pages   for each page: follow_page_pte - is it there with the right wanted? -> else faultin_page -> again
 
-Two ways to hold a page: FOLL_GET, a plain reference, for looking at it briefly; FOLL_PIN, 1024 references, for reading or writing
-its contents.  Only an exclusive anonymous page may be pinned, so a pin for reading first *unshares* a page that fork left
-shared: copies it, or takes it over, without making it writable.  That is what keeps a pinned page the owner's.
+Two ways to hold a page: FOLL_GET, a plain reference, for looking at it briefly; FOLL_PIN, 1024
+references, for reading or writing its contents.  Only an exclusive anonymous page may be pinned, so
+a pin for reading first *unshares* a page that fork left shared: copies it, or takes it over,
+without making it writable.  That is what keeps a pinned page the owner's.
 
 GUP asks the VMA for the right first, never expands a stack, and charges
 the faults that it takes to the calling task.
@@ -75,8 +76,9 @@ FOLL_TRIED = 1 << 17
 FOLL_PIN = 1 << 19
 FOLL_MADV_POPULATE = 1 << 22
 INSISTING = FOLL_GET | FOLL_PIN | FOLL_MADV_POPULATE
-"""Those that fault once more at once, which counts as major, where a page had to be read (``__get_user_pages_locked``).  The
-populating of mmap and mlock begins anew instead, and finds the page."""
+"""Those that fault once more at once, which counts as major, where a page had to be read
+(``__get_user_pages_locked``).  The populating of mmap and mlock begins anew instead, and finds the
+page."""
 GUP_PIN_COUNTING_BIAS = 1024
 
 
@@ -86,7 +88,9 @@ def check_vma_flags(vma: vm_area_struct, gup_flags: int) -> int:
     if vm_flags & (VM_IO | VM_PFNMAP):
         return -EFAULT
     if gup_flags & FOLL_WRITE:
-        if gup_flags & (FOLL_PIN | FOLL_LONGTERM) == FOLL_PIN | FOLL_LONGTERM and vma_needs_dirty_tracking(vma):
+        if gup_flags & (
+            FOLL_PIN | FOLL_LONGTERM
+        ) == FOLL_PIN | FOLL_LONGTERM and vma_needs_dirty_tracking(vma):
             return -EFAULT
         if not vm_flags & VM_WRITE and not (gup_flags & FOLL_FORCE and is_cow_mapping(vm_flags)):
             return -EFAULT
@@ -96,14 +100,16 @@ def check_vma_flags(vma: vm_area_struct, gup_flags: int) -> int:
 
 
 def vma_needs_dirty_tracking(vma: vm_area_struct) -> bool:
-    """True if a file system must hear of writes to the mapping, which a long-term pin would hide from it."""
+    """True if a file system must hear of writes to the mapping, which a long-term pin would hide
+    from it."""
     if vma.vm_flags & (VM_WRITE | VM_SHARED) != VM_WRITE | VM_SHARED:
         return False
     return vma.vm_ops is not None and vma.vm_ops.page_mkwrite is not None
 
 
 def gup_must_unshare(gup_flags: int, page: folio, vma: vm_area_struct) -> bool:
-    """True if the page may not be pinned as it is: a read-only pin of a page that is not exclusively the owner's."""
+    """True if the page may not be pinned as it is: a read-only pin of a page that is not
+    exclusively the owner's."""
     if gup_flags & (FOLL_WRITE | FOLL_PIN) != FOLL_PIN:
         return False
     if not folio_test_anon(page):
@@ -132,19 +138,24 @@ def gup_put_folio(folio: folio, gup_flags: int) -> None:
 
 
 def can_follow_write_pte(pte: int, page: folio | None, vma: vm_area_struct, gup_flags: int) -> bool:
-    """True if a write through GUP may go to this entry's page: it is writable, or FOLL_FORCE on a private mapping that is
-    not, whose page is already a private copy (exclusive)."""
+    """True if a write through GUP may go to this entry's page: it is writable, or FOLL_FORCE on a
+    private mapping that is not, whose page is already a private copy (exclusive)."""
     if pte_write(pte):
         return True
     if not gup_flags & FOLL_FORCE or vma.vm_flags & (VM_MAYSHARE | VM_SHARED | VM_WRITE):
         return False
-    return bool(vma.vm_flags & VM_MAYWRITE) and page is not None and folio_test_anon(page) and PageAnonExclusive(page)
+    return (
+        bool(vma.vm_flags & VM_MAYWRITE)
+        and page is not None
+        and folio_test_anon(page)
+        and PageAnonExclusive(page)
+    )
 
 
 @linux("mm/gup.c")
 def follow_page_pte(vma: vm_area_struct, address: int, gup_flags: int) -> folio | int:
-    """The page that is mapped at ``address``, held as asked; 0 if the access that is wanted would fault; -EMLINK if the page must
-    be unshared first."""
+    """The page that is mapped at ``address``, held as asked; 0 if the access that is wanted would
+    fault; -EMLINK if the page must be unshared first."""
     pmd = _pmd_of(vma.vm_mm, address)
     ptep = pte_offset_map_lock(vma.vm_mm, pmd, address) if pmd else 0
     if not ptep:
@@ -155,7 +166,8 @@ def follow_page_pte(vma: vm_area_struct, address: int, gup_flags: int) -> folio 
 
 
 def _follow_entry(vma: vm_area_struct, address: int, entry: int, gup_flags: int) -> folio | int:
-    """The rest of ``follow_page_pte``: the table is locked, so that the page cannot go before it is held."""
+    """The rest of ``follow_page_pte``: the table is locked, so that the page cannot go before it is
+    held."""
     if not pte_present(entry) or (pte_protnone(entry) and vma.vm_flags & VM_ACCESS_FLAGS):
         return 0
     page = vm_normal_page(vma, address, entry)
@@ -174,7 +186,10 @@ def _follow_entry(vma: vm_area_struct, address: int, entry: int, gup_flags: int)
 
 def _pmd_of(mm: mm_struct, address: int) -> int:
     """Where the entry lies that leads to the table for ``address``, 0 if there is no table."""
-    return next((pmd for pmd, _, _ in pmds_in(mm, address & PAGE_MASK, (address & PAGE_MASK) + PAGE_SIZE)), 0)
+    return next(
+        (pmd for pmd, _, _ in pmds_in(mm, address & PAGE_MASK, (address & PAGE_MASK) + PAGE_SIZE)),
+        0,
+    )
 
 
 def mapped_entry(mm: mm_struct, address: int) -> int:
@@ -185,10 +200,12 @@ def mapped_entry(mm: mm_struct, address: int) -> int:
 
 @linux("mm/gup.c")
 def faultin_page(vma: vm_area_struct, address: int, gup_flags: int, *, unshare: bool) -> int:
-    """Fault the page in (or ``unshare`` it) as the access that is wanted would; 0, -ENOMEM, -EFAULT; -EBUSY if the fault had
-    to wait: then the address space is not locked any more."""
+    """Fault the page in (or ``unshare`` it) as the access that is wanted would; 0, -ENOMEM,
+    -EFAULT; -EBUSY if the fault had to wait: then the address space is not locked any more."""
     flags = FAULT_FLAG_ALLOW_RETRY | (FAULT_FLAG_WRITE if gup_flags & FOLL_WRITE else 0)
-    flags |= (FAULT_FLAG_UNSHARE if unshare else 0) | (FAULT_FLAG_TRIED if gup_flags & FOLL_TRIED else 0)
+    flags |= (FAULT_FLAG_UNSHARE if unshare else 0) | (
+        FAULT_FLAG_TRIED if gup_flags & FOLL_TRIED else 0
+    )
     ret = handle_mm_fault(vma, address, flags)
     if ret & VM_FAULT_OOM:
         return -ENOMEM
@@ -198,9 +215,11 @@ def faultin_page(vma: vm_area_struct, address: int, gup_flags: int, *, unshare: 
 
 
 @linux("mm/gup.c")
-def __get_user_pages(mm: mm_struct, start: int, nr_pages: int, gup_flags: int, pages: list[folio] | None = None) -> int:
-    """Make ``nr_pages`` pages from ``start`` present with the right wanted, and append them, held, to ``pages``; how many,
-    or the error of the first."""
+def __get_user_pages(
+    mm: mm_struct, start: int, nr_pages: int, gup_flags: int, pages: list[folio] | None = None
+) -> int:
+    """Make ``nr_pages`` pages from ``start`` present with the right wanted, and append them, held,
+    to ``pages``; how many, or the error of the first."""
     for i in range(nr_pages):
         found = get_user_page(mm, start + i * PAGE_SIZE, gup_flags)
         if isinstance(found, int):
@@ -211,7 +230,8 @@ def __get_user_pages(mm: mm_struct, start: int, nr_pages: int, gup_flags: int, p
 
 
 def get_user_page(mm: mm_struct, address: int, gup_flags: int) -> folio | int:
-    """One page, held as asked, or a negative error: -EFAULT, -ENOMEM, -EINTR.  ``mm`` is locked for reading."""
+    """One page, held as asked, or a negative error: -EFAULT, -ENOMEM, -EINTR.  ``mm`` is locked for
+    reading."""
     vma = vma_lookup(mm, address)
     error = -EFAULT if vma is None else check_vma_flags(vma, gup_flags)
     while not error and vma is not None:
@@ -230,20 +250,25 @@ def get_user_page(mm: mm_struct, address: int, gup_flags: int) -> folio | int:
 
 
 @linux("mm/gup.c")
-def get_user_pages_remote(mm: mm_struct, start: int, nr_pages: int, gup_flags: int, pages: list[folio]) -> int:
+def get_user_pages_remote(
+    mm: mm_struct, start: int, nr_pages: int, gup_flags: int, pages: list[folio]
+) -> int:
     """Pages of any address space by plain references; how many, or an error."""
     return __get_user_pages(mm, start, nr_pages, gup_flags | FOLL_TOUCH | FOLL_GET, pages)
 
 
 @linux("mm/gup.c")
-def pin_user_pages_remote(mm: mm_struct, start: int, nr_pages: int, gup_flags: int, pages: list[folio]) -> int:
+def pin_user_pages_remote(
+    mm: mm_struct, start: int, nr_pages: int, gup_flags: int, pages: list[folio]
+) -> int:
     """Pin pages of any address space; how many, or an error."""
     return __get_user_pages(mm, start, nr_pages, gup_flags | FOLL_TOUCH | FOLL_PIN, pages)
 
 
 @linux("mm/gup.c")
 def gup_fast_fallback(start: int, nr_pages: int, gup_flags: int, pages: list[folio]) -> int:
-    """Pages of the current task: as far as the entries allow it without a look at the VMAs, the rest the slow way."""
+    """Pages of the current task: as far as the entries allow it without a look at the VMAs, the
+    rest the slow way."""
     mm = current_mm()
     while len(pages) < nr_pages:
         found = gup_fast(mm, start + len(pages) * PAGE_SIZE, gup_flags)
@@ -254,13 +279,16 @@ def gup_fast_fallback(start: int, nr_pages: int, gup_flags: int, pages: list[fol
     if done == nr_pages:
         return done
     mmap_read_lock(mm)
-    ret = __get_user_pages(mm, start + done * PAGE_SIZE, nr_pages - done, gup_flags | FOLL_TOUCH, pages)
+    ret = __get_user_pages(
+        mm, start + done * PAGE_SIZE, nr_pages - done, gup_flags | FOLL_TOUCH, pages
+    )
     mmap_read_unlock(mm)
     return done or ret if ret < 0 else done + ret
 
 
 def gup_fast(mm: mm_struct, address: int, gup_flags: int) -> folio | None:
-    """One page if its entry alone allows the access; None leaves it to the slow way (``gup_fast_pte_range``)."""
+    """One page if its entry alone allows the access; None leaves it to the slow way
+    (``gup_fast_pte_range``)."""
     entry = mapped_entry(mm, address)
     vma = vma_lookup(mm, address)
     if vma is None or not pte_present(entry) or pte_protnone(entry) or pte_special(entry):
@@ -279,8 +307,8 @@ def gup_fast(mm: mm_struct, address: int, gup_flags: int) -> folio | None:
 
 @linux("mm/gup.c")
 def populate_vma_page_range(vma: vm_area_struct, start: int, end: int) -> int:
-    """Fault in [start, end) of one VMA: by write where it is private and writable, so that nothing is left to copy; pages
-    done, or an error."""
+    """Fault in [start, end) of one VMA: by write where it is private and writable, so that nothing
+    is left to copy; pages done, or an error."""
     if vma.vm_flags & VM_LOCKONFAULT:
         return (end - start) >> PAGE_SHIFT
     gup_flags = FOLL_TOUCH
@@ -295,8 +323,8 @@ def populate_vma_page_range(vma: vm_area_struct, start: int, end: int) -> int:
 
 @linux("mm/gup.c")
 def faultin_page_range(mm: mm_struct, start: int, end: int, write: bool) -> int:
-    """Prefault part of [start, end), within one VMA, for reading or writing; pages done, or an error.  Whatever comes, the
-    batches of this CPU are empty afterwards."""
+    """Prefault part of [start, end), within one VMA, for reading or writing; pages done, or an
+    error.  Whatever comes, the batches of this CPU are empty afterwards."""
     vma = find_vma_intersection(mm, start, end)
     gup_flags = FOLL_TOUCH | FOLL_MADV_POPULATE | (FOLL_WRITE if write else 0)
     if vma is None or vma.vm_start > start:

@@ -1,10 +1,11 @@
 """Putting pages on the LRU, through per-CPU batches (mm/swap.c).
 
-    folio_add_lru -> batch of this CPU (holds one reference a page) -> full or drained -> lruvec list, reference dropped
+    folio_add_lru -> batch of this CPU (holds one reference a page) -> full or drained -> lruvec
+    list, reference dropped
 
-A page in a batch has one reference more than its mappings explain.  That is why the last sharer of a page that another
-CPU still has in its batch copies it instead of reusing it.  With ``sysctl.lru_batch`` off, pages go to the list at once, so
-that a fresh page shows one reference.
+A page in a batch has one reference more than its mappings explain.  That is why the last sharer of
+a page that another CPU still has in its batch copies it instead of reusing it.  With
+``sysctl.lru_batch`` off, pages go to the list at once, so that a fresh page shows one reference.
 """
 
 from __future__ import annotations
@@ -117,7 +118,8 @@ def folio_deactivate(folio: folio) -> None:
 
 @linux("mm/swap.c")
 def folio_mark_lazyfree(folio: folio) -> None:
-    """MADV_FREE: the page may be dropped without being written anywhere, unless it is written again before."""
+    """MADV_FREE: the page may be dropped without being written anywhere, unless it is written again
+    before."""
     if not folio.flags & PG_swapbacked or folio.flags & PG_unevictable:
         return
     cpu = system.cpu
@@ -128,7 +130,8 @@ def folio_mark_lazyfree(folio: folio) -> None:
 
 
 def lru_lazyfree(folio: folio) -> None:
-    """Move the page to the inactive file list, as one that needs no swap (callback of the batch)."""
+    """Move the page to the inactive file list, as one that needs no swap (callback of the
+    batch)."""
     if folio.flags & PG_lru and folio.flags & PG_swapbacked and not folio.flags & PG_unevictable:
         lruvec_del_folio(folio)
         folio.flags &= ~(PG_active | PG_referenced | PG_swapbacked)
@@ -158,4 +161,3 @@ def _activate(folio: folio) -> None:
         cpu.lru_activate += (folio,)
         if len(cpu.lru_activate) == PAGEVEC_SIZE:
             lru_add_drain_cpu(cpu)
-

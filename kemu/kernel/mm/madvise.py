@@ -5,7 +5,8 @@
     prefault    POPULATE_READ, POPULATE_WRITE, WILLNEED
     guards      GUARD_INSTALL, GUARD_REMOVE   (madvise_guard.py)
 
-A hole is skipped and makes the result -ENOMEM; a VMA that refuses ends the walk, and what came before stays done.
+A hole is skipped and makes the result -ENOMEM; a VMA that refuses ends the walk, and what came
+before stays done.
 """
 
 from __future__ import annotations
@@ -98,8 +99,17 @@ from kemu.trace.frames import linux
 
 MADV_NORMAL, MADV_RANDOM, MADV_SEQUENTIAL, MADV_WILLNEED, MADV_DONTNEED = range(5)
 MADV_FREE, MADV_REMOVE, MADV_DONTFORK, MADV_DOFORK, MADV_MERGEABLE, MADV_UNMERGEABLE = range(8, 14)
-MADV_HUGEPAGE, MADV_NOHUGEPAGE, MADV_DONTDUMP, MADV_DODUMP, MADV_WIPEONFORK, MADV_KEEPONFORK = range(14, 20)
-MADV_COLD, MADV_PAGEOUT, MADV_POPULATE_READ, MADV_POPULATE_WRITE, MADV_DONTNEED_LOCKED, MADV_COLLAPSE = range(20, 26)
+MADV_HUGEPAGE, MADV_NOHUGEPAGE, MADV_DONTDUMP, MADV_DODUMP, MADV_WIPEONFORK, MADV_KEEPONFORK = (
+    range(14, 20)
+)
+(
+    MADV_COLD,
+    MADV_PAGEOUT,
+    MADV_POPULATE_READ,
+    MADV_POPULATE_WRITE,
+    MADV_DONTNEED_LOCKED,
+    MADV_COLLAPSE,
+) = range(20, 26)
 MADV_GUARD_INSTALL, MADV_GUARD_REMOVE = 102, 103
 
 ADVICE = {name[5:]: value for name, value in sorted(globals().items()) if name.startswith("MADV_")}
@@ -150,7 +160,16 @@ REFUSED: dict[int, Callable[[vm_area_struct], object]] = {
 }
 """Where an advice does not apply."""
 
-KSM_INCOMPATIBLE = VM_SHARED | VM_MAYSHARE | VM_PFNMAP | VM_IO | VM_DONTEXPAND | VM_HUGETLB | VM_MIXEDMAP | VM_DROPPABLE
+KSM_INCOMPATIBLE = (
+    VM_SHARED
+    | VM_MAYSHARE
+    | VM_PFNMAP
+    | VM_IO
+    | VM_DONTEXPAND
+    | VM_HUGETLB
+    | VM_MIXEDMAP
+    | VM_DROPPABLE
+)
 
 
 @linux("mm/madvise.c")
@@ -177,7 +196,9 @@ def can_madv_lru_vma(vma: vm_area_struct) -> bool:
 @linux("mm/madvise.c")
 def madvise_dontneed_free(vma: vm_area_struct, start: int, end: int, behavior: int) -> int:
     """DONTNEED, DONTNEED_LOCKED, FREE of the bytes from ``start`` to ``end``: 0, -EINVAL."""
-    if not can_madv_lru_vma(vma) and not (behavior == MADV_DONTNEED_LOCKED and not vma.vm_flags & VM_PFNMAP):
+    if not can_madv_lru_vma(vma) and not (
+        behavior == MADV_DONTNEED_LOCKED and not vma.vm_flags & VM_PFNMAP
+    ):
         return -EINVAL
     if behavior == MADV_FREE:
         return madvise_free_single_vma(vma, start, end)
@@ -199,8 +220,11 @@ def madvise_free_single_vma(vma: vm_area_struct, start: int, end: int) -> int:
 
 
 @linux("mm/madvise.c")
-def madvise_free_pte_range(tlb: mmu_gather, vma: vm_area_struct, pmd: int, addr: int, end: int) -> None:
-    """The pages of one table: their entries become clean and old, so that a later write can be told."""
+def madvise_free_pte_range(
+    tlb: mmu_gather, vma: vm_area_struct, pmd: int, addr: int, end: int
+) -> None:
+    """The pages of one table: their entries become clean and old, so that a later write can be
+    told."""
     mm = tlb.mm
     ptep = pte_offset_map_lock(mm, pmd, addr)
     for at, address, pte in ptes_in(ptep, addr, end):
@@ -251,7 +275,8 @@ def madvise_pageout(vma: vm_area_struct, start: int, end: int) -> int:
 def madvise_cold_or_pageout_pte_range(
     tlb: mmu_gather, vma: vm_area_struct, pmd: int, addr: int, end: int, pageout: list[folio] | None
 ) -> None:
-    """The pages of one table that are on the LRU and mapped once: make them old, or collect them in ``pageout``."""
+    """The pages of one table that are on the LRU and mapped once: make them old, or collect them in
+    ``pageout``."""
     mm = tlb.mm
     ptep = pte_offset_map_lock(mm, pmd, addr)
     for at, address, pte in ptes_in(ptep, addr, end):
@@ -272,18 +297,22 @@ def madvise_cold_or_pageout_pte_range(
 
 @linux("mm/madvise.c")
 def madvise_remove(vma: vm_area_struct, start: int, end: int) -> int:
-    """REMOVE: punch a hole into the file behind a shared writable mapping, of addresses; 0, -EINVAL, -EACCES."""
+    """REMOVE: punch a hole into the file behind a shared writable mapping, of addresses; 0,
+    -EINVAL, -EACCES."""
     if vma.vm_flags & VM_LOCKED or vma.vm_file is None:
         return -EINVAL
     if vma.vm_flags & (VM_SHARED | VM_MAYWRITE) != VM_SHARED | VM_MAYWRITE:
         return -EACCES
     offset = start - vma.vm_start + (vma.vm_pgoff << PAGE_SHIFT)
-    return vfs_fallocate(vma.vm_file.f_inode, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset, end - start)
+    return vfs_fallocate(
+        vma.vm_file.f_inode, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset, end - start
+    )
 
 
 @linux("mm/madvise.c")
 def madvise_willneed(vma: vm_area_struct, start: int, end: int) -> int:
-    """WILLNEED: read a file's pages ahead, or from swap, which ends by emptying the batches of this CPU; 0."""
+    """WILLNEED: read a file's pages ahead, or from swap, which ends by emptying the batches of this
+    CPU; 0."""
     if vma.vm_file is None or is_shmem(vma.vm_file.f_inode):
         lru_add_drain()
     else:
@@ -326,7 +355,8 @@ PAGE_ADVICE = {
 
 @linux("mm/madvise.c")
 def madvise_walk_vmas(mm: mm_struct, start: int, end: int, behavior: int) -> int:
-    """Apply to each VMA between two addresses in turn; 0, -ENOMEM if there was a hole, or the error at which it stopped."""
+    """Apply to each VMA between two addresses in turn; 0, -ENOMEM if there was a hole, or the error
+    at which it stopped."""
     unmapped = 0
     at = start
     while at < end:
@@ -347,7 +377,8 @@ def madvise_walk_vmas(mm: mm_struct, start: int, end: int, behavior: int) -> int
 
 @linux("mm/madvise.c")
 def madvise_populate(mm: mm_struct, start: int, end: int, behavior: int) -> int:
-    """Prefault by reads or writes; 0, -ENOMEM (hole, memory), -EINVAL (rights), -EFAULT (behind the end of the file)."""
+    """Prefault by reads or writes; 0, -ENOMEM (hole, memory), -EINVAL (rights), -EFAULT (behind the
+    end of the file)."""
     write = behavior == MADV_POPULATE_WRITE
     mmap_read_lock(mm)
     error, at = 0, start

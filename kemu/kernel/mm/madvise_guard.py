@@ -1,7 +1,9 @@
-"""Guard regions: pages of a mapping that must not be touched, without a mapping of their own (mm/madvise.c).
+"""Guard regions: pages of a mapping that must not be touched, without a mapping of their own
+(mm/madvise.c).
 
-GUARD_INSTALL drops what is there and writes a marker into every entry of the range: any access is then a SIGSEGV.  The VMA is
-neither split nor changed but for a flag that says that it may hold markers, which makes fork copy it.
+GUARD_INSTALL drops what is there and writes a marker into every entry of the range: any access is
+then a SIGSEGV.  The VMA is neither split nor changed but for a flag that says that it may hold
+markers, which makes fork copy it.
 """
 
 from __future__ import annotations

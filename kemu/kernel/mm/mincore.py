@@ -1,4 +1,5 @@
-"""Small questions and orders about ranges: mincore, msync, mseal (mm/mincore.c, mm/msync.c, mm/mseal.c)."""
+"""Small questions and orders about ranges: mincore, msync, mseal (mm/mincore.c, mm/msync.c,
+mm/mseal.c)."""
 
 from __future__ import annotations
 
@@ -32,7 +33,8 @@ MS_ASYNC, MS_INVALIDATE, MS_SYNC = 1, 2, 4
 
 @linux("mm/mincore.c")
 def do_mincore(start: int, length: int) -> tuple[int, bytes]:
-    """(0 or an error, one byte a page): bit 0 says that the page is resident, by an entry or in its file's cache."""
+    """(0 or an error, one byte a page): bit 0 says that the page is resident, by an entry or in its
+    file's cache."""
     mm = current_mm()
     if start % PAGE_SIZE:
         return -EINVAL, b""
@@ -60,7 +62,9 @@ def _resident(vma: vm_area_struct, address: int) -> bool:
         return True
     if vma.vm_file is None:
         return False
-    page = filemap_get_folio(vma.vm_file.f_mapping, vma.vm_pgoff + ((address - vma.vm_start) >> PAGE_SHIFT))
+    page = filemap_get_folio(
+        vma.vm_file.f_mapping, vma.vm_pgoff + ((address - vma.vm_start) >> PAGE_SHIFT)
+    )
     return page is not None and bool(page.flags & PG_uptodate)
 
 
@@ -92,7 +96,9 @@ def do_msync(start: int, length: int, flags: int) -> int:
         last = min(end, vma.vm_end)
         if flags & MS_SYNC and vma.vm_file is not None and vma.vm_flags & VM_SHARED:
             first = vma.vm_pgoff + ((at - vma.vm_start) >> PAGE_SHIFT)
-            filemap_write_and_wait_range(vma.vm_file.f_inode, first, first + ((last - at) >> PAGE_SHIFT) - 1)
+            filemap_write_and_wait_range(
+                vma.vm_file.f_inode, first, first + ((last - at) >> PAGE_SHIFT) - 1
+            )
         at = last
     return unmapped
 
@@ -112,7 +118,9 @@ def do_mseal(start: int, length: int, flags: int) -> int:
     mmap_write_lock(mm)
     error = -ENOMEM if _has_hole(mm, start, end) else 0
     for vma in [] if error else vmas_in(mm, start, end):
-        changed = vma_modify_flags(vma, max(vma.vm_start, start), min(vma.vm_end, end), vma.vm_flags | VM_SEALED)
+        changed = vma_modify_flags(
+            vma, max(vma.vm_start, start), min(vma.vm_end, end), vma.vm_flags | VM_SEALED
+        )
         if isinstance(changed, int):
             error = changed
             break

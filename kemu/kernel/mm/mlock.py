@@ -61,7 +61,8 @@ def mlock_pte_range(vma: vm_area_struct, pmd: int, addr: int, end: int) -> None:
 
 @linux("mm/mlock.c")
 def mlock_vma_pages_range(vma: vm_area_struct, start: int, end: int, newflags: int) -> None:
-    """Set the flags and treat the pages that are there; the batches are drained before and after."""
+    """Set the flags and treat the pages that are there; the batches are drained before and
+    after."""
     vma.vm_flags = newflags
     lru_add_drain()
     for pmd, first, last in pmds_in(vma.vm_mm, start, end):
@@ -115,7 +116,8 @@ def apply_vma_lock_flags(start: int, length: int, flags: int) -> int:
 
 @linux("mm/mlock.c")
 def do_mlock(start: int, length: int, flags: int) -> int:
-    """mlock(2), mlock2(2): 0, -ENOMEM (hole, or a page that could not be made resident), -EAGAIN, -EINVAL."""
+    """mlock(2), mlock2(2): 0, -ENOMEM (hole, or a page that could not be made resident), -EAGAIN,
+    -EINVAL."""
     mm = current_mm()
     length = PAGE_ALIGN(length + start % PAGE_SIZE)
     start &= PAGE_MASK

@@ -1,9 +1,10 @@
 """Pages of locked memory, and the per-CPU batch through which they are counted (mm/mlock.c).
 
-    mlock, munlock, and the unmapping of a locked page only note the page in a batch, with a reference:
-    the batch is worked off when it is full or drained
+    mlock, munlock, and the unmapping of a locked page only note the page in a batch, with a
+    reference: the batch is worked off when it is full or drained
 
-Until then the page has one reference more than its mappings explain; a write by its last sharer meanwhile copies it.
+Until then the page has one reference more than its mappings explain; a write by its last sharer
+meanwhile copies it.
 """
 
 from __future__ import annotations

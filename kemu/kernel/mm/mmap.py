@@ -3,7 +3,8 @@
     do_mmap        check the arguments, find an address (unmapped_area.py), work out the flags
     mmap_region    clear what is in the way (munmap.py), charge, merge with a neighbour or make a VMA
 
-Nothing is allocated for the pages: a mapping is a promise.  The order of the checks is the order of the errors.
+Nothing is allocated for the pages: a mapping is a promise.  The order of the checks is the order of
+the errors.
 """
 
 from __future__ import annotations
@@ -123,8 +124,11 @@ def ksys_mmap_pgoff(addr: int, length: int, prot: int, flags: int, fd: int, pgof
 
 
 @linux("mm/util.c")
-def vm_mmap_pgoff(file: file | None, addr: int, length: int, prot: int, flags: int, pgoff: int) -> int:
-    """do_mmap of ``length`` bytes from page ``pgoff`` of the file on, under the lock, then populate if that was asked for."""
+def vm_mmap_pgoff(
+    file: file | None, addr: int, length: int, prot: int, flags: int, pgoff: int
+) -> int:
+    """do_mmap of ``length`` bytes from page ``pgoff`` of the file on, under the lock, then populate
+    if that was asked for."""
     mm = current_mm()
     mmap_write_lock(mm)
     ret, populate = do_mmap(file, addr, length, prot, flags, 0, pgoff)
@@ -236,7 +240,10 @@ def _anonymous_flags(addr: int, flags: int, vm_flags: int, pgoff: int) -> tuple[
     if kind == MAP_DROPPABLE:
         if vm_flags & (VM_LOCKED | VM_GROWSDOWN) and (flags & (MAP_LOCKED | MAP_GROWSDOWN)):
             return -EINVAL, 0
-        return vm_flags | VM_DROPPABLE | VM_NORESERVE | VM_WIPEONFORK | VM_DONTDUMP, addr >> PAGE_SHIFT
+        return (
+            vm_flags | VM_DROPPABLE | VM_NORESERVE | VM_WIPEONFORK | VM_DONTDUMP,
+            addr >> PAGE_SHIFT,
+        )
     if kind == MAP_PRIVATE:
         return vm_flags, addr >> PAGE_SHIFT
     return -EINVAL, 0
@@ -249,7 +256,8 @@ def accountable_mapping(vm_flags: int) -> bool:
 
 @linux("mm/vma.c")
 def mmap_region(file: file | None, addr: int, length: int, vm_flags: int, pgoff: int) -> int:
-    """Make [addr, addr+length) this mapping, replacing what is there; the address, or a negative error."""
+    """Make [addr, addr+length) this mapping, replacing what is there; the address, or a negative
+    error."""
     mm = current_mm()
     vms = vma_munmap_struct(mm, addr, addr + length)
     error = vms_gather_munmap_vmas(vms)
@@ -267,7 +275,9 @@ def mmap_region(file: file | None, addr: int, length: int, vm_flags: int, pgoff:
         vms.nr_accounted = 0
         vm_flags |= VM_ACCOUNT
     vms_clean_up_area(vms)
-    vma = call_mmap_prepare(file, vm_flags) or _merge_or_new(mm, file, addr, addr + length, vm_flags, pgoff)
+    vma = call_mmap_prepare(file, vm_flags) or _merge_or_new(
+        mm, file, addr, addr + length, vm_flags, pgoff
+    )
     vms_complete_munmap_vmas(vms)
     if isinstance(vma, int):
         vm_unacct_memory(charged)
@@ -281,8 +291,8 @@ def mmap_region(file: file | None, addr: int, length: int, vm_flags: int, pgoff:
 
 @linux("mm/vma.c")
 def call_mmap_prepare(file: file | None, vm_flags: int) -> int:
-    """What the file's own ``mmap_prepare`` says, when what was there is already gone: 0; -EOPNOTSUPP for MAP_SYNC on a disk that
-    is not persistent memory (ext4_file_mmap_prepare)."""
+    """What the file's own ``mmap_prepare`` says, when what was there is already gone: 0;
+    -EOPNOTSUPP for MAP_SYNC on a disk that is not persistent memory (ext4_file_mmap_prepare)."""
     disk = file is not None and file.f_inode.kind == "disk"
     return -EOPNOTSUPP if disk and vm_flags & VM_SYNC else 0
 
@@ -298,10 +308,13 @@ def _count_locked(mm: mm_struct, vma: vm_area_struct, pages: int) -> None:
 def _merge_or_new(
     mm: mm_struct, file: file | None, start: int, end: int, vm_flags: int, pgoff: int
 ) -> vm_area_struct | int:
-    """Let a neighbour grow over the range, or make a VMA for it (``__mmap_new_vma``); a negative error."""
+    """Let a neighbour grow over the range, or make a VMA for it (``__mmap_new_vma``); a negative
+    error."""
     prev, next = neighbours(mm, start, end)
     if not (file is None and vm_flags & VM_SHARED):
-        merged = vma_merge_new_range(vma_merge_struct(mm, prev, next, start, end, vm_flags, pgoff, file))
+        merged = vma_merge_new_range(
+            vma_merge_struct(mm, prev, next, start, end, vm_flags, pgoff, file)
+        )
         if merged is not None:
             return merged
     vma = vm_area_alloc(mm, start, end)
@@ -323,7 +336,8 @@ def _merge_or_new(
 
 
 def do_remap_file_pages(start: int, size: int, prot: int, pgoff: int, flags: int) -> int:
-    """remap_file_pages(2), emulated by an ordinary mapping of other pages of the same file; 0 or a negative error."""
+    """remap_file_pages(2), emulated by an ordinary mapping of other pages of the same file; 0 or a
+    negative error."""
     mm = current_mm()
     start &= PAGE_MASK
     size &= PAGE_MASK
@@ -332,7 +346,12 @@ def do_remap_file_pages(start: int, size: int, prot: int, pgoff: int, flags: int
     mmap_write_lock(mm)
     vma = vma_lookup(mm, start)
     populate, ret = 0, -EINVAL
-    if vma is not None and vma.vm_flags & VM_SHARED and vma.vm_file is not None and _one_file(mm, vma, start + size):
+    if (
+        vma is not None
+        and vma.vm_flags & VM_SHARED
+        and vma.vm_file is not None
+        and _one_file(mm, vma, start + size)
+    ):
         rights = vma.vm_flags & (VM_READ | VM_WRITE | VM_EXEC)
         kind = flags & MAP_NONBLOCK | MAP_SHARED | MAP_FIXED | MAP_POPULATE
         kind |= MAP_LOCKED if vma.vm_flags & VM_LOCKED else 0

@@ -1,12 +1,14 @@
-"""Who may look at, and who may change, the VMAs of an address space (include/linux/mmap_lock.h, mm/mmap_lock.c).
+"""Who may look at, and who may change, the VMAs of an address space (include/linux/mmap_lock.h,
+mm/mmap_lock.c).
 
     mmap_write_lock    system calls that change the tree       mm.mmap_lock = -1
     mmap_read_lock     faults that need more than one VMA      mm.mmap_lock = readers
     vma_start_read     the usual user fault: one VMA alone     vma.vm_refcnt + 1
     vma_start_write    before one VMA is changed or detached   waits until vm_refcnt is back at 1
 
-Locks are state: a CPU that must wait for one cannot run.  Linux keeps a sequence number in each VMA that says whether it is
-locked for writing; here all VMAs count as locked while ``mmap_lock`` is held for writing.
+Locks are state: a CPU that must wait for one cannot run.  Linux keeps a sequence number in each VMA
+that says whether it is locked for writing; here all VMAs count as locked while ``mmap_lock`` is
+held for writing.
 """
 
 from __future__ import annotations
@@ -59,8 +61,9 @@ def mmap_read_unlock(mm: mm_struct) -> None:
 
 @linux("mm/mmap_lock.c")
 def lock_vma_under_rcu(mm: mm_struct, address: int) -> vm_area_struct | None:
-    """The VMA at ``address``, held for one fault; None if there is none or the tree is being changed.  The VMA is found without
-    any lock: once it is held, one looks again whether it is still the right one."""
+    """The VMA at ``address``, held for one fault; None if there is none or the tree is being
+    changed.  The VMA is found without any lock: once it is held, one looks again whether it is
+    still the right one."""
     vma = mm.mm_mt.find(address)
     if vma is None or vma.vm_start > address:
         return None
@@ -73,7 +76,8 @@ def lock_vma_under_rcu(mm: mm_struct, address: int) -> vm_area_struct | None:
 
 
 def vma_start_read(mm: mm_struct, vma: vm_area_struct) -> bool:
-    """Hold one VMA against changes; False if the tree is locked for changing, or the VMA is not in it any more."""
+    """Hold one VMA against changes; False if the tree is locked for changing, or the VMA is not in
+    it any more."""
     if is_removed(VMA_LOCK):
         return True
     if mm.mmap_lock < 0:
@@ -88,7 +92,8 @@ def vma_end_read(vma: vm_area_struct) -> None:
 
 
 def vma_start_write(vma: vm_area_struct) -> None:
-    """Wait until no fault holds the VMA; ``mmap_lock`` is held for writing, so no new one can begin."""
+    """Wait until no fault holds the VMA; ``mmap_lock`` is held for writing, so no new one can
+    begin."""
     if not is_removed(VMA_LOCK):
         step_until(_nobody_reads, vma, VMA_LOCK)
 
@@ -98,7 +103,8 @@ def _nobody_reads(vma: vm_area_struct, _lock: str) -> bool:
 
 
 def release_fault_lock(vmf: vm_fault) -> None:
-    """Release what the fault holds, the VMA or the whole address space: it is about to wait, and will run again."""
+    """Release what the fault holds, the VMA or the whole address space: it is about to wait, and
+    will run again."""
     if vmf.flags & FAULT_FLAG_VMA_LOCK:
         vma_end_read(vmf.vma)
     else:

@@ -3,8 +3,9 @@
     old  | a | b | c |   |         each entry is taken out and put in at its new place: the pages do not move, only
     new  |   | a | b | c |         what leads to them
 
-exec uses it to bring a stack, which was built at the top of the address space, to its random place.  Linux can move
-a whole table by one entry of the level above when both addresses are aligned; the result is the same, and it is not done here.
+exec uses it to bring a stack, which was built at the top of the address space, to its random place.
+Linux can move a whole table by one entry of the level above when both addresses are aligned; the
+result is the same, and it is not done here.
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ from kemu.trace.frames import linux
 
 @linux("mm/mremap.c")
 def move_page_tables(vma: vm_area_struct, old_addr: int, new_addr: int, length: int) -> int:
-    """Move the entries of [old_addr, old_addr+length) to ``new_addr``, lower addresses first; the bytes that were covered:
-    fewer than ``length`` when out of memory."""
+    """Move the entries of [old_addr, old_addr+length) to ``new_addr``, lower addresses first; the
+    bytes that were covered: fewer than ``length`` when out of memory."""
     mm = vma.vm_mm
     for old_pmd, first, last in pmds_in(mm, old_addr, old_addr + length):
         at = first
@@ -56,12 +57,18 @@ def alloc_new_pmd(mm: mm_struct, addr: int) -> int:
 
 
 @linux("mm/mremap.c")
-def move_ptes(vma: vm_area_struct, old_pmd: int, old_addr: int, old_end: int, new_pmd: int, new_addr: int) -> None:
+def move_ptes(
+    vma: vm_area_struct, old_pmd: int, old_addr: int, old_end: int, new_pmd: int, new_addr: int
+) -> None:
     """Move the entries of one table; the old addresses are flushed before the table is unlocked."""
     mm = vma.vm_mm
     old_pte = pte_offset_map_lock(mm, old_pmd, old_addr)
     same_table = system.phys.load(old_pmd) == system.phys.load(new_pmd)
-    new_pte = pte_offset_map(new_pmd, new_addr) if same_table else pte_offset_map_lock(mm, new_pmd, new_addr)
+    new_pte = (
+        pte_offset_map(new_pmd, new_addr)
+        if same_table
+        else pte_offset_map_lock(mm, new_pmd, new_addr)
+    )
     force_flush = False
     for at, address, _ in ptes_in(old_pte, old_addr, old_end):
         pte = ptep_get_and_clear(mm, address, at)

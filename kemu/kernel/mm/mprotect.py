@@ -4,8 +4,9 @@
     mprotect_fixup       charge, merge or split, set the flags
     change_pte_range     rewrite the entries: frame, A and D stay; W comes back at once only where no fault is needed
 
-A page that was write-protected and becomes writable again gets W immediately if it is anonymous and exclusive.  One that fork
-shares, the zero page, a page of the cache: these must fault, since the fault is what copies.
+A page that was write-protected and becomes writable again gets W immediately if it is anonymous and
+exclusive.  One that fork shares, the zero page, a page of the cache: these must fault, since the
+fault is what copies.
 """
 
 from __future__ import annotations
@@ -91,7 +92,9 @@ def can_change_pte_writable(vma: vm_area_struct, addr: int, pte: int) -> bool:
 
 
 @linux("mm/mprotect.c")
-def change_pte_range(tlb: mmu_gather, vma: vm_area_struct, pmd: int, addr: int, end: int, try_writable: bool) -> int:
+def change_pte_range(
+    tlb: mmu_gather, vma: vm_area_struct, pmd: int, addr: int, end: int, try_writable: bool
+) -> int:
     """The entries of one table; how many changed."""
     mm = tlb.mm
     ptep = pte_offset_map_lock(mm, pmd, addr)
@@ -112,7 +115,9 @@ def change_pte_range(tlb: mmu_gather, vma: vm_area_struct, pmd: int, addr: int, 
 
 
 @linux("mm/mprotect.c")
-def change_protection(tlb: mmu_gather, vma: vm_area_struct, start: int, end: int, try_writable: bool) -> int:
+def change_protection(
+    tlb: mmu_gather, vma: vm_area_struct, start: int, end: int, try_writable: bool
+) -> int:
     """All entries of the range follow ``vm_page_prot``; how many changed."""
     pages = 0
     for pmd, first, last in pmds_in(tlb.mm, start, end):
@@ -128,7 +133,9 @@ def vma_wants_manual_pte_write_upgrade(vma: vm_area_struct) -> bool:
 
 
 @linux("mm/mprotect.c")
-def mprotect_fixup(tlb: mmu_gather, vma: vm_area_struct, start: int, end: int, newflags: int) -> int:
+def mprotect_fixup(
+    tlb: mmu_gather, vma: vm_area_struct, start: int, end: int, newflags: int
+) -> int:
     """Give [start, end) of ``vma`` the flags; 0, -EPERM, -ENOMEM."""
     mm = tlb.mm
     oldflags = vma.vm_flags
@@ -165,8 +172,11 @@ def mprotect_fixup(tlb: mmu_gather, vma: vm_area_struct, start: int, end: int, n
     return 0
 
 
-def _first_vma(mm: mm_struct, start: int, end: int, grows: int) -> tuple[vm_area_struct | None, int]:
-    """The VMA to begin with and the start, which PROT_GROWSDOWN moves down to the VMA's; or (None, error)."""
+def _first_vma(
+    mm: mm_struct, start: int, end: int, grows: int
+) -> tuple[vm_area_struct | None, int]:
+    """The VMA to begin with and the start, which PROT_GROWSDOWN moves down to the VMA's; or (None,
+    error)."""
     vma = find_vma(mm, start)
     if vma is None:
         return None, -ENOMEM
@@ -181,7 +191,8 @@ def _first_vma(mm: mm_struct, start: int, end: int, grows: int) -> tuple[vm_area
 
 @linux("mm/mprotect.c")
 def do_mprotect_pkey(start: int, length: int, prot: int, pkey: int = -1) -> int:
-    """mprotect(2) of ``length`` bytes: 0, -EINVAL, -ENOMEM (hole), -EACCES, -EPERM.  Without keys only ``pkey`` -1 is one."""
+    """mprotect(2) of ``length`` bytes: 0, -EINVAL, -ENOMEM (hole), -EACCES, -EPERM.  Without keys
+    only ``pkey`` -1 is one."""
     grows = prot & (PROT_GROWSDOWN | PROT_GROWSUP)
     prot &= ~grows
     if grows == PROT_GROWSDOWN | PROT_GROWSUP or start & ~PAGE_MASK & U64:

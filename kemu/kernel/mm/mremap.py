@@ -3,8 +3,8 @@
     no new address   same size: nothing; smaller: the tail is unmapped; larger: in place if there is room, else moved
     a new address    what is there is unmapped, then moved; the same size may span several VMAs and holes
 
-Moving copies no page: the entries are taken out and put in elsewhere, so sharing and exclusivity stay as they are, and
-no access faults afterwards.
+Moving copies no page: the entries are taken out and put in elsewhere, so sharing and exclusivity
+stay as they are, and no access faults afterwards.
 """
 
 from __future__ import annotations
@@ -65,8 +65,8 @@ MREMAP_MAYMOVE, MREMAP_FIXED, MREMAP_DONTUNMAP = 1, 2, 4
 
 @attrs.define
 class vma_remap_struct:
-    """One mremap on its way.  Lengths in bytes, whole pages; ``vma`` the mapping at ``addr``; ``locked``: what grows is
-    populated at the end."""
+    """One mremap on its way.  Lengths in bytes, whole pages; ``vma`` the mapping at ``addr``;
+    ``locked``: what grows is populated at the end."""
 
     mm: mm_struct
     addr: int
@@ -108,7 +108,11 @@ def check_mremap_params(vrm: vma_remap_struct) -> int:
         return -EINVAL
     if not vrm_implies_new_addr(vrm):
         return 0
-    if vrm.new_addr > task_size - vrm.new_len or vrm.new_addr % PAGE_SIZE or not vrm.flags & MREMAP_MAYMOVE:
+    if (
+        vrm.new_addr > task_size - vrm.new_len
+        or vrm.new_addr % PAGE_SIZE
+        or not vrm.flags & MREMAP_MAYMOVE
+    ):
         return -EINVAL
     if vrm.flags & MREMAP_DONTUNMAP and vrm.old_len != vrm.new_len:
         return -EINVAL
@@ -183,10 +187,13 @@ def vrm_set_new_addr(vrm: vma_remap_struct) -> int:
 
 
 @linux("mm/vma.c")
-def copy_vma(vma: vm_area_struct, addr: int, length: int, pgoff: int) -> tuple[vm_area_struct | None, vm_area_struct]:
-    """(the VMA that covers the new place, the source): a neighbour there that could take it in, or a copy of ``vma``.  An
-    anonymous one that was never touched takes the offset of its new address, so that it merges more easily; it may even
-    merge with itself, and then the source is another VMA than before."""
+def copy_vma(
+    vma: vm_area_struct, addr: int, length: int, pgoff: int
+) -> tuple[vm_area_struct | None, vm_area_struct]:
+    """(the VMA that covers the new place, the source): a neighbour there that could take it in, or
+    a copy of ``vma``.  An anonymous one that was never touched takes the offset of its new address,
+    so that it merges more easily; it may even merge with itself, and then the source is another VMA
+    than before."""
     if vma_is_anonymous(vma) and vma.anon_vma is None:
         pgoff = addr >> PAGE_SHIFT
     start = vma.vm_start
@@ -214,8 +221,8 @@ def copy_vma(vma: vm_area_struct, addr: int, length: int, pgoff: int) -> tuple[v
 
 @linux("mm/mremap.c")
 def copy_vma_and_data(vrm: vma_remap_struct) -> tuple[vm_area_struct | None, int]:
-    """(the VMA at the new place, 0 or -ENOMEM): the entries have moved there.  If the tables could not be made they have
-    moved back, and the *new* place is what is left to unmap."""
+    """(the VMA at the new place, 0 or -ENOMEM): the entries have moved there.  If the tables could
+    not be made they have moved back, and the *new* place is what is left to unmap."""
     vma = source(vrm)
     pgoff = vma.vm_pgoff + ((vrm.addr - vma.vm_start) >> PAGE_SHIFT)
     new_vma, vrm.vma = copy_vma(vma, vrm.new_addr, vrm.new_len, pgoff)
@@ -232,10 +239,11 @@ def copy_vma_and_data(vrm: vma_remap_struct) -> tuple[vm_area_struct | None, int
 
 @linux("mm/mremap.c")
 def unmap_source_vma(vrm: vma_remap_struct) -> None:
-    """Unmap the old place.  Its charge has moved along: VM_ACCOUNT is hidden from munmap, and put back on what is left.
+    """Unmap the old place.  Its charge has moved along: VM_ACCOUNT is hidden from munmap, and put
+    back on what is left.
 
-    If munmap finds no memory to split, the old place stays, empty, and is charged anew (Linux charges it too, but lets
-    VM_ACCOUNT go, so that the charge is never taken back)."""
+    If munmap finds no memory to split, the old place stays, empty, and is charged anew (Linux
+    charges it too, but lets VM_ACCOUNT go, so that the charge is never taken back)."""
     vma, mm = source(vrm), vrm.mm
     start, end = vma.vm_start, vma.vm_end
     moved = bool(vma.vm_flags & VM_ACCOUNT) and not vrm.flags & MREMAP_DONTUNMAP
@@ -257,7 +265,8 @@ def unmap_source_vma(vrm: vma_remap_struct) -> None:
 
 @linux("mm/mremap.c")
 def dontunmap_complete(vrm: vma_remap_struct, new_vma: vm_area_struct) -> None:
-    """The old place stays, empty: it loses its lock, and its anon_vmas if all of it moved.  ``locked_vm`` is not touched."""
+    """The old place stays, empty: it loses its lock, and its anon_vmas if all of it moved.
+    ``locked_vm`` is not touched."""
     vma = source(vrm)
     vma.vm_flags &= ~VM_LOCKED_MASK
     if new_vma is not vma and vrm.addr == vma.vm_start and vrm.addr + vrm.old_len == vma.vm_end:
@@ -266,8 +275,8 @@ def dontunmap_complete(vrm: vma_remap_struct, new_vma: vm_area_struct) -> None:
 
 @linux("mm/mremap.c")
 def move_vma(vrm: vma_remap_struct) -> int:
-    """Move to ``vrm.new_addr``: the new address, or -ENOMEM with everything as it was, also what was promised for growth (which
-    Linux forgets when it was a table that could not be made)."""
+    """Move to ``vrm.new_addr``: the new address, or -ENOMEM with everything as it was, also what
+    was promised for growth (which Linux forgets when it was a table that could not be made)."""
     vma = source(vrm)
     if vrm.mm.map_count >= system.sysctl.max_map_count - 3:
         return -ENOMEM
@@ -313,7 +322,9 @@ def mremap_to(vrm: vma_remap_struct) -> int:
             return error
         vrm.old_len = vrm.new_len
         vrm.vma = vma_lookup(mm, vrm.addr)
-    if vrm.flags & MREMAP_DONTUNMAP and not may_expand_vm(mm, source(vrm).vm_flags, vrm.old_len >> PAGE_SHIFT):
+    if vrm.flags & MREMAP_DONTUNMAP and not may_expand_vm(
+        mm, source(vrm).vm_flags, vrm.old_len >> PAGE_SHIFT
+    ):
         return -ENOMEM
     return vrm_set_new_addr(vrm) or move_vma(vrm)
 
@@ -332,7 +343,8 @@ def mremap_at(vrm: vma_remap_struct) -> int:
 
 
 def vrm_can_expand_in_place(vrm: vma_remap_struct) -> bool:
-    """True if the range ends where its VMA ends and nothing is mapped behind it (``vma_expandable``)."""
+    """True if the range ends where its VMA ends and nothing is mapped behind it
+    (``vma_expandable``)."""
     vma = source(vrm)
     end = vma.vm_end + vrm.delta
     if vrm.addr + vrm.old_len != vma.vm_end or end > task_size_max():
@@ -361,16 +373,25 @@ def vma_merge_extend(vma: vm_area_struct, delta: int) -> vm_area_struct | None:
     pgoff = vma.vm_pgoff + vma_pages(vma)
     return vma_merge_new_range(
         vma_merge_struct(
-            vma.vm_mm, vma, next, end, end + delta, vma.vm_flags, pgoff, vma.vm_file, vma.vm_ops, vma.anon_vma
+            vma.vm_mm,
+            vma,
+            next,
+            end,
+            end + delta,
+            vma.vm_flags,
+            pgoff,
+            vma.vm_file,
+            vma.vm_ops,
+            vma.anon_vma,
         )
     )
 
 
 @linux("mm/mremap.c")
 def remap_move(vrm: vma_remap_struct) -> int:
-    """Move a range of the same size, VMA by VMA, keeping the holes between them; the new address, or the error at which it
-    stopped (what came before it has moved).  Each move may split and merge the VMAs that follow, so the next one is looked
-    up after it."""
+    """Move a range of the same size, VMA by VMA, keeping the holes between them; the new address,
+    or the error at which it stopped (what came before it has moved).  Each move may split and merge
+    the VMAs that follow, so the next one is looked up after it."""
     start, end = vrm.addr, vrm.addr + vrm.old_len
     target, first, last_end, at = vrm.new_addr, 0, 0, start
     while at < end and (vma := find_vma_intersection(vrm.mm, at, end)) is not None:
@@ -379,7 +400,9 @@ def remap_move(vrm: vma_remap_struct) -> int:
         target += vma.vm_start - last_end if last_end else 0
         at, stop = max(vma.vm_start, at), min(end, vma.vm_end)
         last_end = vma.vm_end
-        piece = attrs.evolve(vrm, addr=at, old_len=stop - at, new_len=stop - at, new_addr=target, vma=vma)
+        piece = attrs.evolve(
+            vrm, addr=at, old_len=stop - at, new_len=stop - at, new_addr=target, vma=vma
+        )
         moved = check_prep_vma(piece) or mremap_to(piece)
         if moved < 0:
             return moved
@@ -401,7 +424,9 @@ def do_mremap(addr: int, old_len: int, new_len: int, flags: int, new_addr: int) 
         ret = remap_move(vrm)
     else:
         vrm.vma = vma_lookup(mm, addr)
-        ret = check_prep_vma(vrm) or (mremap_to(vrm) if vrm_implies_new_addr(vrm) else mremap_at(vrm))
+        ret = check_prep_vma(vrm) or (
+            mremap_to(vrm) if vrm_implies_new_addr(vrm) else mremap_at(vrm)
+        )
     mmap_write_unlock(mm)
     if ret >= 0 and vrm.locked:
         __mm_populate(ret + vrm.old_len, vrm.delta, True)

@@ -47,7 +47,8 @@ class vma_munmap_struct:
 
 @linux("mm/vma.c")
 def vms_gather_munmap_vmas(vms: vma_munmap_struct) -> int:
-    """Split at the borders and collect what lies between; 0, -ENOMEM, -EPERM.  Nothing is unmapped yet, but splits stay."""
+    """Split at the borders and collect what lies between; 0, -ENOMEM, -EPERM.  Nothing is unmapped
+    yet, but splits stay."""
     mm, start, end = vms.mm, vms.start, vms.end
     first = find_vma_intersection(mm, start, end)
     if first is None:

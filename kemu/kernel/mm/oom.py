@@ -2,8 +2,8 @@
 
     badness = resident pages + swap entries + page-table pages + oom_score_adj * (all pages / 1000)
 
-The highest is killed; the caller then tries its allocation again.  The victim is torn down at once, as if the scheduler had
-let it run.
+The highest is killed; the caller then tries its allocation again.  The victim is torn down at once,
+as if the scheduler had let it run.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ LONG_MIN = -(1 << 63)
 def oom_badness(task: task_struct, totalpages: int) -> int:
     """How good a victim ``task`` is, in pages; LONG_MIN: not at all."""
     mm = task.mm
-    unkillable = task.pid == 1 or task.flags & PF_KTHREAD or task.signal.oom_score_adj == OOM_SCORE_ADJ_MIN
+    unkillable = (
+        task.pid == 1 or task.flags & PF_KTHREAD or task.signal.oom_score_adj == OOM_SCORE_ADJ_MIN
+    )
     if mm is None or unkillable or mm.flags & MMF_OOM_SKIP or task.vfork_done is not None:
         return LONG_MIN
     rss = mm.rss_stat
@@ -63,7 +65,8 @@ def out_of_memory() -> bool:
 
 @linux("mm/oom_kill.c")
 def oom_kill_process(victim: task_struct) -> None:
-    """SIGKILL to every task that uses the victim's memory; all but the caller are gone when this returns."""
+    """SIGKILL to every task that uses the victim's memory; all but the caller are gone when this
+    returns."""
     mm = victim.mm
     system.vmstat.OOM_KILL += 1
     for pid in sorted(system.tasks):
@@ -87,4 +90,5 @@ def _let_it_die(task: task_struct) -> None:
 
 @linux("mm/oom_kill.c")
 def pagefault_out_of_memory() -> None:
-    """A fault ended with VM_FAULT_OOM: nothing more to do here, the access is tried again unless the task was killed."""
+    """A fault ended with VM_FAULT_OOM: nothing more to do here, the access is tried again unless
+    the task was killed."""

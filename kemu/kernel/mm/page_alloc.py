@@ -1,15 +1,18 @@
-"""The buddy allocator, and the reference counts by which its pages are held (mm/page_alloc.c, include/linux/page_ref.h).
+"""The buddy allocator, and the reference counts by which its pages are held (mm/page_alloc.c,
+include/linux/page_ref.h).
 
     order 10  [ 1024 frames                                   ]
     order  9  [ 512                    ][ 512                 ]      a block is split in halves until it is small enough,
     order  8  [ 256     ][ 256         ]                             the upper half goes on the list of its order;
-                                                                     a freed block joins with its buddy (pfn ^ size)
+                                                                     a freed block joins with its
+                                                                     buddy (pfn ^ size)
 
-A page lives while ``_refcount`` is above 0: allocation gives one reference, ``folio_get`` adds, ``folio_put`` drops, and the
-last drop frees.  There is one zone and there are no per-CPU lists of single pages, so allocation order depends on nothing
-but the order of calls.
+A page lives while ``_refcount`` is above 0: allocation gives one reference, ``folio_get`` adds,
+``folio_put`` drops, and the last drop frees.  There is one zone and there are no per-CPU lists of
+single pages, so allocation order depends on nothing but the order of calls.
 
-``_refcount`` changes in this file only.  Upward calls: ``system.reclaim`` and ``system.out_of_memory`` when memory is short.
+``_refcount`` changes in this file only.  Upward calls: ``system.reclaim`` and
+``system.out_of_memory`` when memory is short.
 """
 
 from __future__ import annotations
@@ -21,7 +24,12 @@ from kemu.kernel.include.mm_inline import lruvec_del_folio
 from kemu.kernel.include.mm_types import PGTY_buddy, folio, page
 from kemu.kernel.include.sched_types import EXIT_ZOMBIE, MAX_ORDER, PF_EXITING, PF_SIGNALED
 from kemu.kernel.include.system import current, pfn_to_page, system
-from kemu.machine.atomic import atomic_add_return, atomic_dec_and_test, atomic_inc, atomic_inc_not_zero
+from kemu.machine.atomic import (
+    atomic_add_return,
+    atomic_dec_and_test,
+    atomic_inc,
+    atomic_inc_not_zero,
+)
 from kemu.trace.frames import linux
 
 GFP_KERNEL = 0
@@ -41,7 +49,8 @@ def folio_get(folio: folio) -> None:
 
 
 def folio_try_get(folio: folio) -> bool:
-    """Take a reference to a page that was found without holding anything; False if it is free already."""
+    """Take a reference to a page that was found without holding anything; False if it is free
+    already."""
     return atomic_inc_not_zero(folio, "_refcount")
 
 
@@ -92,7 +101,8 @@ def unlock_page(page: page) -> None:
 def __alloc_pages_noprof(gfp: int, order: int) -> page | None:
     """2**order frames with one reference on the first, or None.
 
-    Normal requests leave ``watermark_min`` frames alone; a task that is dying may have those too."""
+    Normal requests leave ``watermark_min`` frames alone; a task that is dying may have those
+    too."""
     if system.sysctl.fail_alloc and should_fail_alloc_page():
         return None
     page = get_page_from_freelist(gfp, order, system.zone.watermark_low)
@@ -118,7 +128,8 @@ def alloc_page(gfp: int = GFP_KERNEL) -> page | None:
 
 @linux("mm/page_alloc.c")
 def __alloc_pages_slowpath(gfp: int, order: int) -> page | None:
-    """Below the low watermark: try down to the minimum, then reclaim, then kill somebody, then give up."""
+    """Below the low watermark: try down to the minimum, then reclaim, then kill somebody, then give
+    up."""
     zone = system.zone
     page = get_page_from_freelist(gfp, order, zone.watermark_min)
     for _ in range(MAX_RECLAIM_RETRIES):
@@ -140,7 +151,8 @@ def _is_dying(task: object) -> bool:
 
 @linux("mm/page_alloc.c")
 def get_page_from_freelist(gfp: int, order: int, mark: int) -> page | None:
-    """A block of ``order`` from the free lists, unless that would leave fewer than ``mark`` frames."""
+    """A block of ``order`` from the free lists, unless that would leave fewer than ``mark``
+    frames."""
     zone = system.zone
     if zone.nr_free_pages - (1 << order) < mark:
         return None
@@ -174,7 +186,8 @@ def expand(page: page, low: int, high: int) -> None:
 
 
 def prep_new_page(page: page, order: int, gfp: int) -> None:
-    """Zero the frames if asked to.  ``struct page`` is clean already: whoever freed the page saw to that."""
+    """Zero the frames if asked to.  ``struct page`` is clean already: whoever freed the page saw to
+    that."""
     system.vmstat.PGALLOC += 1 << order
     if gfp & GFP_ZERO:
         system.phys.clear_page(page.pfn)
@@ -208,9 +221,13 @@ def account_freepages(nr: int) -> None:
 
 @linux("mm/page_alloc.c")
 def free_frozen_pages(page: page, order: int) -> None:
-    """Give back a block whose last reference is gone.  A page that is still mapped here would be a use after free."""
+    """Give back a block whose last reference is gone.  A page that is still mapped here would be a
+    use after free."""
     if page._mapcount != -1 or page._refcount:
-        raise KernelBug(f"Bad page state: {page} freed with _mapcount {page._mapcount}, _refcount {page._refcount}")
+        raise KernelBug(
+            f"Bad page state: {page} freed with _mapcount {page._mapcount}, _refcount "
+            f"{page._refcount}"
+        )
     page.mapping = None
     page.flags = 0
     system.vmstat.PGFREE += 1 << order
@@ -238,7 +255,8 @@ def __free_page(page: page) -> None:
 
 
 def free_area_init(first: int, last: int) -> None:
-    """Boot: hand the frames [first, last) to the allocator, in the largest aligned blocks, the lowest first on its list."""
+    """Boot: hand the frames [first, last) to the allocator, in the largest aligned blocks, the
+    lowest first on its list."""
     zone = system.zone
     pfn = first
     while pfn < last:
@@ -254,4 +272,3 @@ def free_area_init(first: int, last: int) -> None:
         pfn += 1 << order
     zone.nr_free_pages += last - first
     zone.managed_pages += last - first
-

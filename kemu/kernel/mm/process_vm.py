@@ -1,4 +1,5 @@
-"""Reading and writing another process's memory (mm/process_vm_access.c, mm/memory.c: access_remote_vm, fs/proc/base.c: mem_rw).
+"""Reading and writing another process's memory (mm/process_vm_access.c, mm/memory.c:
+access_remote_vm, fs/proc/base.c: mem_rw).
 
     process_vm_readv/writev   pins the pages and honours protection; even a read unshares what fork left shared
     /proc/PID/mem             plain references; may write where the process itself may not (a private copy is made)
@@ -94,7 +95,8 @@ def unpin_user_pages_dirty_lock(pages: list[folio], *, make_dirty: bool) -> None
 
 
 def process_vm_rw(pid: int, local: int, remote: int, size: int, flags: int, *, write: bool) -> int:
-    """process_vm_readv(2), process_vm_writev(2) with one range on each side: bytes moved, -EINVAL, -ESRCH, -EFAULT."""
+    """process_vm_readv(2), process_vm_writev(2) with one range on each side: bytes moved, -EINVAL,
+    -ESRCH, -EFAULT."""
     task = system.tasks.get(pid)
     if flags:
         return -EINVAL
@@ -115,7 +117,8 @@ def process_vm_rw(pid: int, local: int, remote: int, size: int, flags: int, *, w
 
 @linux("mm/memory.c")
 def __access_remote_vm(mm: mm_struct, addr: int, data: bytes | int, gup_flags: int) -> bytes:
-    """Read ``data`` bytes (an int) or write the bytes ``data``, as far as it goes; what was moved."""
+    """Read ``data`` bytes (an int) or write the bytes ``data``, as far as it goes; what was
+    moved."""
     size = len(data) if isinstance(data, bytes) else data
     done = bytearray()
     mmap_read_lock(mm)
@@ -140,7 +143,8 @@ def __access_remote_vm(mm: mm_struct, addr: int, data: bytes | int, gup_flags: i
 
 
 def expand_stack(mm: mm_struct, addr: int) -> bool:
-    """Grow a stack down to ``addr``, with the address space locked for reading before and after; True if it grew."""
+    """Grow a stack down to ``addr``, with the address space locked for reading before and after;
+    True if it grew."""
     vma = find_vma(mm, addr)
     if vma is None or not vma.vm_flags & VM_GROWSDOWN:
         return False
@@ -173,7 +177,11 @@ def _mem_rw_page(mm: mm_struct, local: int, addr: int, size: int, *, write: bool
     """One page of ``mem_rw``, through a buffer of the kernel: bytes moved, -EIO, -EFAULT."""
     if write:
         data, left = copy_from_user(local, size)
-        return -EFAULT if left else len(__access_remote_vm(mm, addr, data, FOLL_FORCE | FOLL_WRITE)) or -EIO
+        return (
+            -EFAULT
+            if left
+            else len(__access_remote_vm(mm, addr, data, FOLL_FORCE | FOLL_WRITE)) or -EIO
+        )
     found = __access_remote_vm(mm, addr, size, FOLL_FORCE)
     return -EFAULT if copy_to_user(local, found) else len(found) or -EIO
 
@@ -182,7 +190,8 @@ def _mem_rw_page(mm: mm_struct, local: int, addr: int, size: int, *, write: bool
 
 
 def io_register_buffer(addr: int, size: int) -> int:
-    """io_uring's registered buffer: pin the pages of [addr, addr+size) for good, for writing by a device; 0, -EFAULT, -ENOMEM."""
+    """io_uring's registered buffer: pin the pages of [addr, addr+size) for good, for writing by a
+    device; 0, -EFAULT, -ENOMEM."""
     mm, task = current_mm(), current()
     first = addr & PAGE_MASK
     nr = (PAGE_ALIGN(addr + size) - first) >> PAGE_SHIFT
@@ -213,7 +222,8 @@ def io_unregister_buffer(addr: int, size: int) -> int:
 
 
 def vmsplice(fd: int, addr: int, size: int) -> int:
-    """Put the pages of a range themselves into a pipe, by plain references; bytes, -EBADF, -EFAULT."""
+    """Put the pages of a range themselves into a pipe, by plain references; bytes, -EBADF,
+    -EFAULT."""
     file = fget(fd)
     pipe = file.f_inode.i_pipe if file is not None else None
     if pipe is None:
@@ -223,7 +233,9 @@ def vmsplice(fd: int, addr: int, size: int) -> int:
     ret = gup_fast_fallback(addr & PAGE_MASK, len(pieces), FOLL_GET, pages)
     if ret <= 0:
         return ret
-    held = [(page, offset, part, False) for (_, offset, part), page in zip(pieces, pages, strict=False)]
+    held = [
+        (page, offset, part, False) for (_, offset, part), page in zip(pieces, pages, strict=False)
+    ]
     pipe.bufs += tuple(held)
     wakeup_pipe_readers(pipe)
     return sum(part for _, _, part, _ in held)

@@ -1,5 +1,5 @@
-"""read(2) and write(2) on files: between the page cache and user memory.  mm/filemap.c: generic_file_read_iter,
-generic_file_write_iter.
+"""read(2) and write(2) on files: between the page cache and user memory.  mm/filemap.c:
+generic_file_read_iter, generic_file_write_iter.
 
 read   page cache -> copy_to_user      a store in kernel mode: it may fault, and breaks copy-on-write like any store
 write  copy_from_user -> page cache
@@ -26,7 +26,8 @@ from kemu.trace.frames import linux
 
 
 def generic_file_read(file: file, addr: int, count: int, pos: int) -> int:
-    """Copy up to ``count`` bytes from file offset ``pos`` to user memory; bytes done, or -EFAULT if none, -EINVAL."""
+    """Copy up to ``count`` bytes from file offset ``pos`` to user memory; bytes done, or -EFAULT if
+    none, -EINVAL."""
     node = file.f_inode
     if pos < 0:
         return -EINVAL
@@ -61,11 +62,12 @@ def _file_bytes(file: file, pos: int, count: int) -> bytes:
 
 @linux("mm/filemap.c")
 def generic_perform_write(file: file, addr: int, count: int, pos: int) -> int:
-    """Copy up to ``count`` bytes of user memory to file offset ``pos``; bytes done, or an error if none.
+    """Copy up to ``count`` bytes of user memory to file offset ``pos``; bytes done, or an error if
+    none.
 
-    The page of the file is there before the bytes are: a page of the file may itself be the source, so the copy is made
-    without faults, and what was missing is faulted in between two attempts.  A file can grow to ``pos`` by an attempt that
-    copied nothing."""
+    The page of the file is there before the bytes are: a page of the file may itself be the source,
+    so the copy is made without faults, and what was missing is faulted in between two attempts.  A
+    file can grow to ``pos`` by an attempt that copied nothing."""
     if pos < 0:
         return -EINVAL
     done = 0
@@ -91,7 +93,8 @@ def write_begin(node: inode, index: int) -> folio | None:
 
 
 def write_end(node: inode, folio: folio, pos: int, data: bytes) -> None:
-    """``data`` came to lie at ``pos`` in the page: it is dirty, and the file ends there at least (``a_ops->write_end``)."""
+    """``data`` came to lie at ``pos`` in the page: it is dirty, and the file ends there at least
+    (``a_ops->write_end``)."""
     system.phys.write((folio.pfn << PAGE_SHIFT) + pos % PAGE_SIZE, data)
     folio.flags |= PG_uptodate
     if data or is_shmem(node):

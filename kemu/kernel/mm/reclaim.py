@@ -1,12 +1,14 @@
-"""Reclaiming pages (mm/vmscan.c), as far as it goes without swap: the pages that MADV_PAGEOUT names, and those that have been
-on the LRU lists of files longest when memory is short (direct reclaim).
+"""Reclaiming pages (mm/vmscan.c), as far as it goes without swap: the pages that MADV_PAGEOUT
+names, and those that have been on the LRU lists of files longest when memory is short (direct
+reclaim).
 
     clean page of a file, unmapped everywhere, held by nobody else   -> out of the cache, freed
     dirty page of a file                                             -> unmapped, stays in the cache
     anonymous page that may be lost (MADV_FREE, MAP_DROPPABLE)       -> freed, unless it was written since (droppable: even then)
     any other anonymous page                                         -> stays where it is
 
-There is no swap device, so anonymous memory cannot go anywhere, and shared memory only if it was never written.
+There is no swap device, so anonymous memory cannot go anywhere, and shared memory only if it was
+never written.
 """
 
 from __future__ import annotations
@@ -40,8 +42,9 @@ from kemu.trace.frames import linux
 
 @linux("mm/vmscan.c")
 def try_to_free_pages(nr: int) -> int:
-    """Direct reclaim: free about ``nr`` pages, the inactive ones first, the oldest at the tail of its list; how many went.
-    Whether a page was used since it came on the list does not matter (Linux gives such a page a second chance)."""
+    """Direct reclaim: free about ``nr`` pages, the inactive ones first, the oldest at the tail of
+    its list; how many went. Whether a page was used since it came on the list does not matter
+    (Linux gives such a page a second chance)."""
     lru_add_drain()
     freed = 0
     for lru in (LRU_INACTIVE_FILE, LRU_ACTIVE_FILE):
@@ -66,7 +69,12 @@ def shrink_folio(folio: folio) -> bool:
         return not folio.flags & PG_swapbacked and discard_lazyfree(folio)
     if folio_mapcount(folio):
         try_to_unmap(folio)
-    if folio_mapcount(folio) or folio.flags & PG_dirty or folio._refcount != 1 or folio.mapping is None:
+    if (
+        folio_mapcount(folio)
+        or folio.flags & PG_dirty
+        or folio._refcount != 1
+        or folio.mapping is None
+    ):
         return False
     filemap_remove_folio(folio)
     return True
@@ -88,8 +96,9 @@ def try_to_unmap(folio: folio) -> None:
 
 
 def discard_lazyfree(folio: folio) -> bool:
-    """``try_to_unmap_one`` for anonymous memory that needs no swap: True if the page was dropped.  One that was written since
-    MADV_FREE is ordinary memory again; one with further references stays as it is."""
+    """``try_to_unmap_one`` for anonymous memory that needs no swap: True if the page was dropped.
+    One that was written since MADV_FREE is ordinary memory again; one with further references stays
+    as it is."""
     for vma, address, ptep in rmap_walk(folio):
         if vma.vm_flags & VM_LOCKED:
             return False

@@ -4,9 +4,9 @@
     vma (child)   --avc-->  anon_vma A
                   --avc-->  anon_vma B         <--page.mapping--  pages that the child wrote after it
 
-An anonymous page hangs on one anon_vma for its life (until reuse moves it).  fork links the child's VMA to all anon_vmas of the
-parent's, so a page from before the fork is found in both; what the child writes later hangs on its own, and only the child
-and its descendants are searched.
+An anonymous page hangs on one anon_vma for its life (until reuse moves it).  fork links the child's
+VMA to all anon_vmas of the parent's, so a page from before the fork is found in both; what the
+child writes later hangs on its own, and only the child and its descendants are searched.
 
 ``_mapcount`` (page-table entries minus 1) and PageAnonExclusive change in this file only.
 """
@@ -40,7 +40,12 @@ from kemu.kernel.include.mman import ENOMEM
 from kemu.kernel.include.system import system
 from kemu.kernel.mm.mlock_folio import mlock_vma_folio, munlock_vma_folio
 from kemu.kernel.mm.slab import slab_fails
-from kemu.machine.atomic import atomic_add_negative, atomic_dec_and_test, atomic_inc, atomic_inc_and_test
+from kemu.machine.atomic import (
+    atomic_add_negative,
+    atomic_dec_and_test,
+    atomic_inc,
+    atomic_inc_and_test,
+)
 from kemu.machine.mmu import walk
 from kemu.trace.frames import linux
 
@@ -91,7 +96,8 @@ def anon_vma_prepare(vma: vm_area_struct) -> int:
 
 @linux("mm/rmap.c")
 def __anon_vma_prepare(vma: vm_area_struct) -> int:
-    """First anonymous page of the VMA: use a neighbour's anon_vma if they could be one VMA one day, else a new one."""
+    """First anonymous page of the VMA: use a neighbour's anon_vma if they could be one VMA one day,
+    else a new one."""
     if slab_fails("anon_vma_chain"):
         return -ENOMEM
     av = find_mergeable_anon_vma(vma)
@@ -109,12 +115,14 @@ def __anon_vma_prepare(vma: vm_area_struct) -> int:
 
 
 def vmf_anon_prepare(vmf: vm_fault) -> int:
-    """The VMA is about to get its first anonymous page: it needs an anon_vma.  0 or VM_FAULT_OOM."""
+    """The VMA is about to get its first anonymous page: it needs an anon_vma.  0 or
+    VM_FAULT_OOM."""
     return VM_FAULT_OOM if anon_vma_prepare(vmf.vma) else 0
 
 
 def _anon_vma_chain_link(vma: vm_area_struct, av: anon_vma) -> None:
-    """Connect a VMA and an anon_vma (``anon_vma_chain_link``); the newest link stands first in the VMA's chain."""
+    """Connect a VMA and an anon_vma (``anon_vma_chain_link``); the newest link stands first in the
+    VMA's chain."""
     avc = anon_vma_chain(vma, av)
     vma.anon_vma_chain = (avc, *vma.anon_vma_chain)
     av.rb_root += (avc,)
@@ -122,7 +130,8 @@ def _anon_vma_chain_link(vma: vm_area_struct, av: anon_vma) -> None:
 
 @linux("mm/vma.c")
 def find_mergeable_anon_vma(vma: vm_area_struct) -> anon_vma | None:
-    """The next, else the previous neighbour's anon_vma, if the VMAs differ in nothing but rights."""
+    """The next, else the previous neighbour's anon_vma, if the VMAs differ in nothing but
+    rights."""
     tree = vma.vm_mm.mm_mt
     following = tree.find(vma.vm_end)
     if following is not None and following.vm_start == vma.vm_end:
@@ -136,14 +145,16 @@ def find_mergeable_anon_vma(vma: vm_area_struct) -> anon_vma | None:
 
 
 def reusable_anon_vma(old: vm_area_struct, a: vm_area_struct, b: vm_area_struct) -> anon_vma | None:
-    """``old``'s anon_vma if ``a`` and ``b`` are compatible neighbours and ``old`` was never inherited by fork."""
+    """``old``'s anon_vma if ``a`` and ``b`` are compatible neighbours and ``old`` was never
+    inherited by fork."""
     if anon_vma_compatible(a, b) and old.anon_vma is not None and len(old.anon_vma_chain) == 1:
         return old.anon_vma
     return None
 
 
 def anon_vma_compatible(a: vm_area_struct, b: vm_area_struct) -> bool:
-    """True if ``b`` follows ``a``, with the same file and flags (rights apart) and continuous offsets."""
+    """True if ``b`` follows ``a``, with the same file and flags (rights apart) and continuous
+    offsets."""
     return (
         a.vm_end == b.vm_start
         and a.vm_file is b.vm_file
@@ -154,7 +165,8 @@ def anon_vma_compatible(a: vm_area_struct, b: vm_area_struct) -> bool:
 
 @linux("mm/rmap.c")
 def anon_vma_clone(dst: vm_area_struct, src: vm_area_struct) -> int:
-    """Link ``dst`` to every anon_vma of ``src``; a fork child may also take over an idle ancestor as its own.  0 or -ENOMEM."""
+    """Link ``dst`` to every anon_vma of ``src``; a fork child may also take over an idle ancestor
+    as its own.  0 or -ENOMEM."""
     for avc in reversed(src.anon_vma_chain):
         av = avc.anon_vma
         if slab_fails("anon_vma_chain"):
@@ -162,7 +174,12 @@ def anon_vma_clone(dst: vm_area_struct, src: vm_area_struct) -> int:
             unlink_anon_vmas(dst)
             return -ENOMEM
         _anon_vma_chain_link(dst, av)
-        if dst.anon_vma is None and src.anon_vma is not None and av.num_children < 2 and av.num_active_vmas == 0:
+        if (
+            dst.anon_vma is None
+            and src.anon_vma is not None
+            and av.num_children < 2
+            and av.num_active_vmas == 0
+        ):
             dst.anon_vma = av
     if dst.anon_vma is not None:
         dst.anon_vma.num_active_vmas += 1
@@ -171,7 +188,8 @@ def anon_vma_clone(dst: vm_area_struct, src: vm_area_struct) -> int:
 
 @linux("mm/rmap.c")
 def anon_vma_fork(vma: vm_area_struct, pvma: vm_area_struct) -> int:
-    """Give the child's ``vma`` the parent's anon_vmas and one of its own for the pages it will write.  0 or -ENOMEM."""
+    """Give the child's ``vma`` the parent's anon_vmas and one of its own for the pages it will
+    write.  0 or -ENOMEM."""
     if pvma.anon_vma is None:
         return 0
     vma.anon_vma = None
@@ -266,8 +284,8 @@ def folio_dup_file_rmap_pte(folio: folio) -> None:
 
 
 def folio_try_dup_anon_rmap_pte(folio: folio, maybe_pinned: bool) -> bool:
-    """Fork wants to share the page: clear its exclusivity and count the child's entry.  False if it is pinned and exclusive:
-    then the child must get its own copy at once."""
+    """Fork wants to share the page: clear its exclusivity and count the child's entry.  False if it
+    is pinned and exclusive: then the child must get its own copy at once."""
     if PageAnonExclusive(folio):
         if maybe_pinned:
             return False
@@ -283,7 +301,8 @@ def folio_remove_rmap_pte(folio: folio, vma: vm_area_struct) -> None:
 
 
 def folio_maybe_dma_pinned(folio: folio) -> bool:
-    """True if the reference count is so high that somebody probably pinned the page (GUP_PIN_COUNTING_BIAS = 1024)."""
+    """True if the reference count is so high that somebody probably pinned the page
+    (GUP_PIN_COUNTING_BIAS = 1024)."""
     return folio._refcount >= 1024
 
 
@@ -298,8 +317,8 @@ def vma_address(folio: folio, vma: vm_area_struct) -> int | None:
 
 
 def rmap_walk(folio: folio) -> Iterator[tuple[vm_area_struct, int, int]]:
-    """(vma, address, physical address of the entry) of every entry that maps the page, as rmap finds them.  Nothing is locked:
-    ``lock_mapped`` comes before an entry is changed."""
+    """(vma, address, physical address of the entry) of every entry that maps the page, as rmap
+    finds them.  Nothing is locked: ``lock_mapped`` comes before an entry is changed."""
     if isinstance(folio.mapping, anon_vma):
         vmas = [avc.vma for avc in folio.mapping.rb_root]
     elif isinstance(folio.mapping, address_space):
@@ -324,7 +343,8 @@ def page_vma_mapped(mm: mm_struct, address: int, folio: folio) -> int:
 
 
 def lock_mapped(ptep: int, folio: folio) -> bool:
-    """Lock the table of an entry that ``rmap_walk`` has found; False, with nothing locked, if it maps the page no more."""
+    """Lock the table of an entry that ``rmap_walk`` has found; False, with nothing locked, if it
+    maps the page no more."""
     pte_lock(ptep)
     if maps(ptep, folio):
         return True

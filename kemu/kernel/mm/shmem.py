@@ -1,7 +1,8 @@
 """Shared memory: the pages of a memfd, a tmpfs file, or a shared anonymous mapping (mm/shmem.c).
 
-There is no zero page here: a read of a hole makes a real page.  The entry template of a shared writable mapping already
-allows writing, so the page that a read faulted in can be written without another fault.
+There is no zero page here: a read of a hole makes a real page.  The entry template of a shared
+writable mapping already allows writing, so the page that a read faulted in can be written without
+another fault.
 """
 
 from __future__ import annotations
@@ -50,10 +51,12 @@ SGP_CACHE, SGP_WRITE, SGP_FALLOC = range(3)
 
 @linux("mm/shmem.c")
 def shmem_get_folio_gfp(node: inode, index: int, sgp: int = SGP_CACHE) -> folio | int:
-    """The page at ``index``, made if it is a hole; -ENOMEM, -ENOSPC where the tmpfs is full.  No reference is taken.
+    """The page at ``index``, made if it is a hole; -ENOMEM, -ENOSPC where the tmpfs is full.  No
+    reference is taken.
 
-    SGP_CACHE for a fault; SGP_WRITE for write(2), which fills the page and marks it used; SGP_FALLOC for fallocate(2), which
-    leaves a page that it makes without content (not uptodate) until somebody needs it."""
+    SGP_CACHE for a fault; SGP_WRITE for write(2), which fills the page and marks it used;
+    SGP_FALLOC for fallocate(2), which leaves a page that it makes without content (not uptodate)
+    until somebody needs it."""
     page = node.i_mapping.i_pages.get(index)
     if page is not None:
         if sgp == SGP_WRITE:
@@ -71,8 +74,8 @@ def shmem_get_folio_gfp(node: inode, index: int, sgp: int = SGP_CACHE) -> folio 
 
 @linux("mm/shmem.c")
 def shmem_alloc_and_add_folio(node: inode, index: int, flags: int) -> folio | int:
-    """A new page of zeros at ``index``, in the cache and on the LRU, with these PG_* flags; -ENOMEM, -ENOSPC where the tmpfs is
-    full."""
+    """A new page of zeros at ``index``, in the cache and on the LRU, with these PG_* flags;
+    -ENOMEM, -ENOSPC where the tmpfs is full."""
     error = shmem_inode_acct_blocks(1) if node.kind == "tmpfs" else 0
     if error:
         return error
@@ -102,13 +105,15 @@ def shmem_add_to_page_cache(folio: folio, mapping: address_space, index: int) ->
 
 
 def vmf_error(err: int) -> int:
-    """What a fault says where a call would say ``err`` (include/linux/mm_types.h): only -ENOMEM is worth another try."""
+    """What a fault says where a call would say ``err`` (include/linux/mm_types.h): only -ENOMEM is
+    worth another try."""
     return VM_FAULT_OOM if err == -ENOMEM else VM_FAULT_SIGBUS
 
 
 @linux("mm/shmem.c")
 def shmem_fault(vmf: vm_fault) -> int:
-    """The page at ``vmf.pgoff``, referenced and locked, in ``vmf.page``; behind the end, and where the tmpfs is full, SIGBUS."""
+    """The page at ``vmf.pgoff``, referenced and locked, in ``vmf.page``; behind the end, and where
+    the tmpfs is full, SIGBUS."""
     assert vmf.vma.vm_file is not None
     node = vmf.vma.vm_file.f_inode
     if vmf.pgoff >= file_pages(node):
@@ -122,7 +127,9 @@ def shmem_fault(vmf: vm_fault) -> int:
     return VM_FAULT_LOCKED
 
 
-shmem_vm_ops = vm_operations_struct(name="shmem_vm_ops", fault=shmem_fault, map_pages=filemap_map_pages)
+shmem_vm_ops = vm_operations_struct(
+    name="shmem_vm_ops", fault=shmem_fault, map_pages=filemap_map_pages
+)
 """What a mapping of shared memory does."""
 
 
@@ -138,14 +145,16 @@ shmem_ops = super_operations(evict_inode=shmem_evict_inode)
 
 
 def _no_room_for_file() -> int:
-    """0, or what Linux says when there is no memory for the inode (-ENOSPC) or the open file (-ENOMEM) of a nameless file."""
+    """0, or what Linux says when there is no memory for the inode (-ENOSPC) or the open file
+    (-ENOMEM) of a nameless file."""
     if slab_fails("shmem_inode_cache"):
         return -ENOSPC
     return -ENOMEM if slab_fails("filp") else 0
 
 
 def memfd_create(name: str) -> file | int:
-    """A nameless file of memory, open for reading and writing, with one reference held by the caller; -ENOSPC, -ENOMEM."""
+    """A nameless file of memory, open for reading and writing, with one reference held by the
+    caller; -ENOSPC, -ENOMEM."""
     error = _no_room_for_file()
     if error:
         return error
@@ -156,7 +165,8 @@ def memfd_create(name: str) -> file | int:
 
 @linux("mm/shmem.c")
 def shmem_zero_setup(vma: vm_area_struct) -> int:
-    """Give a MAP_SHARED anonymous mapping its nameless file; the whole size is charged at once.  0, -ENOMEM, -ENOSPC."""
+    """Give a MAP_SHARED anonymous mapping its nameless file; the whole size is charged at once.  0,
+    -ENOMEM, -ENOSPC."""
     noreserve = bool(vma.vm_flags & VM_NORESERVE)
     if not noreserve and __vm_enough_memory(vma.vm_mm, vma_pages(vma)):
         return -ENOMEM

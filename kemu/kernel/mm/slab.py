@@ -2,9 +2,10 @@
 
     vm_area_dup        if slab_fails("vm_area_struct"): return None        Linux: kmem_cache_alloc gave NULL
 
-Objects here are Python's and do not run out, so an allocation fails only on purpose: ``sysctl.fail_slab`` N makes the N-th one
-from now on fail.  Each place that makes an object asks first, under the name of Linux's cache, and then undoes what it has
-done so far, as Linux does there.  Buffers that Linux gets by kmalloc for the length of one call are not modelled.
+Objects here are Python's and do not run out, so an allocation fails only on purpose:
+``sysctl.fail_slab`` N makes the N-th one from now on fail.  Each place that makes an object asks
+first, under the name of Linux's cache, and then undoes what it has done so far, as Linux does
+there.  Buffers that Linux gets by kmalloc for the length of one call are not modelled.
 
 The rule that keeps this file honest: while nothing is to fail it changes nothing.
 """
@@ -22,7 +23,8 @@ def slab_fails(cache: str) -> bool:
 
 @linux("mm/failslab.c")
 def should_failslab(cache: str) -> bool:
-    """Fault injection: count down; True, and the name of the cache kept, for the allocation whose turn has come."""
+    """Fault injection: count down; True, and the name of the cache kept, for the allocation whose
+    turn has come."""
     left = system.sysctl.fail_slab
     system.sysctl.fail_slab = left - 1
     if left == 1:

@@ -1,7 +1,7 @@
 """Stacks that grow (mm/vma.c).
 
-An access below a MAP_GROWSDOWN mapping moves its start down to the page touched, however far, as long as the limits allow it
-and a guard gap of 256 pages stays to an accessible mapping below.
+An access below a MAP_GROWSDOWN mapping moves its start down to the page touched, however far, as
+long as the limits allow it and a guard gap of 256 pages stays to an accessible mapping below.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ def acct_stack_growth(vma: vm_area_struct, size: int, grow: int) -> int:
 
 @linux("mm/mmap.c")
 def expand_downwards(vma: vm_area_struct, address: int) -> int:
-    """Move the start of a stack down to ``address``'s page; 0, -EFAULT, -EPERM, -ENOMEM.  Faults nothing in."""
+    """Move the start of a stack down to ``address``'s page; 0, -EFAULT, -EPERM, -ENOMEM.  Faults
+    nothing in."""
     mm = vma.vm_mm
     if not vma.vm_flags & VM_GROWSDOWN:
         return -EFAULT

@@ -1,4 +1,5 @@
-"""Shortening files, punching holes, dropping cached pages (mm/truncate.c, mm/shmem.c, mm/memory.c: unmap_mapping_range).
+"""Shortening files, punching holes, dropping cached pages (mm/truncate.c, mm/shmem.c, mm/memory.c:
+unmap_mapping_range).
 
 ftruncate down   pages beyond the new end leave the cache and every mapping, private copies too; a later access is SIGBUS
 punch hole       the file's pages in the hole go, private copies of them stay
@@ -40,7 +41,8 @@ FADV_NORMAL, FADV_RANDOM, FADV_SEQUENTIAL, FADV_WILLNEED, FADV_DONTNEED, FADV_NO
 
 @linux("mm/memory.c")
 def unmap_mapping_pages(mapping: address_space, start: int, nr: int, even_cows: bool) -> None:
-    """Clear the entries of file pages start..start+nr-1 in every mapping; ``even_cows``: private copies too."""
+    """Clear the entries of file pages start..start+nr-1 in every mapping; ``even_cows``: private
+    copies too."""
     details = zap_details(even_cows=even_cows)
     for vma in mapping.i_mmap:
         first = max(start, vma.vm_pgoff)
@@ -52,8 +54,9 @@ def unmap_mapping_pages(mapping: address_space, start: int, nr: int, even_cows: 
 
 @linux("mm/truncate.c")
 def truncate_inode_pages_range(node: inode, start: int, end: int) -> None:
-    """Take the bytes [start, end) out of the cache: whole pages go, the rest of partial ones becomes zero.  Where pages go, the
-    batches of this CPU are emptied (``__folio_batch_release``)."""
+    """Take the bytes [start, end) out of the cache: whole pages go, the rest of partial ones
+    becomes zero.  Where pages go, the batches of this CPU are emptied
+    (``__folio_batch_release``)."""
     first, last = (start + PAGE_SIZE - 1) >> PAGE_SHIFT, end >> PAGE_SHIFT
     whole = [index for index in sorted(node.i_mapping.i_pages) if first <= index < last]
     for index in whole:
@@ -90,8 +93,8 @@ def truncate_inode_folio(node: inode, folio: folio) -> None:
 
 @linux("mm/truncate.c")
 def truncate_pagecache(node: inode, newsize: int) -> None:
-    """The file ends at ``newsize`` now: nothing beyond stays mapped or cached.  The mappings are cleared twice, since a
-    fault can slip in between."""
+    """The file ends at ``newsize`` now: nothing beyond stays mapped or cached.  The mappings are
+    cleared twice, since a fault can slip in between."""
     holebegin = (newsize + PAGE_SIZE - 1) >> PAGE_SHIFT
     unmap_mapping_pages(node.i_mapping, holebegin, U64 >> PAGE_SHIFT, True)
     truncate_inode_pages_range(node, newsize, U64 & PAGE_MASK)
@@ -103,8 +106,8 @@ def truncate_pagecache(node: inode, newsize: int) -> None:
 
 @linux("mm/truncate.c")
 def pagecache_isize_extended(node: inode, old: int, new: int) -> None:
-    """The file grows from ``old`` to ``new`` bytes: what a mapping stored behind the old end of the last page must not become
-    part of the file.  (A disk file's; memory that is a file shows it.)"""
+    """The file grows from ``old`` to ``new`` bytes: what a mapping stored behind the old end of the
+    last page must not become part of the file.  (A disk file's; memory that is a file shows it.)"""
     page = None if is_shmem(node) else node.i_mapping.i_pages.get(old >> PAGE_SHIFT)
     if page is not None and old % PAGE_SIZE:
         size = min(new - old, PAGE_SIZE - old % PAGE_SIZE)
@@ -166,11 +169,16 @@ def vfs_fallocate(node: inode, mode: int, offset: int, length: int) -> int:
 
 @linux("mm/truncate.c")
 def invalidate_mapping_pages(mapping: address_space, start: int, end: int) -> int:
-    """Drop the pages start..end (inclusive) that are clean, not mapped and held by nobody but the cache; how many went."""
+    """Drop the pages start..end (inclusive) that are clean, not mapped and held by nobody but the
+    cache; how many went."""
     dropped = 0
     for index in sorted(mapping.i_pages):
         page = mapping.i_pages[index]
-        if start <= index <= end and not page.flags & (PG_dirty | PG_locked) and page._refcount == 1:
+        if (
+            start <= index <= end
+            and not page.flags & (PG_dirty | PG_locked)
+            and page._refcount == 1
+        ):
             filemap_remove_folio(page)
             dropped += 1
     return dropped
@@ -185,7 +193,9 @@ def generic_fadvise(node: inode, offset: int, length: int, advice: int) -> int:
     if is_shmem(node):
         return 0
     if advice == FADV_WILLNEED:
-        page_cache_ra_unbounded(node, offset >> PAGE_SHIFT, ((end - 1) >> PAGE_SHIFT) - (offset >> PAGE_SHIFT) + 1)
+        page_cache_ra_unbounded(
+            node, offset >> PAGE_SHIFT, ((end - 1) >> PAGE_SHIFT) - (offset >> PAGE_SHIFT) + 1
+        )
     elif advice == FADV_DONTNEED:
         first, last = (offset + PAGE_SIZE - 1) >> PAGE_SHIFT, (end >> PAGE_SHIFT) - 1
         filemap_write_and_wait_range(node, offset >> PAGE_SHIFT, end >> PAGE_SHIFT)

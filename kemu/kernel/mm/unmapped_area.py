@@ -2,8 +2,8 @@
 
     task_size ... stack | gap | mmap_base ->  newest mapping ... first free gap, searched downwards  ... | heap | program
 
-A hint is used if the place is free and never fails; without one the highest gap below ``mmap_base`` is taken, so mappings grow
-downwards, each right below the last.
+A hint is used if the place is free and never fails; without one the highest gap below ``mmap_base``
+is taken, so mappings grow downwards, each right below the last.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ from kemu.trace.frames import linux
 
 
 @linux("mm/mmap.c")
-def __get_unmapped_area(file: file | None, addr: int, length: int, pgoff: int, flags: int, vm_flags: int) -> int:
+def __get_unmapped_area(
+    file: file | None, addr: int, length: int, pgoff: int, flags: int, vm_flags: int
+) -> int:
     """Where the mapping goes, or a negative error."""
     task_size = task_size_max()
     if length > task_size:
@@ -29,7 +31,9 @@ def __get_unmapped_area(file: file | None, addr: int, length: int, pgoff: int, f
     else:
         aligned = not is_shmem(file.f_inode)
     if aligned:
-        addr = thp_get_unmapped_area(addr, length, pgoff << PAGE_SHIFT if file is not None else 0, flags, huge)
+        addr = thp_get_unmapped_area(
+            addr, length, pgoff << PAGE_SHIFT if file is not None else 0, flags, huge
+        )
     else:
         addr = arch_get_unmapped_area_topdown(addr, length, flags)
     if addr < 0:
@@ -41,15 +45,16 @@ def __get_unmapped_area(file: file | None, addr: int, length: int, pgoff: int, f
 
 @linux("mm/huge_memory.c")
 def thp_get_unmapped_area(addr: int, length: int, off: int, flags: int, size: int) -> int:
-    """An address at which the ``size``-aligned parts of the mapping (``off``: its offset in the file, bytes) could be huge pages;
-    any address if it has no such part, or none is left."""
+    """An address at which the ``size``-aligned parts of the mapping (``off``: its offset in the
+    file, bytes) could be huge pages; any address if it has no such part, or none is left."""
     padded = __thp_get_unmapped_area(addr, length, off, flags, size)
     return padded if padded > 0 else arch_get_unmapped_area_topdown(addr, length, flags)
 
 
 @linux("mm/huge_memory.c")
 def __thp_get_unmapped_area(addr: int, length: int, off: int, flags: int, size: int) -> int:
-    """Room for ``size`` bytes more, and in it the place that fits the offset; 0 or negative: none."""
+    """Room for ``size`` bytes more, and in it the place that fits the offset; 0 or negative:
+    none."""
     if off + length - (off + size - 1 & -size) < size:
         return 0
     ret = arch_get_unmapped_area_topdown(addr, length + size, flags)
@@ -60,7 +65,8 @@ def __thp_get_unmapped_area(addr: int, length: int, off: int, flags: int, size: 
 
 @linux("mm/mmap.c")
 def arch_get_unmapped_area_topdown(addr: int, length: int, flags: int) -> int:
-    """Room for ``length`` bytes: the hint if free, else the highest gap below ``mmap_base``, else the lowest above the base."""
+    """Room for ``length`` bytes: the hint if free, else the highest gap below ``mmap_base``, else
+    the lowest above the base."""
     mm = current_mm()
     task_size = task_size_max()
     if length > task_size:

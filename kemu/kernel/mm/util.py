@@ -1,5 +1,5 @@
-"""Accounting of an address space: which class a VMA counts in, what a process may have, what has been promised in all, what
-is resident.
+"""Accounting of an address space: which class a VMA counts in, what a process may have, what has
+been promised in all, what is resident.
 
 Sources: mm/mmap.c (vm_stat_account, may_expand_vm), mm/util.c (__vm_enough_memory).
 """
@@ -44,7 +44,8 @@ def is_data_mapping(flags: int) -> bool:
 
 @linux("mm/mmap.c")
 def vm_stat_account(mm: mm_struct, flags: int, npages: int) -> None:
-    """Count ``npages`` (may be negative) in ``total_vm`` and in the class that ``flags`` put them in."""
+    """Count ``npages`` (may be negative) in ``total_vm`` and in the class that ``flags`` put them
+    in."""
     mm.total_vm += npages
     if is_exec_mapping(flags):
         mm.exec_vm += npages

@@ -4,8 +4,8 @@
     split_vma twice                 | prev | a | b | c | next |
     flags made equal again          | prev |   vma    | next |      vma_modify merges before it splits
 
-Two neighbours may be one VMA if flags, file and offsets fit, and if their anon_vmas do: equal, or one of them has none and the
-other was not inherited by fork.
+Two neighbours may be one VMA if flags, file and offsets fit, and if their anon_vmas do: equal, or
+one of them has none and the other was not inherited by fork.
 
 ``vm_start``, ``vm_end`` and ``vm_pgoff`` of a VMA in a tree change in this file only.
 """
@@ -73,7 +73,9 @@ def vmas_in(mm: mm_struct, start: int, end: int) -> list[vm_area_struct]:
     return found
 
 
-def neighbours(mm: mm_struct, start: int, end: int) -> tuple[vm_area_struct | None, vm_area_struct | None]:
+def neighbours(
+    mm: mm_struct, start: int, end: int
+) -> tuple[vm_area_struct | None, vm_area_struct | None]:
     """The VMA before ``start`` and the first one that begins at or after ``end``."""
     following = mm.mm_mt.find(end)
     if following is not None and following.vm_start < end:
@@ -166,7 +168,8 @@ def get_file(file: file) -> None:
 
 
 def fput(file: file) -> None:
-    """Drop a reference to an open file; the last one closes it, and a nameless file that nobody holds is evicted."""
+    """Drop a reference to an open file; the last one closes it, and a nameless file that nobody
+    holds is evicted."""
     if not atomic_dec_and_test(file, "f_count"):
         return
     node = file.f_inode
@@ -187,7 +190,8 @@ def remove_vma(vma: vm_area_struct) -> None:
 
 
 def vma_wants_writenotify(vma: vm_area_struct) -> bool:
-    """True if the first write to each page of a shared writable mapping must fault, so that the file system hears of it."""
+    """True if the first write to each page of a shared writable mapping must fault, so that the
+    file system hears of it."""
     if vma.vm_flags & (VM_WRITE | VM_SHARED) != VM_WRITE | VM_SHARED:
         return False
     return vma.vm_ops is not None and vma.vm_ops.page_mkwrite is not None
@@ -211,7 +215,8 @@ def vma_set_page_prot(vma: vm_area_struct) -> None:
 
 @linux("mm/vma.c")
 def __split_vma(vma: vm_area_struct, addr: int, new_below: bool) -> int:
-    """Cut at ``addr``; the new VMA is the lower or the upper part.  0, -ENOMEM, or what the mapping has against it."""
+    """Cut at ``addr``; the new VMA is the lower or the upper part.  0, -ENOMEM, or what the mapping
+    has against it."""
     if vma.vm_ops is not None and vma.vm_ops.may_split is not None:
         error = vma.vm_ops.may_split(vma, addr)
         if error:
@@ -255,8 +260,9 @@ def split_vma(vma: vm_area_struct, addr: int, new_below: bool) -> int:
 
 @attrs.define
 class vma_merge_struct:
-    """What is proposed: the range [start, end) with these properties, and its neighbours.  ``middle`` is the existing VMA that
-    the range is part of, None for a new mapping; ``copied_from`` the one whose pages are about to move there."""
+    """What is proposed: the range [start, end) with these properties, and its neighbours.
+    ``middle`` is the existing VMA that the range is part of, None for a new mapping;
+    ``copied_from`` the one whose pages are about to move there."""
 
     mm: mm_struct
     prev: vm_area_struct | None
@@ -279,18 +285,26 @@ VM_IGNORE_MERGE = VM_MAYBE_GUARD
 
 def is_mergeable_vma(vmg: vma_merge_struct, vma: vm_area_struct) -> bool:
     """Flags and file fit."""
-    return not (vma.vm_flags ^ vmg.flags) & ~VM_IGNORE_MERGE and vma.vm_file is vmg.file and vma.vm_name == ""
+    return (
+        not (vma.vm_flags ^ vmg.flags) & ~VM_IGNORE_MERGE
+        and vma.vm_file is vmg.file
+        and vma.vm_name == ""
+    )
 
 
 def vma_had_uncowed_parents(vma: vm_area_struct) -> bool:
-    """True if the VMA was inherited by fork from one that had anonymous pages: its chain has more than one link."""
+    """True if the VMA was inherited by fork from one that had anonymous pages: its chain has more
+    than one link."""
     return vma.anon_vma is not None and len(vma.anon_vma_chain) != 1
 
 
 def is_mergeable_anon_vma(vmg: vma_merge_struct, target: vm_area_struct) -> bool:
     """The anon_vmas of the proposed range and of the VMA that would take it in fit."""
     if target.anon_vma is None and vmg.anon_vma is not None:
-        return not any(vma is not None and vma_had_uncowed_parents(vma) for vma in (vmg.middle, vmg.copied_from))
+        return not any(
+            vma is not None and vma_had_uncowed_parents(vma)
+            for vma in (vmg.middle, vmg.copied_from)
+        )
     if target.anon_vma is not None and vmg.anon_vma is None:
         return not vma_had_uncowed_parents(target)
     return target.anon_vma is vmg.anon_vma
@@ -309,7 +323,8 @@ def can_vma_merge_left(vmg: vma_merge_struct) -> bool:
 
 
 def can_vma_merge_right(vmg: vma_merge_struct, can_merge_left: bool) -> bool:
-    """The range may be prepended to ``next``; if it joins ``prev`` as well, those two must fit each other."""
+    """The range may be prepended to ``next``; if it joins ``prev`` as well, those two must fit each
+    other."""
     prev, next = vmg.prev, vmg.next
     fits = (
         next is not None
@@ -335,8 +350,8 @@ def dup_anon_vma(dst: vm_area_struct, src: vm_area_struct | None) -> int:
 
 @linux("mm/vma.c")
 def vma_merge_new_range(vmg: vma_merge_struct) -> vm_area_struct | None:
-    """Let a neighbour grow over a new range, or both and the range become one; the VMA that has it, or None, also when out of
-    memory."""
+    """Let a neighbour grow over a new range, or both and the range become one; the VMA that has it,
+    or None, also when out of memory."""
     if vmg.flags & VM_SPECIAL:
         return None
     left = can_vma_merge_left(vmg)
@@ -354,9 +369,14 @@ def vma_merge_new_range(vmg: vma_merge_struct) -> vm_area_struct | None:
 
 @linux("mm/vma.c")
 def vma_expand(
-    vmg: vma_merge_struct, target: vm_area_struct, start: int, end: int, removed: vm_area_struct | None
+    vmg: vma_merge_struct,
+    target: vm_area_struct,
+    start: int,
+    end: int,
+    removed: vm_area_struct | None,
 ) -> vm_area_struct | None:
-    """Let ``target`` cover [start, end), swallowing ``removed``; None when out of memory, with nothing changed."""
+    """Let ``target`` cover [start, end), swallowing ``removed``; None when out of memory, with
+    nothing changed."""
     if dup_anon_vma(target, vmg.copied_from) or dup_anon_vma(target, removed):
         return None
     commit_merge(target, start, end, [removed] if removed is not None else [], vmg.flags)
@@ -364,7 +384,9 @@ def vma_expand(
 
 
 @linux("mm/vma.c")
-def commit_merge(target: vm_area_struct, start: int, end: int, removed: list[vm_area_struct], flags: int) -> None:
+def commit_merge(
+    target: vm_area_struct, start: int, end: int, removed: list[vm_area_struct], flags: int
+) -> None:
     """Set the new borders and drop the VMAs that were swallowed."""
     mm = target.vm_mm
     vma_start_write(target)
@@ -397,7 +419,8 @@ def set_range(vma: vm_area_struct, start: int, end: int) -> None:
 
 @linux("mm/internal.h")
 def vma_set_range(vma: vm_area_struct, start: int, end: int, pgoff: int) -> None:
-    """Set the borders and the offset of the start, which need not follow (exec moves a stack with all its pages)."""
+    """Set the borders and the offset of the start, which need not follow (exec moves a stack with
+    all its pages)."""
     vma.vm_start = start
     vma.vm_end = end
     vma.vm_pgoff = pgoff
@@ -405,8 +428,8 @@ def vma_set_range(vma: vm_area_struct, start: int, end: int, pgoff: int) -> None
 
 @linux("mm/vma.c")
 def vma_merge_existing_range(vmg: vma_merge_struct) -> vm_area_struct | int | None:
-    """Part [start, end) of ``middle`` is to become like its neighbours: move the borders.  The VMA that has the range, None if
-    nothing fits, -ENOMEM with nothing changed."""
+    """Part [start, end) of ``middle`` is to become like its neighbours: move the borders.  The VMA
+    that has the range, None if nothing fits, -ENOMEM with nothing changed."""
     middle = vmg.middle
     assert middle is not None
     if vmg.flags & VM_SPECIAL:
@@ -464,8 +487,9 @@ def _merge_with_next(
 
 @linux("mm/vma.c")
 def vma_modify_flags(vma: vm_area_struct, start: int, end: int, flags: int) -> vm_area_struct | int:
-    """The VMA that covers exactly [start, end) of ``vma`` and is to get ``flags``: after a merge a larger one, else split
-    off.  -ENOMEM if it can be neither merged nor split (it may have been split once already)."""
+    """The VMA that covers exactly [start, end) of ``vma`` and is to get ``flags``: after a merge a
+    larger one, else split off.  -ENOMEM if it can be neither merged nor split (it may have been
+    split once already)."""
     mm = vma.vm_mm
     prev, next = neighbours(mm, vma.vm_start, vma.vm_end)
     pgoff = vma.vm_pgoff + ((start - vma.vm_start) >> PAGE_SHIFT)

@@ -1,4 +1,5 @@
-"""The stack VMA of a new program: made at the top of the address space, moved to its place later (mm/vma_exec.c).
+"""The stack VMA of a new program: made at the top of the address space, moved to its place later
+(mm/vma_exec.c).
 
     create_init_stack_vma             |page|  STACK_TOP_MAX      the strings are copied here, before anybody
     relocate_vma_down       |page| <- - - '                      knows where the stack will be
@@ -36,7 +37,8 @@ from kemu.trace.frames import linux
 
 @linux("mm/vma.c")
 def insert_vm_struct(mm: mm_struct, vma: vm_area_struct) -> int:
-    """Charge the VMA and put it into the tree, without merging; 0, or -ENOMEM (also where something is mapped already)."""
+    """Charge the VMA and put it into the tree, without merging; 0, or -ENOMEM (also where something
+    is mapped already)."""
     if find_vma_intersection(mm, vma.vm_start, vma.vm_end) is not None:
         return -ENOMEM
     if vma.vm_flags & VM_ACCOUNT and __vm_enough_memory(mm, vma_pages(vma)):
@@ -49,7 +51,8 @@ def insert_vm_struct(mm: mm_struct, vma: vm_area_struct) -> int:
 
 @linux("mm/vma_exec.c")
 def create_init_stack_vma(mm: mm_struct) -> tuple[vm_area_struct | None, int]:
-    """(a stack of one page in the empty ``mm``, the highest address of a word in it); (None, negative error)."""
+    """(a stack of one page in the empty ``mm``, the highest address of a word in it); (None,
+    negative error)."""
     vma = vm_area_alloc(mm, task_size_max() - PAGE_SIZE, task_size_max())
     if vma is None:
         return None, -ENOMEM
@@ -65,11 +68,13 @@ def create_init_stack_vma(mm: mm_struct) -> tuple[vm_area_struct | None, int]:
 
 @linux("mm/vma_exec.c")
 def relocate_vma_down(vma: vm_area_struct, shift: int) -> int:
-    """Move ``vma`` with its pages down by ``shift`` bytes, over addresses where nothing is mapped; 0, -EFAULT, -ENOMEM.
+    """Move ``vma`` with its pages down by ``shift`` bytes, over addresses where nothing is mapped;
+    0, -EFAULT, -ENOMEM.
 
-    It is stretched over both places, its entries move, the tables of the old place go, it shrinks to the new one.  ``vm_pgoff``
-    stays: the pages keep their index, and rmap finds them.  After -ENOMEM it stays stretched until the process ends, and is
-    charged for that, since the end takes back a charge of its whole size (which Linux forgets)."""
+    It is stretched over both places, its entries move, the tables of the old place go, it shrinks
+    to the new one.  ``vm_pgoff`` stays: the pages keep their index, and rmap finds them.  After
+    -ENOMEM it stays stretched until the process ends, and is charged for that, since the end takes
+    back a charge of its whole size (which Linux forgets)."""
     mm = vma.vm_mm
     old_start, old_end, pgoff = vma.vm_start, vma.vm_end, vma.vm_pgoff
     new_start, new_end = old_start - shift, old_end - shift
@@ -81,7 +86,9 @@ def relocate_vma_down(vma: vm_area_struct, shift: int) -> int:
         return -ENOMEM
     next = find_vma(mm, old_end)
     tlb = tlb_gather_mmu(mm)
-    free_pgd_range(tlb, max(new_end, old_start), old_end, new_end, next.vm_start if next is not None else 0)
+    free_pgd_range(
+        tlb, max(new_end, old_start), old_end, new_end, next.vm_start if next is not None else 0
+    )
     tlb_finish_mmu(tlb)
     vma_set_range(vma, new_start, new_end, pgoff)
     return 0

@@ -1,9 +1,11 @@
 """Writing dirty pages back to disk (mm/page-writeback.c, mm/rmap.c: folio_mkclean).
 
-    dirty page -> folio_mkclean: every shared entry becomes clean and read-only, so that the next store faults again
+    dirty page -> folio_mkclean: every shared entry becomes clean and read-only, so that the next
+    store faults again
                -> its bytes go to disk -> PG_dirty is cleared
 
-Memory that is a file (memfd, tmpfs, shared anonymous) has nothing behind it and is never written back.
+Memory that is a file (memfd, tmpfs, shared anonymous) has nothing behind it and is never written
+back.
 """
 
 from __future__ import annotations
@@ -58,8 +60,8 @@ def folio_clear_dirty_for_io(folio: folio) -> bool:
 
 @linux("mm/filemap.c")
 def filemap_write_and_wait_range(node: inode, first: int, last: int) -> int:
-    """Write the dirty pages first..last (inclusive) of a disk file; 0.  Were there any, the batches of this CPU are emptied
-    (``__folio_batch_release``)."""
+    """Write the dirty pages first..last (inclusive) of a disk file; 0.  Were there any, the batches
+    of this CPU are emptied (``__folio_batch_release``)."""
     if is_shmem(node):
         return 0
     written = False

@@ -1,11 +1,12 @@
-"""Taking mappings away: entries, then the flush, then the pages, then the tables (mm/memory.c, mm/mmu_gather.c).
+"""Taking mappings away: entries, then the flush, then the pages, then the tables (mm/memory.c,
+mm/mmu_gather.c).
 
     zap_pte_range    clear each entry, uncount the page, put it aside     |
     tlb_finish_mmu   make every CPU forget the range                       |  an mmu_gather collects over all three
                      only now drop the references of the pages set aside  |
 
-A page must not be free while some TLB still leads to it.  A table is freed only if its whole span lies between the
-neighbours that stay (``floor``, ``ceiling``).
+A page must not be free while some TLB still leads to it.  A table is freed only if its whole span
+lies between the neighbours that stay (``floor``, ``ceiling``).
 """
 
 from __future__ import annotations
@@ -55,14 +56,15 @@ from kemu.trace.frames import linux
 
 
 def addr_end(addr: int, end: int, shift: int) -> int:
-    """The end of the span of 2**shift bytes in which ``addr`` lies, or ``end`` if that comes first (``pmd_addr_end``)."""
+    """The end of the span of 2**shift bytes in which ``addr`` lies, or ``end`` if that comes first
+    (``pmd_addr_end``)."""
     boundary = ((addr >> shift) + 1) << shift
     return min(boundary, end)
 
 
 def pmds_in(mm: mm_struct, addr: int, end: int) -> Iterator[tuple[int, int, int]]:
-    """(physical address of the PMD entry, from, to) for each PTE table in [addr, end), in order; empty spans are skipped at
-    the highest level at which they are empty."""
+    """(physical address of the PMD entry, from, to) for each PTE table in [addr, end), in order;
+    empty spans are skipped at the highest level at which they are empty."""
     shifts = [level.shift for level in system.geometry.levels][:-1]
     yield from _entries(mm.pgd, shifts, addr, end)
 
@@ -81,9 +83,11 @@ def _entries(table: int, shifts: list[int], addr: int, end: int) -> Iterator[tup
 
 
 def ptes_in(ptep: int, addr: int, end: int) -> list[tuple[int, int, int]]:
-    """(pointer, address, entry) of the entries that are not empty, from ``ptep`` for [addr, end) within one table.
+    """(pointer, address, entry) of the entries that are not empty, from ``ptep`` for [addr, end)
+    within one table.
 
-    Where C steps over every entry and goes on at ``pte_none``, this looks only at the words of the table that exist."""
+    Where C steps over every entry and goes on at ``pte_none``, this looks only at the words of the
+    table that exist."""
     frame = system.phys.frames.get(ptep >> PAGE_SHIFT)
     if not frame:
         return []
@@ -97,7 +101,8 @@ def ptes_in(ptep: int, addr: int, end: int) -> list[tuple[int, int, int]]:
 
 
 def vm_normal_page(vma: vm_area_struct, addr: int, pte: int) -> page | None:
-    """The page that a present entry maps; None for the zero page and raw frames, which are not counted."""
+    """The page that a present entry maps; None for the zero page and raw frames, which are not
+    counted."""
     return None if pte_special(pte) else pfn_to_page(pte_pfn(pte))
 
 
@@ -105,7 +110,8 @@ def vm_normal_page(vma: vm_area_struct, addr: int, pte: int) -> page | None:
 
 
 class mmu_gather:
-    """What one unmapping has collected: the range to flush, pages and tables to free after the flush."""
+    """What one unmapping has collected: the range to flush, pages and tables to free after the
+    flush."""
 
     __slots__ = ("mm", "start", "end", "freed_tables", "pages", "tables", "fullmm")  # fmt: skip
 
@@ -136,7 +142,9 @@ def tlb_flush_mmu(tlb: mmu_gather) -> None:
     """Flush what was collected, then free it."""
     if tlb.end:
         end = TLB_FLUSH_ALL if tlb.fullmm else tlb.end
-        flush_tlb_mm_range(tlb.mm, 0 if tlb.fullmm else tlb.start, end, freed_tables=tlb.freed_tables)
+        flush_tlb_mm_range(
+            tlb.mm, 0 if tlb.fullmm else tlb.start, end, freed_tables=tlb.freed_tables
+        )
     for page in tlb.pages:
         folio_put(page)
     for table in tlb.tables:
@@ -157,8 +165,9 @@ def tlb_finish_mmu(tlb: mmu_gather) -> None:
 
 @attrs.frozen
 class zap_details:
-    """What is to be cleared: ``even_cows`` private copies too, not only pages of the file; ``drop_markers`` guard markers too;
-    ``reclaim_pt``: a table that becomes empty over its whole span is freed."""
+    """What is to be cleared: ``even_cows`` private copies too, not only pages of the file;
+    ``drop_markers`` guard markers too; ``reclaim_pt``: a table that becomes empty over its whole
+    span is freed."""
 
     even_cows: bool = True
     drop_markers: bool = False
@@ -178,16 +187,20 @@ def unmap_vmas(tlb: mmu_gather, vmas: list[vm_area_struct], start: int, end: int
 
 
 @linux("mm/memory.c")
-def unmap_page_range(tlb: mmu_gather, vma: vm_area_struct, addr: int, end: int, details: zap_details) -> None:
+def unmap_page_range(
+    tlb: mmu_gather, vma: vm_area_struct, addr: int, end: int, details: zap_details
+) -> None:
     """Clear the entries of one VMA in [addr, end), table by table."""
     for pmd, first, last in list(pmds_in(tlb.mm, addr, end)):
         zap_pte_range(tlb, vma, pmd, first, last, details)
 
 
 @linux("mm/memory.c")
-def zap_pte_range(tlb: mmu_gather, vma: vm_area_struct, pmd: int, addr: int, end: int, details: zap_details) -> None:
-    """Clear the entries of [addr, end) in one table.  Dirty and accessed bits of file pages are not lost, and each page is
-    put aside with the reference that its entry had."""
+def zap_pte_range(
+    tlb: mmu_gather, vma: vm_area_struct, pmd: int, addr: int, end: int, details: zap_details
+) -> None:
+    """Clear the entries of [addr, end) in one table.  Dirty and accessed bits of file pages are not
+    lost, and each page is put aside with the reference that its entry had."""
     mm = tlb.mm
     rss: dict[int, int] = {}
     ptep = pte_offset_map_lock(mm, pmd, addr)
@@ -212,7 +225,8 @@ def zap_pte_range(tlb: mmu_gather, vma: vm_area_struct, pmd: int, addr: int, end
 
 
 def _zap_present_page(tlb: mmu_gather, vma: vm_area_struct, page: folio, pte: int) -> int:
-    """One mapping of ``page`` is gone (``zap_present_folio_ptes``); the rss counter in which it counted."""
+    """One mapping of ``page`` is gone (``zap_present_folio_ptes``); the rss counter in which it
+    counted."""
     counter = MM_ANONPAGES
     if not folio_test_anon(page):
         counter = mm_counter_file(page)
@@ -230,8 +244,9 @@ def _zap_present_page(tlb: mmu_gather, vma: vm_area_struct, page: folio, pte: in
 
 @linux("mm/memory.c")
 def free_pgtables(tlb: mmu_gather, vmas: list[vm_area_struct], floor: int, ceiling: int) -> None:
-    """Unlink the VMAs from rmap and free the tables that only they used; neighbours closer than one PMD span go together.
-    ``floor``: end of the VMA before, ``ceiling``: start of the one after (0 = none)."""
+    """Unlink the VMAs from rmap and free the tables that only they used; neighbours closer than one
+    PMD span go together. ``floor``: end of the VMA before, ``ceiling``: start of the one after (0 =
+    none)."""
     pmd_span = 1 << system.pmd_shift
     i = 0
     while i < len(vmas):
@@ -252,7 +267,8 @@ def _unlink_vma(vma: vm_area_struct) -> None:
 
 @linux("mm/memory.c")
 def free_pgd_range(tlb: mmu_gather, addr: int, end: int, floor: int, ceiling: int) -> None:
-    """Free the user tables of [addr, end) whose span reaches neither below ``floor`` nor above ``ceiling``."""
+    """Free the user tables of [addr, end) whose span reaches neither below ``floor`` nor above
+    ``ceiling``."""
     size = 1 << system.pmd_shift
     addr &= -size
     if addr < floor:
@@ -274,9 +290,12 @@ def free_pgd_range(tlb: mmu_gather, addr: int, end: int, floor: int, ceiling: in
         addr = next
 
 
-def _free_range(tlb: mmu_gather, entry_pa: int, shifts: list[int], addr: int, end: int, floor: int, ceiling: int) -> None:
-    """Free what lies below the entry at ``entry_pa`` and, if nothing else uses its span, its table (``free_pud_range``,
-    ``free_pmd_range``, ``free_pte_range``: the same at each level).  ``shifts[0]`` is the span of the entry."""
+def _free_range(
+    tlb: mmu_gather, entry_pa: int, shifts: list[int], addr: int, end: int, floor: int, ceiling: int
+) -> None:
+    """Free what lies below the entry at ``entry_pa`` and, if nothing else uses its span, its table
+    (``free_pud_range``, ``free_pmd_range``, ``free_pte_range``: the same at each level).
+    ``shifts[0]`` is the span of the entry."""
     span = shifts[0]
     if len(shifts) > 1:
         table = pte_pfn(system.phys.load(entry_pa)) << PAGE_SHIFT
@@ -296,7 +315,8 @@ def _free_range(tlb: mmu_gather, entry_pa: int, shifts: list[int], addr: int, en
 
 
 def _free_table(tlb: mmu_gather, entry_pa: int, span: int, addr: int) -> None:
-    """Clear the entry and put its table aside until after the flush (``pte_free_tlb`` and its like)."""
+    """Clear the entry and put its table aside until after the flush (``pte_free_tlb`` and its
+    like)."""
     table = pfn_to_page(pte_pfn(system.phys.load(entry_pa)))
     set_pte(entry_pa, 0)
     if not (system.p4d_shift and span == system.pgd_shift):
@@ -311,7 +331,8 @@ def _free_table(tlb: mmu_gather, entry_pa: int, span: int, addr: int) -> None:
 
 @linux("mm/mmap.c")
 def exit_mmap(mm: mm_struct) -> None:
-    """The last user of the address space is gone: unmap everything, free the tables, free the VMAs."""
+    """The last user of the address space is gone: unmap everything, free the tables, free the
+    VMAs."""
     vmas = list(mm.mm_mt)
     if not vmas:
         return
@@ -331,7 +352,9 @@ def exit_mmap(mm: mm_struct) -> None:
 
 
 @linux("mm/memory.c")
-def zap_page_range_single(vma: vm_area_struct, address: int, size: int, details: zap_details) -> None:
+def zap_page_range_single(
+    vma: vm_area_struct, address: int, size: int, details: zap_details
+) -> None:
     """Clear the entries of ``size`` bytes of one VMA that stays."""
     tlb = tlb_gather_mmu(vma.vm_mm)
     update_hiwater(vma.vm_mm)

@@ -1,4 +1,5 @@
-"""Pictures that begin at frames: the paths of a reverse walk, and RAM by counts instead of owners."""
+"""Pictures that begin at frames: the paths of a reverse walk, and RAM by counts instead of
+owners."""
 
 from __future__ import annotations
 
@@ -19,12 +20,15 @@ if TYPE_CHECKING:
 
 
 def rmap(kernel: Kernel, pfn: int, names: Names = None) -> RmapGraph:
-    """The frame and every path from it to a mapping. ``UsageError`` if the machine has no such frame."""
+    """The frame and every path from it to a mapping. ``UsageError`` if the machine has no such
+    frame."""
     reading = frames.rmap(kernel, pfn, names)
     with looking(kernel):
         found = system.mem_map.get(pfn)
         areas = [vma for vma, _, _ in frames.candidates(found)] if found is not None else []
-        paths = tuple(_path(vma, visit, pfn) for vma, visit in zip(areas, reading.visits, strict=True))
+        paths = tuple(
+            _path(vma, visit, pfn) for vma, visit in zip(areas, reading.visits, strict=True)
+        )
         return RmapGraph(frames.read_frame(pfn, names), reading, paths)
 
 
@@ -34,11 +38,16 @@ def _path(vma: vm_area_struct, visit: RmapVisit, pfn: int) -> RmapPath:
 
 
 def _through(vma: vm_area_struct, pfn: int) -> str:
-    """The structure in whose tree the walk finds the VMA: the VMA's own anon_vma first, since that is what pages hang on."""
+    """The structure in whose tree the walk finds the VMA: the VMA's own anon_vma first, since that
+    is what pages hang on."""
     found = system.mem_map[pfn]
     if folio_test_anon(found):
         return f"{found.mapping!r}"
-    return path_of(found.mapping.host) if vma.vm_file is not None and found.mapping.host is not None else "i_mmap"
+    return (
+        path_of(found.mapping.host)
+        if vma.vm_file is not None and found.mapping.host is not None
+        else "i_mmap"
+    )
 
 
 def _steps(vma: vm_area_struct, address: int) -> tuple[EntryReading, ...]:
@@ -57,8 +66,14 @@ def counts(kernel: Kernel) -> MemoryMap:
         tally: dict[str, int] = {}
         for run in runs:
             tally[run.letter] = tally.get(run.letter, 0) + run.count
-        words = {".": "no reference: free", **{d: f"refcount {d}" for d in DIGITS[1:]}, "+": "refcount above 9"}
-        legend = tuple((letter, word, tally[letter]) for letter, word in words.items() if letter in tally)
+        words = {
+            ".": "no reference: free",
+            **{d: f"refcount {d}" for d in DIGITS[1:]},
+            "+": "refcount above 9",
+        }
+        legend = tuple(
+            (letter, word, tally[letter]) for letter, word in words.items() if letter in tally
+        )
         return MemoryMap(system.phys.nr_frames, runs, legend)
 
 

@@ -2,9 +2,10 @@
 
     a's tables -> entry -> frame <- entry <- b's tables
 
-Every entry of every process is looked at once and put under its frame. Frames that look alike, and whose entries follow
-each other in each process, are one group: a thousand pages that fork shared are one line. Only what groups need is
-described in full, so the cost of a page is a few dictionary operations.
+Every entry of every process is looked at once and put under its frame. Frames that look alike, and
+whose entries follow each other in each process, are one group: a thousand pages that fork shared
+are one line. Only what groups need is described in full, so the cost of a page is a few dictionary
+operations.
 """
 
 from __future__ import annotations
@@ -23,7 +24,15 @@ from kemu.observe.look import looking
 from kemu.observe.names import Names, entry_legend, name_of
 from kemu.observe.pictures.writes import write_would
 from kemu.observe.space import need_mm
-from kemu.readings import FrameReading, Holder, SharingEdge, SharingFrame, SharingGraph, SharingSpace, SharingTable
+from kemu.readings import (
+    FrameReading,
+    Holder,
+    SharingEdge,
+    SharingFrame,
+    SharingGraph,
+    SharingSpace,
+    SharingTable,
+)
 
 if TYPE_CHECKING:
     from kemu.kernel.init.boot import Kernel
@@ -50,10 +59,15 @@ class Group(NamedTuple):
 
 
 def sharing(
-    kernel: Kernel, tasks: list[task_struct], names: Names = None, *, cuts: frozenset[int] = frozenset()
+    kernel: Kernel,
+    tasks: list[task_struct],
+    names: Names = None,
+    *,
+    cuts: frozenset[int] = frozenset(),
 ) -> SharingGraph:
-    """The user halves of the tasks' tables, joined at the frames; tasks with one mm are one. No group goes on across an
-    address of ``cuts``. ``UsageError`` for a task without an address space."""
+    """The user halves of the tasks' tables, joined at the frames; tasks with one mm are one. No
+    group goes on across an address of ``cuts``. ``UsageError`` for a task without an address
+    space."""
     with looking(kernel):
         users: dict[int, list[task_struct]] = {}
         for task in tasks:
@@ -81,8 +95,14 @@ def _space(mm: mm_struct, tasks: list[task_struct], names: Names) -> SharingSpac
 
 
 def _by_frame(spaces: list[mm_struct]) -> dict[tuple[int, int], list[Place]]:
-    """The places by (frame, 0). The zero page, which anybody may map anywhere, is told apart by the address."""
-    bits, mask, shift, zero = system.bits, system.bits.pfn_mask, system.bits.pfn_shift, system.zero_pfn
+    """The places by (frame, 0). The zero page, which anybody may map anywhere, is told apart by the
+    address."""
+    bits, mask, shift, zero = (
+        system.bits,
+        system.bits.pfn_mask,
+        system.bits.pfn_shift,
+        system.zero_pfn,
+    )
     found: dict[tuple[int, int], list[Place]] = {}
     for number, mm in enumerate(spaces):
         vma = until = 0
@@ -91,7 +111,9 @@ def _by_frame(spaces: list[mm_struct]) -> dict[tuple[int, int], list[Place]]:
                 vma, until = _mapping(mm, leaf.va)
             if leaf.entry & (bits.present | bits.protnone):
                 pfn = (leaf.entry & mask) >> shift
-                found.setdefault((pfn, leaf.va if pfn == zero else 0), []).append(Place(number, leaf, vma))
+                found.setdefault((pfn, leaf.va if pfn == zero else 0), []).append(
+                    Place(number, leaf, vma)
+                )
     return found
 
 
@@ -109,7 +131,12 @@ def _groups(by_frame: dict[tuple[int, int], list[Place]], cuts: frozenset[int]) 
     look: object = None
     for (pfn, _), places in by_frame.items():
         now = _look(pfn, places)
-        if group is not None and now == look and _follows(group, places) and not (cuts and places[0].leaf.va in cuts):
+        if (
+            group is not None
+            and now == look
+            and _follows(group, places)
+            and not (cuts and places[0].leaf.va in cuts)
+        ):
             group.pfns.append(pfn)
             continue
         if group is not None:
@@ -120,9 +147,12 @@ def _groups(by_frame: dict[tuple[int, int], list[Place]], cuts: frozenset[int]) 
 
 
 def _look(pfn: int, places: list[Place]) -> object:
-    """What must be equal within a group: the counts and marks of the frame, the bits of the entries."""
+    """What must be equal within a group: the counts and marks of the frame, the bits of the
+    entries."""
     keep = ~system.bits.pfn_mask
-    bits = tuple([(place.space, place.vma, place.leaf.level, place.leaf.entry & keep) for place in places])
+    bits = tuple(
+        [(place.space, place.vma, place.leaf.level, place.leaf.entry & keep) for place in places]
+    )
     found = system.mem_map.get(pfn)
     if found is None:
         return bits
@@ -133,7 +163,9 @@ def _follows(group: Group, places: list[Place]) -> bool:
     """Are these the next page behind the group in every process?"""
     count = len(group.pfns)
     for first, place in zip(group.places, places, strict=True):
-        if place.leaf.va != first.leaf.va + (count << system.geometry.levels[place.leaf.level].shift):
+        if place.leaf.va != first.leaf.va + (
+            count << system.geometry.levels[place.leaf.level].shift
+        ):
             return False
     return True
 
@@ -183,10 +215,13 @@ def _holder(holder: Holder) -> str:
 
 
 def _tables(spaces: list[mm_struct], groups: list[Group]) -> Iterator[SharingTable]:
-    """The tables on the way to the first page of each group, for each space parents first, each of them once."""
+    """The tables on the way to the first page of each group, for each space parents first, each of
+    them once."""
     for number, mm in enumerate(spaces):
         seen: set[int] = set()
-        for va in sorted({place.leaf.va for group in groups for place in group.places if place.space == number}):
+        for va in sorted(
+            {place.leaf.va for group in groups for place in group.places if place.space == number}
+        ):
             for table in _way(number, mm, va):
                 if table.pfn not in seen:
                     seen.add(table.pfn)
@@ -202,11 +237,14 @@ def _way(number: int, mm: mm_struct, va: int) -> Iterator[SharingTable]:
             start = va & ~((1 << geometry.levels[step.level].shift) - 1)
             below, index = geometry.entry_pfn(step.entry), step.entry_pa % 4096 // 8
             level = geometry.levels[step.level + 1].name
-            yield SharingTable(number, level, step.level + 1, below, step.entry_pa >> 12, index, start)
+            yield SharingTable(
+                number, level, step.level + 1, below, step.entry_pa >> 12, index, start
+            )
 
 
 def borders(reading: SharingGraph) -> frozenset[int]:
-    """Where the groups of a picture begin and end: two moments that are cut at the borders of both can be compared."""
+    """Where the groups of a picture begin and end: two moments that are cut at the borders of both
+    can be compared."""
     found = set()
     for frame in reading.frames:
         for edge in frame.edges:

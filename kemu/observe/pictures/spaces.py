@@ -1,4 +1,5 @@
-"""Pictures of address spaces as objects: task -> mm -> VMAs -> anon_vmas and files, and the family with what it shares."""
+"""Pictures of address spaces as objects: task -> mm -> VMAs -> anon_vmas and files, and the family
+with what it shares."""
 
 from __future__ import annotations
 
@@ -24,19 +25,27 @@ MOST_PAGES = 8
 
 
 def mm(kernel: Kernel, task: task_struct, names: Names = None) -> MmGraph:
-    """The task's address space with all that hangs on it; for a kernel thread the one that it borrows. ``UsageError`` if there
-    is none."""
+    """The task's address space with all that hangs on it; for a kernel thread the one that it
+    borrows. ``UsageError`` if there is none."""
     reading = space.mm(kernel, task, names)
     with looking(kernel):
         mine = space.space_of(task, names)
         tasks = [found for _, found in sorted(system.tasks.items())]
         vmas = list(mine.mm_mt)
-        files = {vma.vm_file.f_inode.i_ino: vma.vm_file.f_inode for vma in vmas if vma.vm_file is not None}
+        files = {
+            vma.vm_file.f_inode.i_ino: vma.vm_file.f_inode
+            for vma in vmas
+            if vma.vm_file is not None
+        }
         anons = {chain.anon_vma.id: chain.anon_vma for vma in vmas for chain in vma.anon_vma_chain}
         return MmGraph(
             mm=reading,
             tasks=tuple(task_row(found, names) for found in tasks if found.mm is mine),
-            borrowers=tuple(task_row(found, names) for found in tasks if found.mm is None and found.active_mm is mine),
+            borrowers=tuple(
+                task_row(found, names)
+                for found in tasks
+                if found.mm is None and found.active_mm is mine
+            ),
             vmas=tuple(_vma(mine, vma) for vma in vmas),
             anon_vmas=tuple(_anon(found) for _, found in sorted(anons.items())),
             files=tuple(_file(found) for _, found in sorted(files.items())),
@@ -44,7 +53,9 @@ def mm(kernel: Kernel, task: task_struct, names: Names = None) -> MmGraph:
 
 
 def _vma(mine: mm_struct, vma: vm_area_struct) -> MmVma:
-    chain = sorted(vma.anon_vma_chain, key=lambda link: (link.anon_vma is not vma.anon_vma, link.anon_vma.id))
+    chain = sorted(
+        vma.anon_vma_chain, key=lambda link: (link.anon_vma is not vma.anon_vma, link.anon_vma.id)
+    )
     anon = tuple(link.anon_vma.id for link in chain)
     file = vma.vm_file.f_inode.i_ino if vma.vm_file is not None else 0
     return MmVma(space.read_vma(vma), space.resident(mine, vma), anon, file)
@@ -79,8 +90,16 @@ def family(kernel: Kernel, names: Names = None) -> FamilyGraph:
 
 def _frames(mine: mm_struct) -> set[int]:
     """The frames that the user half maps, without the zero page."""
-    mask, shift, present = system.bits.pfn_mask, system.bits.pfn_shift, system.bits.present | system.bits.protnone
-    found = {(leaf.entry & mask) >> shift for leaf in leaves(mine.pgd, 0, user_end()) if leaf.entry & present}
+    mask, shift, present = (
+        system.bits.pfn_mask,
+        system.bits.pfn_shift,
+        system.bits.present | system.bits.protnone,
+    )
+    found = {
+        (leaf.entry & mask) >> shift
+        for leaf in leaves(mine.pgd, 0, user_end())
+        if leaf.entry & present
+    }
     return found - {system.zero_pfn}
 
 
@@ -89,13 +108,17 @@ def _shares(task: task_struct, tasks: list[task_struct], mapped: dict[int, set[i
     frames: list[tuple[int, int]] = []
     if task.mm is not None:
         mine = mapped[id(task.mm)]
-        leaders = [other for other in others if other.mm not in (None, task.mm) and other.pid == other.tgid]
+        leaders = [
+            other for other in others if other.mm not in (None, task.mm) and other.pid == other.tgid
+        ]
         counted = ((other.pid, len(mine & mapped[id(other.mm)])) for other in leaders)
         frames = [(pid, count) for pid, count in counted if count]
     return TaskShares(
         pid=task.pid,
         mm=tuple(other.pid for other in others if task.mm is not None and other.mm is task.mm),
-        files=tuple(other.pid for other in others if task.files is not None and other.files is task.files),
+        files=tuple(
+            other.pid for other in others if task.files is not None and other.files is task.files
+        ),
         handlers=tuple(other.pid for other in others if other.sighand is task.sighand),
         frames=tuple(frames),
     )

@@ -1,8 +1,10 @@
-"""A walk as a picture: the address cut into the fields of the format, and each level; for every format, a toy's too.
+"""A walk as a picture: the address cut into the fields of the format, and each level; for every
+format, a toy's too.
 
-`walk` asks the machine of the experiment. `toy_walk` asks the MMU alone: RAM, a format and a root are all it needs, so an
-exercise of a textbook is drawn like the real thing. `TEXTBOOK` is such an exercise, for a first lesson: two-level tables on
-32-byte pages, so small that all of it can be checked by hand.
+`walk` asks the machine of the experiment. `toy_walk` asks the MMU alone: RAM, a format and a root
+are all it needs, so an exercise of a textbook is drawn like the real thing. `TEXTBOOK` is such an
+exercise, for a first lesson: two-level tables on 32-byte pages, so small that all of it can be
+checked by hand.
 
     14      10 9       5 4       0
     | l2      | l1      | offset  |       an entry is one byte: v pfn pfn pfn pfn pfn pfn pfn
@@ -30,30 +32,47 @@ TEXTBOOK = toy("textbook", 32, (5, 5), 1, valid_bit=7, pfn_bits=7)
 
 
 def walk(kernel: Kernel, task: task_struct, addr: int, names: Names = None) -> WalkGraph:
-    """The walk of ``addr`` through the task's tables. ``UsageError`` for what is no address, or a task without tables."""
+    """The walk of ``addr`` through the task's tables. ``UsageError`` for what is no address, or a
+    task without tables."""
     found = translation.walk(kernel, task, addr, names)
     kernel.activate()
-    return WalkGraph(system.geometry.title, system.geometry.page_shift, fields(system.geometry, addr, found.page_size), 16, found)
+    return WalkGraph(
+        system.geometry.title,
+        system.geometry.page_shift,
+        fields(system.geometry, addr, found.page_size),
+        16,
+        found,
+    )
 
 
 def fields(geometry: Geometry, addr: int, page_size: int = 0) -> tuple[AddressField, ...]:
-    """The address cut as the format says, highest bits first; ``sign`` are the bits above that must all be equal. In a huge
-    page (``page_size`` bytes) the indices of the levels below belong to the offset."""
+    """The address cut as the format says, highest bits first; ``sign`` are the bits above that must
+    all be equal. In a huge page (``page_size`` bytes) the indices of the levels below belong to the
+    offset."""
     shift = (page_size or geometry.page_size).bit_length() - 1
-    cut = [(level.name, level.shift + level.bits - 1, level.shift) for level in geometry.levels if level.shift >= shift]
+    cut = [
+        (level.name, level.shift + level.bits - 1, level.shift)
+        for level in geometry.levels
+        if level.shift >= shift
+    ]
     if geometry.sign_extended and geometry.va_bits < 64:
         cut.insert(0, ("sign", 63, geometry.va_bits))
     elif addr >> geometry.va_bits:
         cut.insert(0, ("too high", addr.bit_length() - 1, geometry.va_bits))
     cut.append(("offset", shift - 1, 0))
-    return tuple(AddressField(name, high, low, addr >> low & (1 << high - low + 1) - 1) for name, high, low in cut if high >= low)
+    return tuple(
+        AddressField(name, high, low, addr >> low & (1 << high - low + 1) - 1)
+        for name, high, low in cut
+        if high >= low
+    )
 
 
 # ---------------------------------------------------------------- toys
 
 
 def toy_walk(phys: PhysMem, geometry: Geometry, root: int, addr: int) -> WalkGraph:
-    """The walk of ``addr`` (any number) by the MMU alone, from the root table at physical address ``root``."""
+    """The walk of ``addr`` (any number) by the MMU alone, from the root table at physical address
+    ``root``."""
     canonical = geometry.canonical(addr)
     steps, stopped = mmu.walk(phys, geometry, root, addr) if canonical else ([], "not canonical")
     whole = bool(steps) and not stopped
@@ -66,7 +85,10 @@ def toy_walk(phys: PhysMem, geometry: Geometry, root: int, addr: int) -> WalkGra
         canonical=canonical,
         root=root,
         geometry=geometry.name,
-        indices=tuple((level.name, index) for level, index in zip(geometry.levels, geometry.indices(addr), strict=True)),
+        indices=tuple(
+            (level.name, index)
+            for level, index in zip(geometry.levels, geometry.indices(addr), strict=True)
+        ),
         offset=addr & ((1 << shift) - 1),
         legend=entry_legend(geometry.bits),
         steps=tuple(_entry(geometry, step) for step in steps),
@@ -82,7 +104,11 @@ def toy_walk(phys: PhysMem, geometry: Geometry, root: int, addr: int) -> WalkGra
 def _entry(geometry: Geometry, step: mmu.Step) -> EntryReading:
     bits, last = geometry.bits, len(geometry.levels) - 1
     present = bool(step.entry & bits.present)
-    kind = ("page" if step.level == last or mmu.is_leaf(bits, step.entry) else "table") if present else "none"
+    kind = (
+        ("page" if step.level == last or mmu.is_leaf(bits, step.entry) else "table")
+        if present
+        else "none"
+    )
     level = geometry.levels[step.level]
     return EntryReading(
         level=level.name,
@@ -97,17 +123,30 @@ def _entry(geometry: Geometry, step: mmu.Step) -> EntryReading:
 
 
 def textbook(addr: int) -> WalkGraph:
-    """The walk of ``addr`` in the machine of `TEXTBOOK`. ``UsageError`` for an address that it does not have."""
+    """The walk of ``addr`` in the machine of `TEXTBOOK`. ``UsageError`` for an address that it does
+    not have."""
     if not TEXTBOOK.canonical(addr):
-        raise UsageError(f"{addr:#x} is no address of the toy", hint=f"its addresses have {TEXTBOOK.va_bits} bits: 0 to 0x7fff")
+        raise UsageError(
+            f"{addr:#x} is no address of the toy",
+            hint=f"its addresses have {TEXTBOOK.va_bits} bits: 0 to 0x7fff",
+        )
     return toy_walk(textbook_ram(), TEXTBOOK, 0x20, addr)
 
 
 def textbook_ram() -> PhysMem:
-    """128 frames of 32 bytes. Frame 1 is the root; its entries 0, 1 and 31 lead to tables in frames 2, 3 and 4, and those to
-    the pages: code in 0x10 and 0x11, data in 0x20, a stack in 0x7f. Each page is filled with its frame number."""
+    """128 frames of 32 bytes. Frame 1 is the root; its entries 0, 1 and 31 lead to tables in frames
+    2, 3 and 4, and those to the pages: code in 0x10 and 0x11, data in 0x20, a stack in 0x7f. Each
+    page is filled with its frame number."""
     content = bytearray(4096)
-    entries = {(1, 0): 2, (1, 1): 3, (1, 31): 4, (2, 0): 0x10, (2, 1): 0x11, (3, 4): 0x20, (4, 31): 0x7F}
+    entries = {
+        (1, 0): 2,
+        (1, 1): 3,
+        (1, 31): 4,
+        (2, 0): 0x10,
+        (2, 1): 0x11,
+        (3, 4): 0x20,
+        (4, 31): 0x7F,
+    }
     for (table, index), pfn in entries.items():
         content[table * 32 + index] = 0x80 | pfn
     for pfn in (0x10, 0x11, 0x20, 0x7F):

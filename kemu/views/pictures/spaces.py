@@ -7,7 +7,17 @@ tree    processes with state and mm, and what they share
 
 from __future__ import annotations
 
-from kemu.readings import FamilyGraph, MmFile, MmGraph, MmVma, RmapGraph, RmapPath, TaskNode, TaskRow, TaskShares
+from kemu.readings import (
+    FamilyGraph,
+    MmFile,
+    MmGraph,
+    MmVma,
+    RmapGraph,
+    RmapPath,
+    TaskNode,
+    TaskRow,
+    TaskShares,
+)
 from kemu.views import memory
 from kemu.views.pictures.model import Cell, Diagram, Edge, Node
 from kemu.views.pictures.text import cut, hanging, plain
@@ -22,12 +32,19 @@ def mm(reading: MmGraph, style: Style) -> list[str]:
     """The address space of a process, from its tasks down to the frames."""
     r, g = reading, style.glyphs
     lines = [f"mm#{r.mm.id} of {plain(r.mm.name)} (pid {r.mm.pid})", ""]
-    holders = [(task, "mm") for task in r.tasks] + [(task, "active_mm, borrowed") for task in r.borrowers]
-    lines += [f"{_task(task)} {g.rule * 2}{field}{g.rule}{g.right} mm#{r.mm.id}" for task, field in holders]
+    holders = [(task, "mm") for task in r.tasks] + [
+        (task, "active_mm, borrowed") for task in r.borrowers
+    ]
+    lines += [
+        f"{_task(task)} {g.rule * 2}{field}{g.rule}{g.right} mm#{r.mm.id}"
+        for task, field in holders
+    ]
     lines += ["", *_mm_lines(r), g.pipe]
     for number, vma in enumerate(r.vmas):
         last = number == len(r.vmas) - 1
-        lines.append(cut(f"{g.last if last else g.branch}{_vma_line(vma, r, g.right)}", style.width, style))
+        lines.append(
+            cut(f"{g.last if last else g.branch}{_vma_line(vma, r, g.right)}", style.width, style)
+        )
     if not r.vmas:
         lines.append(f"{g.last}no mapping")
     return [*lines, *_hanging_things(r, style)]
@@ -64,16 +81,28 @@ def _file_name(r: MmGraph, inode: int) -> str:
 def _hanging_things(r: MmGraph, style: Style) -> list[str]:
     lines = [""] if r.anon_vmas or r.files else []
     for anon in r.anon_vmas:
-        origin = "a root" if anon.root == anon.id else f"below anon_vma#{anon.parent}, root #{anon.root}"
-        lines.append(f"anon_vma#{anon.id}: {origin}; {plural(anon.vmas, 'VMA')} may map its {plural(anon.pages, 'page')}")
+        origin = (
+            "a root" if anon.root == anon.id else f"below anon_vma#{anon.parent}, root #{anon.root}"
+        )
+        lines.append(
+            f"anon_vma#{anon.id}: {origin}; {plural(anon.vmas, 'VMA')} may map its "
+            f"{plural(anon.pages, 'page')}"
+        )
     for file in r.files:
         head = f"{plain(file.path)} ({file.kind}, {file.size} bytes), page cache: "
-        lines += hanging(head, _cached(file, style.glyphs.right), style) if file.cached else [head + "empty"]
+        lines += (
+            hanging(head, _cached(file, style.glyphs.right), style)
+            if file.cached
+            else [head + "empty"]
+        )
     return lines
 
 
 def _cached(file: MmFile, arrow: str) -> list[str]:
-    shown = [f"[{p.index}]{arrow}frame {p.pfn:#x} map {p.mapcount}{' dirty' if p.dirty else ''}" for p in file.pages]
+    shown = [
+        f"[{p.index}]{arrow}frame {p.pfn:#x} map {p.mapcount}{' dirty' if p.dirty else ''}"
+        for p in file.pages
+    ]
     hidden = file.cached - len(file.pages)
     return [*shown, f"{hidden} more"] if hidden else shown
 
@@ -81,9 +110,14 @@ def _cached(file: MmFile, arrow: str) -> list[str]:
 def mm_diagram(reading: MmGraph) -> Diagram:
     """The same as nodes: tasks, the mm, VMAs, anon_vmas, files, cached frames."""
     r, key = reading, f"mm {reading.mm.id}"
-    nodes = [Node(f"task {t.pid}", (Cell(_task(t), "head"),), "task") for t in (*r.tasks, *r.borrowers)]
+    nodes = [
+        Node(f"task {t.pid}", (Cell(_task(t), "head"),), "task") for t in (*r.tasks, *r.borrowers)
+    ]
     edges = [Edge(f"task {t.pid}", "head", key, "head", "mm") for t in r.tasks]
-    edges += [Edge(f"task {t.pid}", "head", key, "head", "active_mm\n(borrowed)", dashed=True) for t in r.borrowers]
+    edges += [
+        Edge(f"task {t.pid}", "head", key, "head", "active_mm\n(borrowed)", dashed=True)
+        for t in r.borrowers
+    ]
     vmas = [Cell(_vma_cell(vma), f"vma {vma.vma.start:#x}") for vma in r.vmas]
     head = "\n".join(line.strip() for line in _mm_lines(r))
     nodes.append(Node(key, (Cell(head, "head"), *vmas), "mm"))
@@ -97,7 +131,10 @@ def mm_diagram(reading: MmGraph) -> Diagram:
         nodes.append(Node(f"file {file.inode}", (head_cell, *cells), "file"))
     for vma in r.vmas:
         here = f"vma {vma.vma.start:#x}"
-        edges += [Edge(key, here, f"anon {number}", "head", dashed=number != vma.anon[0]) for number in vma.anon]
+        edges += [
+            Edge(key, here, f"anon {number}", "head", dashed=number != vma.anon[0])
+            for number in vma.anon
+        ]
         edges += [Edge(key, here, f"file {vma.file}", "head")] * bool(vma.file)
     return Diagram(f"mm#{r.mm.id} of {r.mm.name} (pid {r.mm.pid})", tuple(nodes), tuple(edges))
 
@@ -115,12 +152,18 @@ def rmap(reading: RmapGraph, style: Style) -> list[str]:
     r, g = reading, style.glyphs
     lines = [_rmap_headline(r), ""]
     if not r.rmap.via:
-        return [*lines, f"{g.last}no reverse map: it belongs to nobody's mapping", *_references(r, style)]
+        return [
+            *lines,
+            f"{g.last}no reverse map: it belongs to nobody's mapping",
+            *_references(r, style),
+        ]
     lines.append(f"mapping {g.right} {plain(r.rmap.via)}, index {r.rmap.index:#x}")
     for number, path in enumerate(r.paths):
         last = number == len(r.paths) - 1
         under = "   " if last else g.bar
-        lines.append((g.last if last else g.branch) + f"VMA {plain(short(path.visit.vma))} of {_owner(path)}")
+        lines.append(
+            (g.last if last else g.branch) + f"VMA {plain(short(path.visit.vma))} of {_owner(path)}"
+        )
         lines += [f"{under}   {text}" for text in _path_lines(r, path, style)]
     if not r.paths:
         lines.append(f"{g.last}no VMA to visit")
@@ -151,14 +194,23 @@ def _verdict(r: RmapGraph, path: RmapPath) -> str:
     last = path.steps[-1] if path.steps else None
     if last is None or last.kind == "none":
         return "nothing is mapped there"
-    return f"holds another frame: {last.pfn:#x}" if last.pfn is not None and last.pfn != r.frame.pfn else f"is a {last.kind}"
+    return (
+        f"holds another frame: {last.pfn:#x}"
+        if last.pfn is not None and last.pfn != r.frame.pfn
+        else f"is a {last.kind}"
+    )
 
 
 def _references(r: RmapGraph, style: Style) -> list[str]:
     held = [memory.holder_text(holder) for holder in r.frame.holders]
     if r.frame.missing:
         held.append(memory.unexplained(r.frame.missing))
-    return ["", *hanging(f"refcount {r.frame.refcount}: ", [plain(text) for text in held] or ["nobody"], style)]
+    return [
+        "",
+        *hanging(
+            f"refcount {r.frame.refcount}: ", [plain(text) for text in held] or ["nobody"], style
+        ),
+    ]
 
 
 def rmap_diagram(reading: RmapGraph) -> Diagram:
@@ -172,13 +224,31 @@ def rmap_diagram(reading: RmapGraph) -> Diagram:
     for path in r.paths:
         v = path.visit
         vma, way = f"vma {v.mm} {v.vma.start:#x}", f"way {v.mm} {v.address:#x}"
-        nodes.append(Node(vma, (Cell(f"{short(v.vma)}\n{v.name} (pid {v.pid}, mm#{v.mm})", "head"),), "vma"))
-        steps = [Cell(f"{step.level}[{step.index}] {step.letters}", f"{step.level}") for step in path.steps]
-        nodes.append(Node(way, (Cell(f"{v.address:#x}", "head"), *steps, Cell(_verdict(r, path), "verdict")), "table"))
+        nodes.append(
+            Node(vma, (Cell(f"{short(v.vma)}\n{v.name} (pid {v.pid}, mm#{v.mm})", "head"),), "vma")
+        )
+        steps = [
+            Cell(f"{step.level}[{step.index}] {step.letters}", f"{step.level}")
+            for step in path.steps
+        ]
+        nodes.append(
+            Node(
+                way,
+                (Cell(f"{v.address:#x}", "head"), *steps, Cell(_verdict(r, path), "verdict")),
+                "table",
+            )
+        )
         edges.append(Edge("via", "head", vma, "head"))
-        edges.append(Edge(vma, "head", way, "head", f"+ ({r.rmap.index:#x} - {path.pgoff:#x}) * 4096"))
+        edges.append(
+            Edge(vma, "head", way, "head", f"+ ({r.rmap.index:#x} - {path.pgoff:#x}) * 4096")
+        )
     held = ", ".join(memory.holder_text(holder) for holder in r.frame.holders)
-    return Diagram(f"reverse walk from frame {r.frame.pfn:#x}", tuple(nodes), tuple(edges), (f"references: {held or 'nobody'}",))
+    return Diagram(
+        f"reverse walk from frame {r.frame.pfn:#x}",
+        tuple(nodes),
+        tuple(edges),
+        (f"references: {held or 'nobody'}",),
+    )
 
 
 # ---------------------------------------------------------------- the family
@@ -187,7 +257,9 @@ def rmap_diagram(reading: RmapGraph) -> Diagram:
 def family(reading: FamilyGraph, style: Style) -> list[str]:
     """The processes as a tree, each with what it shares."""
     shares = {share.pid: share for share in reading.shares}
-    names = {node.task.pid: plain(node.task.name) for root in reading.tree.roots for node in _all(root)}
+    names = {
+        node.task.pid: plain(node.task.name) for root in reading.tree.roots for node in _all(root)
+    }
     said = {pid: _share_texts(share, names) for pid, share in shares.items()}
     return [line for root in reading.tree.roots for line in _family_lines(root, "", said, style)]
 
@@ -201,7 +273,8 @@ Said = dict[int, list[tuple[str, list[str]]]]
 
 
 def _family_lines(node: TaskNode, indent: str, said: Said, style: Style) -> list[str]:
-    """A process, what it shares, and its children; ``indent`` stands before all but the first line."""
+    """A process, what it shares, and its children; ``indent`` stands before all but the first
+    line."""
     g, task = style.glyphs, node.task
     lines = [f"{plain(task.name)} ({_pid(task)}) {_mm_of(task)}"]
     bar = g.pipe if node.children else " "
@@ -220,7 +293,9 @@ def _pid(task: TaskRow) -> str:
 
 def _mm_of(task: TaskRow) -> str:
     if task.mm:
-        return f"mm#{task.mm}, rss {task.rss}" + (f", blocked in {task.blocked_in}" if task.blocked_in else "")
+        return f"mm#{task.mm}, rss {task.rss}" + (
+            f", blocked in {task.blocked_in}" if task.blocked_in else ""
+        )
     if task.state in "ZX":
         return f"no mm, {exit_text(task.exit_code)}"
     return f"no mm, borrows mm#{task.active_mm}" if task.active_mm else "no mm"
@@ -228,10 +303,19 @@ def _mm_of(task: TaskRow) -> str:
 
 def _share_texts(share: TaskShares, names: dict[int, str]) -> list[tuple[str, list[str]]]:
     """What a task shares, and with whom."""
-    kinds = (("mm shared with", share.mm), ("files shared with", share.files), ("signal handlers shared with", share.handlers))
+    kinds = (
+        ("mm shared with", share.mm),
+        ("files shared with", share.files),
+        ("signal handlers shared with", share.handlers),
+    )
     texts = [(what, [names.get(pid, f"@{pid}") for pid in pids]) for what, pids in kinds if pids]
     if share.frames:
-        texts.append(("frames shared:", [f"{count} with {names.get(pid, f'@{pid}')}" for pid, count in share.frames]))
+        texts.append(
+            (
+                "frames shared:",
+                [f"{count} with {names.get(pid, f'@{pid}')}" for pid, count in share.frames],
+            )
+        )
     return texts
 
 
@@ -248,11 +332,30 @@ def family_diagram(reading: FamilyGraph) -> Diagram:
         for pid, count in share.frames:
             if mm_of.get(pid, 0) > mm_of[share.pid]:
                 text = plural(count, "shared frame")
-                edges.append(Edge(f"mm {mm_of[share.pid]}", "head", f"mm {mm_of[pid]}", "head", text, dashed=True))
+                edges.append(
+                    Edge(
+                        f"mm {mm_of[share.pid]}",
+                        "head",
+                        f"mm {mm_of[pid]}",
+                        "head",
+                        text,
+                        dashed=True,
+                    )
+                )
     names = {node.task.pid: node.task.name for node in everybody}
     kept = [share.replace(mm=(), frames=()) for share in reading.shares]
-    said = [f"{names[s.pid]}: {what} {', '.join(whom)}" for s in kept for what, whom in _share_texts(s, names)]
-    return Diagram("processes and what they share", tuple(nodes), tuple(dict.fromkeys(edges)), tuple(said), down=True)
+    said = [
+        f"{names[s.pid]}: {what} {', '.join(whom)}"
+        for s in kept
+        for what, whom in _share_texts(s, names)
+    ]
+    return Diagram(
+        "processes and what they share",
+        tuple(nodes),
+        tuple(dict.fromkeys(edges)),
+        tuple(said),
+        down=True,
+    )
 
 
 def _task_node(task: TaskRow) -> Node:
@@ -265,4 +368,6 @@ def _kin(parent: int, child: int) -> Edge:
 
 def _to_mm(task: TaskRow) -> Edge:
     what = "mm" if task.mm else "borrows"
-    return Edge(f"task {task.pid}", "head", f"mm {task.mm or task.active_mm}", "head", what, dashed=True)
+    return Edge(
+        f"task {task.pid}", "head", f"mm {task.mm or task.active_mm}", "head", what, dashed=True
+    )

@@ -4,8 +4,9 @@
     `- [0] PWUAD---- > pud  frame 0xb, 1 entry
        `- [0] PWUAD---- > pmd ...
 
-Empty runs are one line. Neighbouring leaves with the same bits are one line, and so are neighbouring tables that look alike
-down to the last bit: a gigabyte of memory is a screen. What was folded is counted below.
+Empty runs are one line. Neighbouring leaves with the same bits are one line, and so are
+neighbouring tables that look alike down to the last bit: a gigabyte of memory is a screen. What was
+folded is counted below.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ MOST_ROWS = 16
 
 
 class Row(NamedTuple):
-    """One line of a table: the runs that it stands for, all alike. With ``left_out`` it stands for runs of any kind."""
+    """One line of a table: the runs that it stands for, all alike. With ``left_out`` it stands for
+    runs of any kind."""
 
     runs: tuple[EntryRun, ...]
     left_out: bool = False
@@ -107,7 +109,11 @@ def _leaves(row: Row) -> str:
     if first is None or row.entries == 1 or first.pfn is None:
         text = leads_to(first) if first else ""
         return text + (f", {row.entries} times" if row.entries > 1 else "")
-    pfns = [hex(run.entry.pfn) for run in _one_by_one(row, FRAMES) if run.entry and run.entry.pfn is not None]
+    pfns = [
+        hex(run.entry.pfn)
+        for run in _one_by_one(row, FRAMES)
+        if run.entry and run.entry.pfn is not None
+    ]
     kind = "huge pages" if first.kind == "huge" else "pages"
     note = f" ({first.note})" if first.note else ""
     return f"{row.entries} {kind}{note}: {', '.join(pfns[:FRAMES])}{', ...' if row.entries > FRAMES else ''}"
@@ -173,7 +179,12 @@ def diagram(reading: PageTables) -> Diagram:
     edges: list[Edge] = []
     if reading.root is not None:
         _draw(reading.root, nodes, edges)
-    return Diagram(_headline(reading), tuple(nodes), tuple(edges), (*notes(reading), "bits: " + _legend(reading)))
+    return Diagram(
+        _headline(reading),
+        tuple(nodes),
+        tuple(edges),
+        (*notes(reading), "bits: " + _legend(reading)),
+    )
 
 
 def _draw(table: TableReading, nodes: list[Node], edges: list[Edge]) -> str:
@@ -196,4 +207,6 @@ def _cell_text(row: Row) -> str:
     if row.table is None:
         return row_text(row, "to")
     letters = row.runs[0].entry.letters if row.runs[0].entry else ""
-    return f"{_index(row)} {letters}" + (f"\nand {len(row.runs) - 1} tables more like it" if len(row.runs) > 1 else "")
+    return f"{_index(row)} {letters}" + (
+        f"\nand {len(row.runs) - 1} tables more like it" if len(row.runs) > 1 else ""
+    )

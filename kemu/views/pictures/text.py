@@ -1,7 +1,8 @@
 """The pieces of which drawings for the terminal are made: columns, boxes, cut texts.
 
-Everything is measured in columns: a letter of East Asian width takes two, a combining mark none, and what would not print
-(a newline in a file's name, say) is spelled as an escape before it is measured.
+Everything is measured in columns: a letter of East Asian width takes two, a combining mark none,
+and what would not print (a newline in a file's name, say) is spelled as an escape before it is
+measured.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from kemu.views.style import Style
 
 
 def plain(text: str) -> str:
-    r"""``text`` with each character that does not print as its escape: ``\n``, ``\x1b``, ``\u202e``, ``\udc80``."""
+    r"""``text`` with each character that does not print as its escape: ``\n``, ``\x1b``,
+    ``\u202e``, ``\udc80``."""
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
@@ -58,7 +60,8 @@ def tidy(lines: Iterable[str], style: Style) -> str:
 
 
 def hanging(first: str, texts: Iterable[str], style: Style, between: str = ", ") -> list[str]:
-    """``first`` followed by the texts, in lines that fit; the next lines begin under the first text."""
+    """``first`` followed by the texts, in lines that fit; the next lines begin under the first
+    text."""
     lines, indent = [first], " " * columns(first)
     texts = list(texts)
     for number, text in enumerate(texts):

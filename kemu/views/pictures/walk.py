@@ -41,14 +41,23 @@ def _ruler(fields: tuple[AddressField, ...], style: Style) -> list[str]:
     """The address in binary, cut into fields: bit numbers above, names and values below."""
     g = style.glyphs
     bits = [f"{field.value:0{field.high - field.low + 1}b}" for field in fields]
-    ends = [str(field.high) + " " + str(field.low) if field.high > field.low else str(field.high) for field in fields]
+    ends = [
+        str(field.high) + " " + str(field.low) if field.high > field.low else str(field.high)
+        for field in fields
+    ]
     names = [_named(field) for field in fields]
     widths = [max(len(b), len(e), len(n)) for b, e, n in zip(bits, ends, names, strict=True)]
     numbers = [_spread(field, width) for field, width in zip(fields, widths, strict=True)]
     edges = ((g.corners[0], g.tees[2], g.corners[1]), (g.corners[2], g.tees[3], g.corners[3]))
     frame = [a + m.join(g.rule * width for width in widths) + z for a, m, z in edges]
-    middle = g.pipe + g.pipe.join(text.center(width) for text, width in zip(bits, widths, strict=True)) + g.pipe
-    below = " " + " ".join(left(name, width, style) for name, width in zip(names, widths, strict=True))
+    middle = (
+        g.pipe
+        + g.pipe.join(text.center(width) for text, width in zip(bits, widths, strict=True))
+        + g.pipe
+    )
+    below = " " + " ".join(
+        left(name, width, style) for name, width in zip(names, widths, strict=True)
+    )
     return [" " + " ".join(numbers), frame[0], middle, frame[1], below.rstrip()]
 
 
@@ -61,7 +70,11 @@ def _spread(field: AddressField, width: int) -> str:
 
 def _named(field: AddressField) -> str:
     """``pmd 12``, ``offset 0x4``."""
-    return f"{field.name} {field.value:#x}" if field.name in ("offset", "sign", "too high") else f"{field.name} {field.value}"
+    return (
+        f"{field.name} {field.value:#x}"
+        if field.name in ("offset", "sign", "too high")
+        else f"{field.name} {field.value}"
+    )
 
 
 def _step(r: WalkGraph, step: EntryReading, style: Style) -> list[str]:
@@ -82,7 +95,9 @@ def _table_at(r: WalkGraph, step: EntryReading) -> str:
 
 def spelled(step: EntryReading) -> list[str]:
     """The bits that are set, in words."""
-    return list(step.bits) or ["all bits are clear" if not step.value else "no bit that the hardware knows is set"]
+    return list(step.bits) or [
+        "all bits are clear" if not step.value else "no bit that the hardware knows is set"
+    ]
 
 
 def _end(r: WalkGraph, style: Style) -> list[str]:
@@ -91,7 +106,11 @@ def _end(r: WalkGraph, style: Style) -> list[str]:
     if w.stopped:
         return [f" {style.glyphs.down}", *_stop(r)]
     about = memory.frame_line(w.frame).partition(" ")[2] if w.frame else ""
-    lines = [f" {style.glyphs.down}", *hanging(f"{_frame_name(r)}  ", about.split(" "), style, " "), f"      {_byte(r)}"]
+    lines = [
+        f" {style.glyphs.down}",
+        *hanging(f"{_frame_name(r)}  ", about.split(" "), style, " "),
+        f"      {_byte(r)}",
+    ]
     if w.rights:
         lines.append(f"rights {rights_text(w)}")
     return [*lines, *_accesses(r)]
@@ -103,7 +122,11 @@ def _frame_name(r: WalkGraph) -> str:
 
 def _byte(r: WalkGraph) -> str:
     w = r.walk
-    holds = f" holds {w.byte:#04x} {printable(bytes([w.byte]))}" if w.byte is not None else ": no RAM is there"
+    holds = (
+        f" holds {w.byte:#04x} {printable(bytes([w.byte]))}"
+        if w.byte is not None
+        else ": no RAM is there"
+    )
     page = "" if w.page_size == 1 << r.page_shift else f"huge page of {kib(w.page_size)}: "
     return f"{page}{(w.physical or 0) - w.offset:#x} + {w.offset:#x} = {w.physical or 0:#x}{holds}"
 
@@ -114,7 +137,11 @@ def _stop(r: WalkGraph) -> list[str]:
     where = f"at {w.steps[-1].level}[{w.steps[-1].index}]" if w.steps else "before the first table"
     why = w.stopped
     if not w.canonical:
-        why = "not canonical: " + ("the bits above are not all equal" if r.fields[0].name == "sign" else "it has too many bits")
+        why = "not canonical: " + (
+            "the bits above are not all equal"
+            if r.fields[0].name == "sign"
+            else "it has too many bits"
+        )
     lines = [f"STOP {where}: {why}"]
     if w.vma is not None:
         lines.append(f"VMA  {plain(short(w.vma))}")
@@ -125,10 +152,19 @@ def _stop(r: WalkGraph) -> list[str]:
 
 def _accesses(r: WalkGraph) -> list[str]:
     if not r.walk.canonical and r.walk.pid:
-        return ["now   any access raises " + ("#GP" if r.walk.geometry.startswith("x86") else "a page fault")]
+        return [
+            "now   any access raises "
+            + ("#GP" if r.walk.geometry.startswith("x86") else "a page fault")
+        ]
     if not r.walk.faults:
         return []
-    return ["now   " + ", ".join(f"a {name} faults ({code})" if code else f"a {name} is ok" for name, code in r.walk.faults)]
+    return [
+        "now   "
+        + ", ".join(
+            f"a {name} faults ({code})" if code else f"a {name} is ok"
+            for name, code in r.walk.faults
+        )
+    ]
 
 
 # ---------------------------------------------------------------- as a diagram
@@ -137,7 +173,9 @@ def _accesses(r: WalkGraph) -> list[str]:
 def diagram(reading: WalkGraph) -> Diagram:
     """The address as one record, an arrow from each field to the entry that it picks."""
     r = reading
-    cells = [Cell(f"{_named(field)}\nbits {field.high}-{field.low}", field.name) for field in r.fields]
+    cells = [
+        Cell(f"{_named(field)}\nbits {field.high}-{field.low}", field.name) for field in r.fields
+    ]
     nodes = [Node("address", (Cell(f"{r.walk.address:#x}", "head"), *cells), "table")]
     edges: list[Edge] = []
     before = ("address", "head")
@@ -170,5 +208,7 @@ def _last(r: WalkGraph) -> Node:
     if r.walk.stopped:
         return Node("end", (Cell("\n".join(_stop(r)), "head"),), "frame")
     frame = r.walk.frame
-    about = f"\n{frame.state}, refcount {frame.refcount}, mapcount {frame.mapcount}" if frame else ""
+    about = (
+        f"\n{frame.state}, refcount {frame.refcount}, mapcount {frame.mapcount}" if frame else ""
+    )
     return Node("end", (Cell(_frame_name(r) + about, "head"), Cell(_byte(r), "byte")), "frame")
