@@ -272,6 +272,34 @@ def dynamic_imports(package=PACKAGE):
     return wrong
 
 
+def constants_only(module):
+    """Is the module only a docstring and constants: integers, and what can be computed from them?
+    The import of annotations does not count."""
+    parts = (
+        ast.Assign, ast.Expr, ast.Tuple, ast.Name, ast.Constant, ast.BinOp, ast.UnaryOp,
+        ast.operator, ast.unaryop, ast.expr_context,
+    )  # fmt: skip
+    return all(
+        isinstance(part, parts)
+        for node in module.tree.body
+        if not (isinstance(node, ast.ImportFrom) and node.module == "__future__")
+        for part in ast.walk(node)
+    )
+
+
+def careless_star_imports(package=PACKAGE):
+    """Star imports outside the kernel, or of a module that has more than constants."""
+    return [
+        str(found)
+        for found in imports(package)
+        if found.name == "*"
+        and not (
+            unit(found.importer) == unit(found.target) == "kernel"
+            and constants_only(modules(package)[found.target])
+        )
+    ]
+
+
 def test_every_import_is_in_the_table():
     assert len(inner(PACKAGE)) > 0
     assert not forbidden_imports()
@@ -294,6 +322,11 @@ def test_third_party_packages_stay_where_they_belong():
 
 def test_nothing_imports_by_a_computed_name():
     assert not dynamic_imports()
+
+
+def test_only_constants_are_imported_with_a_star():
+    assert any(found.name == "*" for found in imports()), "nothing found to check"
+    assert not careless_star_imports()
 
 
 # ---------------------------------------------------------------- the checks can fail
@@ -398,3 +431,17 @@ def test_an_import_by_computed_name_is_found(tmp_path):
     call = "import importlib\nimportlib.import_module('kemu.api')\n"
     package = make(tmp_path, kernel__mm__vma=call, commands__registry=call)
     assert dynamic_imports(package) == ["kemu.kernel.mm.vma:2 imports by a computed name"]
+
+
+def test_a_star_import_of_more_than_constants_is_found(tmp_path):
+    package = make(
+        tmp_path,
+        kernel__flags="A = 1\nB, C = A | 2, -A\n",
+        kernel__types="def f():\n    pass\n",
+        kernel__fork="from kemu.kernel.flags import *\nfrom kemu.kernel.types import *\n",
+        observe__tree="from kemu.kernel.flags import *\n",
+    )
+    assert careless_star_imports(package) == [
+        "kemu.kernel.fork:2 imports kemu.kernel.types",
+        "kemu.observe.tree:1 imports kemu.kernel.flags",
+    ]

@@ -16,22 +16,7 @@ the kernel goes on at its fix-up address and the copy comes up short.
 from __future__ import annotations
 
 from kemu.kernel.arch.uaccess import task_size_max
-from kemu.kernel.include.flags import (
-    FAULT_FLAG_DEFAULT,
-    FAULT_FLAG_INSTRUCTION,
-    FAULT_FLAG_TRIED,
-    FAULT_FLAG_USER,
-    FAULT_FLAG_VMA_LOCK,
-    FAULT_FLAG_WRITE,
-    VM_ACCESS_FLAGS,
-    VM_FAULT_ERROR,
-    VM_FAULT_MAJOR,
-    VM_FAULT_OOM,
-    VM_FAULT_RETRY,
-    VM_FAULT_SIGBUS,
-    VM_GROWSDOWN,
-    VM_WRITE,
-)
+from kemu.kernel.include.flags import *
 from kemu.kernel.include.mm_types import U64, mm_struct, vm_area_struct
 from kemu.kernel.include.sched_types import TASK_RUNNING
 from kemu.kernel.include.system import current, current_mm, system

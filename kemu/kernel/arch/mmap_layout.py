@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from kemu.kernel.arch.random import get_random_u64
 from kemu.kernel.arch.uaccess import default_map_window
-from kemu.kernel.include.flags import MMF_TOPDOWN
+from kemu.kernel.include.flags import *
 from kemu.kernel.include.mm_types import (
     PAGE_ALIGN,
     PAGE_MASK,

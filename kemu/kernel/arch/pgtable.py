@@ -14,7 +14,7 @@ Every change of a page-table entry by the kernel happens here.
 from __future__ import annotations
 
 from kemu.kernel.arch.tlbflush import flush_tlb_page
-from kemu.kernel.include.flags import VM_EXEC, VM_READ, VM_SHARED, VM_WRITE
+from kemu.kernel.include.flags import *
 from kemu.kernel.include.mm_types import (
     PAGE_SHIFT,
     PAGE_SIZE,

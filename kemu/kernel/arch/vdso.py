@@ -25,22 +25,7 @@ from kemu.kernel.arch.pgtable import (
     set_pte_at,
     vm_get_page_prot,
 )
-from kemu.kernel.include.flags import (
-    VM_DONTDUMP,
-    VM_DONTEXPAND,
-    VM_EXEC,
-    VM_FAULT_LOCKED,
-    VM_FAULT_NOPAGE,
-    VM_FAULT_OOM,
-    VM_FAULT_SIGBUS,
-    VM_IO,
-    VM_LOCKED_MASK,
-    VM_MAYEXEC,
-    VM_MAYREAD,
-    VM_MAYWRITE,
-    VM_PFNMAP,
-    VM_READ,
-)
+from kemu.kernel.include.flags import *
 from kemu.kernel.include.mm_types import (
     PAGE_SHIFT,
     PAGE_SIZE,
@@ -49,7 +34,7 @@ from kemu.kernel.include.mm_types import (
     vm_fault,
     vm_operations_struct,
 )
-from kemu.kernel.include.mman import EINVAL, ENOMEM
+from kemu.kernel.include.mman import *
 from kemu.kernel.include.system import current_mm, pfn_to_page, system
 from kemu.kernel.mm.mmap_lock import mmap_write_lock, mmap_write_unlock
 from kemu.kernel.mm.munmap import do_vmi_munmap

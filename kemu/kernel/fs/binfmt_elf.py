@@ -43,7 +43,7 @@ from kemu.kernel.include.elf import (
     parse_elfhdr,
 )
 from kemu.kernel.include.mm_types import PAGE_ALIGN, PAGE_SIZE, U64, file
-from kemu.kernel.include.mman import EINVAL, EIO, ELIBBAD, ENOEXEC
+from kemu.kernel.include.mman import *
 from kemu.kernel.include.sched_types import PF_RANDOMIZE
 from kemu.kernel.include.system import current, current_mm, system
 from kemu.kernel.mm.vma import fput

@@ -15,7 +15,7 @@ from kemu.kernel.fs.binprm import (
     open_exec,
     remove_arg_zero,
 )
-from kemu.kernel.include.mman import ENOEXEC
+from kemu.kernel.include.mman import *
 
 SPACETAB = b" \t"
 

@@ -29,17 +29,7 @@ from kemu.kernel.include.mm_types import (
     vm_area_struct,
     vma_pages,
 )
-from kemu.kernel.include.mman import (
-    E2BIG,
-    EACCES,
-    EFAULT,
-    EINTR,
-    EINVAL,
-    ENAMETOOLONG,
-    ENOENT,
-    ENOMEM,
-    ENOTDIR,
-)
+from kemu.kernel.include.mman import *
 from kemu.kernel.include.sched_types import RLIM_INFINITY, RLIMIT_STACK
 from kemu.kernel.include.system import current, system
 from kemu.kernel.kernel.mm_life import mm_alloc, mmput

@@ -23,20 +23,9 @@ from kemu.kernel.arch.mmap_layout import (
 )
 from kemu.kernel.arch.uaccess import clear_user, task_size_max
 from kemu.kernel.include.elf import PF_R, PF_W, PF_X, elf_phdr, elfhdr
-from kemu.kernel.include.flags import VM_EXEC
+from kemu.kernel.include.flags import *
 from kemu.kernel.include.mm_types import PAGE_ALIGN, PAGE_SIZE, U64, file
-from kemu.kernel.include.mman import (
-    EFAULT,
-    EINVAL,
-    ENOMEM,
-    EPERM,
-    MAP_FIXED,
-    MAP_FIXED_NOREPLACE,
-    MAP_PRIVATE,
-    PROT_EXEC,
-    PROT_READ,
-    PROT_WRITE,
-)
+from kemu.kernel.include.mman import *
 from kemu.kernel.mm.brk import vm_brk_flags
 from kemu.kernel.mm.mmap import vm_mmap
 from kemu.kernel.mm.munmap import __vm_munmap

@@ -26,7 +26,7 @@ from kemu.kernel.fs.binprm import (
     linux_binprm,
     prepare_binprm,
 )
-from kemu.kernel.include.mman import E2BIG, EINVAL, ELOOP, ENAMETOOLONG, ENOENT, ENOEXEC
+from kemu.kernel.include.mman import *
 from kemu.kernel.include.sched_types import PF_KTHREAD
 from kemu.kernel.include.system import current
 from kemu.kernel.kernel.signal import SIGSEGV, fatal_signal_pending, force_fatal_sig

@@ -20,7 +20,7 @@ from kemu.kernel.include.mm_types import (
     inode,
     super_operations,
 )
-from kemu.kernel.include.mman import EACCES, EBADF, EINVAL, EMFILE, ENOENT, ENOMEM, ENOSPC
+from kemu.kernel.include.mman import *
 from kemu.kernel.include.system import current, system
 from kemu.kernel.mm.slab import slab_fails
 from kemu.kernel.mm.vma import fput

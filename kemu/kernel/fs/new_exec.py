@@ -16,10 +16,10 @@ from kemu.kernel.arch.mmap_layout import arch_align_stack, arch_pick_mmap_layout
 from kemu.kernel.arch.tlbflush import switch_mm_irqs_off
 from kemu.kernel.arch.uaccess import task_size_max
 from kemu.kernel.fs.binprm import acct_arg_size, linux_binprm
-from kemu.kernel.include.flags import VM_EXEC, VM_STACK_FLAGS, VM_STACK_INCOMPLETE_SETUP
+from kemu.kernel.include.flags import *
 from kemu.kernel.include.lists import list_add, list_del
 from kemu.kernel.include.mm_types import PAGE_ALIGN, PAGE_MASK, mm_struct
-from kemu.kernel.include.mman import EAGAIN, EFAULT, ENOMEM
+from kemu.kernel.include.mman import *
 from kemu.kernel.include.sched_types import (
     EXIT_DEAD,
     PF_FORKNOEXEC,

@@ -24,7 +24,7 @@ from kemu.kernel.include.mm_types import (
     pipe_inode_info,
     super_operations,
 )
-from kemu.kernel.include.mman import EAGAIN, EFAULT, EINVAL, ENFILE, ENOMEM, EPIPE, ERESTARTSYS
+from kemu.kernel.include.mman import *
 from kemu.kernel.include.sched_types import TASK_INTERRUPTIBLE, siginfo
 from kemu.kernel.include.system import current, system
 from kemu.kernel.kernel.sched import wake_up_process

@@ -6,7 +6,7 @@ Being on a list holds no reference.  Who decides when a page goes on a list is `
 
 from __future__ import annotations
 
-from kemu.kernel.include.flags import PG_active, PG_lru, PG_swapbacked, PG_unevictable
+from kemu.kernel.include.flags import *
 from kemu.kernel.include.lists import list_add, list_del
 from kemu.kernel.include.mm_types import folio
 from kemu.kernel.include.sched_types import (

@@ -22,7 +22,7 @@ from typing import Any
 import attrs
 
 from kemu.errors import KernelBug
-from kemu.kernel.include.flags import MMF_INIT_MASK, VM_MAYWRITE, VM_SHARED
+from kemu.kernel.include.flags import *
 from kemu.kernel.include.lists import list_head
 from kemu.trace.barrier import Table, struct, tape
 

@@ -37,7 +37,7 @@ from kemu.kernel.arch.pgtable import (
 from kemu.kernel.arch.tlbflush import switch_mm_irqs_off
 from kemu.kernel.arch.uaccess import default_map_window
 from kemu.kernel.arch.vdso import init_vdso
-from kemu.kernel.include.flags import VM_STACK_FLAGS, PG_reserved
+from kemu.kernel.include.flags import *
 from kemu.kernel.include.lists import INIT_LIST_HEAD
 from kemu.kernel.include.mm_types import (
     PAGE_SHIFT,

@@ -13,19 +13,9 @@ from kemu.kernel.arch.uaccess import copy_to_user
 from kemu.kernel.fs.exec import do_execve
 from kemu.kernel.fs.files import do_open, fget, install_new
 from kemu.kernel.fs.pipe import anon_pipe_read, anon_pipe_write, do_pipe2, new_pipe, pipe_of
-from kemu.kernel.include.flags import VM_LOCKED, VM_LOCKONFAULT
+from kemu.kernel.include.flags import *
 from kemu.kernel.include.mm_types import FMODE_READ, FMODE_WRITE, PAGE_SHIFT, PAGE_SIZE
-from kemu.kernel.include.mman import (
-    CLONE_VFORK,
-    CLONE_VM,
-    CSIGNAL,
-    EBADF,
-    EFAULT,
-    EINVAL,
-    ERESTARTSYS,
-    ESPIPE,
-    ESRCH,
-)
+from kemu.kernel.include.mman import *
 from kemu.kernel.include.sched_types import siginfo
 from kemu.kernel.include.system import current, system
 from kemu.kernel.kernel.exit import do_exit, do_group_exit, kernel_wait4

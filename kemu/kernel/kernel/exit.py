@@ -10,19 +10,7 @@ from kemu.errors import KernelBug
 from kemu.kernel.arch.tlbflush import enter_lazy_tlb
 from kemu.kernel.arch.uaccess import put_user
 from kemu.kernel.include.lists import list_add_tail, list_del, list_for_each
-from kemu.kernel.include.mman import (
-    ECHILD,
-    EFAULT,
-    EINVAL,
-    ERESTARTSYS,
-    ESRCH,
-    WALL,
-    WCLONE,
-    WCONTINUED,
-    WNOHANG,
-    WNOTHREAD,
-    WUNTRACED,
-)
+from kemu.kernel.include.mman import *
 from kemu.kernel.include.sched_types import (
     EXIT_DEAD,
     EXIT_ZOMBIE,

@@ -11,28 +11,10 @@ without it a duplicate that shares its pages until somebody writes.
 from __future__ import annotations
 
 from kemu.kernel.arch.uaccess import put_user
-from kemu.kernel.include.flags import MMF_MULTIPROCESS
+from kemu.kernel.include.flags import *
 from kemu.kernel.include.lists import INIT_LIST_HEAD, list_add_tail
 from kemu.kernel.include.mm_types import files_struct, mm_struct
-from kemu.kernel.include.mman import (
-    CLONE_CHILD_CLEARTID,
-    CLONE_CHILD_SETTID,
-    CLONE_DETACHED,
-    CLONE_FILES,
-    CLONE_FS,
-    CLONE_NEWNS,
-    CLONE_NEWPID,
-    CLONE_NEWUSER,
-    CLONE_PARENT,
-    CLONE_PARENT_SETTID,
-    CLONE_PIDFD,
-    CLONE_SIGHAND,
-    CLONE_THREAD,
-    CLONE_VFORK,
-    CLONE_VM,
-    EINVAL,
-    ENOMEM,
-)
+from kemu.kernel.include.mman import *
 from kemu.kernel.include.sched_types import (
     PF_FORKNOEXEC,
     PF_SIGNALED,

@@ -13,7 +13,7 @@ from kemu.errors import KernelBug
 from kemu.kernel.arch.pgtable import pgd_alloc, pgd_free
 from kemu.kernel.arch.tlbflush import switch_mm_irqs_off
 from kemu.kernel.arch.uaccess import task_size_max
-from kemu.kernel.include.flags import VM_NOHUGEPAGE
+from kemu.kernel.include.flags import *
 from kemu.kernel.include.mm_types import MM_COUNTER_NAMES, file, maple_tree, mm_struct
 from kemu.kernel.include.sched_types import task_struct
 from kemu.kernel.include.system import system

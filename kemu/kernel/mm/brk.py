@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from kemu.kernel.arch.pgtable import vm_get_page_prot
 from kemu.kernel.arch.uaccess import task_size_max
-from kemu.kernel.include.flags import VM_ACCOUNT, VM_DATA_DEFAULT_FLAGS, VM_EXEC, VM_LOCKED
+from kemu.kernel.include.flags import *
 from kemu.kernel.include.mm_types import PAGE_ALIGN, PAGE_SHIFT, PAGE_SIZE, U64, mm_struct
-from kemu.kernel.include.mman import EINVAL, ENOMEM
+from kemu.kernel.include.mman import *
 from kemu.kernel.include.sched_types import RLIM_INFINITY, RLIMIT_DATA
 from kemu.kernel.include.system import current_mm, system
 from kemu.kernel.mm.gup import __mm_populate

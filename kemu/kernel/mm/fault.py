@@ -24,19 +24,7 @@ from kemu.kernel.arch.pgtable import (
     ptep_set_access_flags,
     pud_alloc,
 )
-from kemu.kernel.include.flags import (
-    FAULT_FLAG_TRIED,
-    FAULT_FLAG_UNSHARE,
-    FAULT_FLAG_WRITE,
-    VM_FAULT_ERROR,
-    VM_FAULT_MAJOR,
-    VM_FAULT_OOM,
-    VM_FAULT_RETRY,
-    VM_FAULT_SIGBUS,
-    VM_FAULT_SIGSEGV,
-    VM_MAYWRITE,
-    VM_WRITE,
-)
+from kemu.kernel.include.flags import *
 from kemu.kernel.include.mm_types import is_cow_mapping, vm_area_struct, vm_fault, vma_is_anonymous
 from kemu.kernel.include.swapops import is_guard_pte_marker
 from kemu.kernel.include.system import current, system

@@ -23,18 +23,7 @@ from kemu.kernel.arch.pgtable import (
     ptep_get,
     set_pte_at,
 )
-from kemu.kernel.include.flags import (
-    FAULT_FLAG_WRITE,
-    MMF_UNSTABLE,
-    VM_FAULT_ERROR,
-    VM_FAULT_NOPAGE,
-    VM_FAULT_OOM,
-    VM_FAULT_RETRY,
-    VM_FAULT_SIGBUS,
-    VM_SHARED,
-    VM_WRITE,
-    PG_uptodate,
-)
+from kemu.kernel.include.flags import *
 from kemu.kernel.include.mm_types import (
     MM_ANONPAGES,
     PAGE_SHIFT,

@@ -23,17 +23,7 @@ from kemu.kernel.arch.pgtable import (
     ptep_set_access_flags,
     set_pte_at,
 )
-from kemu.kernel.include.flags import (
-    FAULT_FLAG_UNSHARE,
-    VM_FAULT_ERROR,
-    VM_FAULT_NOPAGE,
-    VM_FAULT_OOM,
-    VM_MAYSHARE,
-    VM_SHARED,
-    PG_locked,
-    PG_lru,
-    PG_uptodate,
-)
+from kemu.kernel.include.flags import *
 from kemu.kernel.include.mm_types import (
     MM_ANONPAGES,
     folio,

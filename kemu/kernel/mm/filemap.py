@@ -31,24 +31,7 @@ from kemu.kernel.fs.files import (
     shmem_inode_acct_blocks,
     shmem_inode_unacct_blocks,
 )
-from kemu.kernel.include.flags import (
-    FAULT_FLAG_ALLOW_RETRY,
-    FAULT_FLAG_TRIED,
-    FAULT_FLAG_WRITE,
-    VM_EXEC,
-    VM_FAULT_LOCKED,
-    VM_FAULT_MAJOR,
-    VM_FAULT_NOPAGE,
-    VM_FAULT_OOM,
-    VM_FAULT_RETRY,
-    VM_FAULT_SIGBUS,
-    VM_SHARED,
-    PG_dirty,
-    PG_locked,
-    PG_referenced,
-    PG_swapbacked,
-    PG_uptodate,
-)
+from kemu.kernel.include.flags import *
 from kemu.kernel.include.mm_types import (
     MM_FILEPAGES,
     MM_SHMEMPAGES,
@@ -64,7 +47,7 @@ from kemu.kernel.include.mm_types import (
     vm_operations_struct,
     vma_pages,
 )
-from kemu.kernel.include.mman import ENOMEM
+from kemu.kernel.include.mman import *
 from kemu.kernel.include.system import system
 from kemu.kernel.mm.lru import folio_add_lru, folio_add_lru_vma, lru_add_drain
 from kemu.kernel.mm.mmap_lock import release_fault_lock

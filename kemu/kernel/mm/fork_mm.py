@@ -35,18 +35,7 @@ from kemu.kernel.arch.pgtable import (
     set_pte_at,
 )
 from kemu.kernel.arch.tlbflush import flush_tlb_mm
-from kemu.kernel.include.flags import (
-    MMF_HAS_PINNED,
-    VM_ACCOUNT,
-    VM_DONTCOPY,
-    VM_LOCKED_MASK,
-    VM_MAYBE_GUARD,
-    VM_MIXEDMAP,
-    VM_PFNMAP,
-    VM_SHARED,
-    VM_WIPEONFORK,
-    PG_uptodate,
-)
+from kemu.kernel.include.flags import *
 from kemu.kernel.include.mm_types import (
     MM_ANONPAGES,
     PAGE_SHIFT,
@@ -56,7 +45,7 @@ from kemu.kernel.include.mm_types import (
     vm_area_struct,
     vma_pages,
 )
-from kemu.kernel.include.mman import ENOMEM
+from kemu.kernel.include.mman import *
 from kemu.kernel.include.swapops import is_guard_pte_marker
 from kemu.kernel.include.system import system
 from kemu.kernel.kernel.mm_life import allocate_mm, mm_init, mmput, set_mm_exe_file

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections import deque
 
-from kemu.kernel.include.flags import VM_SHARED, PG_anon_exclusive
+from kemu.kernel.include.flags import *
 from kemu.kernel.include.mm_types import (
     MM_ANONPAGES,
     PAGE_SHIFT,

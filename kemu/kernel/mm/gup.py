@@ -25,28 +25,7 @@ from kemu.kernel.arch.pgtable import (
     pte_write,
     ptep_get,
 )
-from kemu.kernel.include.flags import (
-    FAULT_FLAG_ALLOW_RETRY,
-    FAULT_FLAG_TRIED,
-    FAULT_FLAG_UNSHARE,
-    FAULT_FLAG_WRITE,
-    MMF_HAS_PINNED,
-    VM_ACCESS_FLAGS,
-    VM_FAULT_ERROR,
-    VM_FAULT_OOM,
-    VM_FAULT_RETRY,
-    VM_IO,
-    VM_LOCKONFAULT,
-    VM_MAYREAD,
-    VM_MAYSHARE,
-    VM_MAYWRITE,
-    VM_PFNMAP,
-    VM_READ,
-    VM_SHARED,
-    VM_WRITE,
-    PG_dirty,
-    PG_referenced,
-)
+from kemu.kernel.include.flags import *
 from kemu.kernel.include.mm_types import (
     PAGE_MASK,
     PAGE_SHIFT,
@@ -56,7 +35,7 @@ from kemu.kernel.include.mm_types import (
     mm_struct,
     vm_area_struct,
 )
-from kemu.kernel.include.mman import EBUSY, EFAULT, EINTR, EINVAL, EMLINK, ENOMEM
+from kemu.kernel.include.mman import *
 from kemu.kernel.include.system import current, current_mm, pfn_to_page, system
 from kemu.kernel.kernel.signal import fatal_signal_pending
 from kemu.kernel.mm.fault import handle_mm_fault

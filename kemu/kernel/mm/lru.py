@@ -10,16 +10,7 @@ a page that another CPU still has in its batch copies it instead of reusing it. 
 
 from __future__ import annotations
 
-from kemu.kernel.include.flags import (
-    VM_LOCKED,
-    VM_SPECIAL,
-    PG_active,
-    PG_lru,
-    PG_mlocked,
-    PG_referenced,
-    PG_swapbacked,
-    PG_unevictable,
-)
+from kemu.kernel.include.flags import *
 from kemu.kernel.include.mm_inline import lruvec_add_folio, lruvec_del_folio
 from kemu.kernel.include.mm_types import folio, vm_area_struct
 from kemu.kernel.include.sched_types import percpu

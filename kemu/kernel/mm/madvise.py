@@ -25,33 +25,7 @@ from kemu.kernel.arch.pgtable import (
     set_pte_at,
 )
 from kemu.kernel.fs.files import is_shmem
-from kemu.kernel.include.flags import (
-    VM_DONTCOPY,
-    VM_DONTDUMP,
-    VM_DONTEXPAND,
-    VM_DROPPABLE,
-    VM_HUGEPAGE,
-    VM_HUGETLB,
-    VM_IO,
-    VM_LOCKED,
-    VM_MAYSHARE,
-    VM_MAYWRITE,
-    VM_MERGEABLE,
-    VM_MIXEDMAP,
-    VM_NOHUGEPAGE,
-    VM_PFNMAP,
-    VM_RAND_READ,
-    VM_SEALED,
-    VM_SEQ_READ,
-    VM_SHARED,
-    VM_SPECIAL,
-    VM_WIPEONFORK,
-    VM_WRITE,
-    PG_dirty,
-    PG_lru,
-    PG_referenced,
-    PG_unevictable,
-)
+from kemu.kernel.include.flags import *
 from kemu.kernel.include.mm_types import (
     PAGE_ALIGN,
     PAGE_SHIFT,
@@ -62,7 +36,7 @@ from kemu.kernel.include.mm_types import (
     vm_area_struct,
     vma_is_anonymous,
 )
-from kemu.kernel.include.mman import EACCES, EAGAIN, EFAULT, EINTR, EINVAL, ENOMEM, EPERM
+from kemu.kernel.include.mman import *
 from kemu.kernel.include.system import current_mm
 from kemu.kernel.mm.gup import faultin_page_range
 from kemu.kernel.mm.lru import folio_deactivate, folio_mark_lazyfree, lru_add_drain

@@ -15,9 +15,9 @@ from kemu.kernel.arch.pgtable import (
     set_pte,
     set_pte_at,
 )
-from kemu.kernel.include.flags import VM_HUGETLB, VM_LOCKED, VM_MAYBE_GUARD, VM_SPECIAL
+from kemu.kernel.include.flags import *
 from kemu.kernel.include.mm_types import PAGE_SHIFT, PAGE_SIZE, vm_area_struct, vma_is_anonymous
-from kemu.kernel.include.mman import EINVAL, ENOMEM
+from kemu.kernel.include.mman import *
 from kemu.kernel.include.swapops import PTE_MARKER_GUARD, is_guard_pte_marker, make_pte_marker
 from kemu.kernel.include.system import system
 from kemu.kernel.mm.move_tables import alloc_new_pmd

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from kemu.kernel.arch.pgtable import pte_present
 from kemu.kernel.arch.uaccess import access_ok
-from kemu.kernel.include.flags import VM_LOCKED, VM_SEALED, VM_SHARED, PG_uptodate
+from kemu.kernel.include.flags import *
 from kemu.kernel.include.mm_types import (
     PAGE_ALIGN,
     PAGE_SHIFT,
@@ -14,7 +14,7 @@ from kemu.kernel.include.mm_types import (
     mm_struct,
     vm_area_struct,
 )
-from kemu.kernel.include.mman import EBUSY, EINVAL, ENOMEM
+from kemu.kernel.include.mman import *
 from kemu.kernel.include.system import current_mm
 from kemu.kernel.mm.filemap import filemap_get_folio
 from kemu.kernel.mm.gup import mapped_entry

@@ -9,14 +9,7 @@ from __future__ import annotations
 
 from kemu.kernel.arch.pgtable import pte_offset_map_lock, pte_present, pte_unmap_unlock
 from kemu.kernel.arch.uaccess import task_size_max
-from kemu.kernel.include.flags import (
-    VM_DROPPABLE,
-    VM_HUGETLB,
-    VM_LOCKED,
-    VM_LOCKED_MASK,
-    VM_LOCKONFAULT,
-    VM_SPECIAL,
-)
+from kemu.kernel.include.flags import *
 from kemu.kernel.include.mm_types import (
     PAGE_ALIGN,
     PAGE_MASK,
@@ -25,7 +18,7 @@ from kemu.kernel.include.mm_types import (
     U64,
     vm_area_struct,
 )
-from kemu.kernel.include.mman import EAGAIN, EFAULT, EINVAL, ENOMEM
+from kemu.kernel.include.mman import *
 from kemu.kernel.include.system import current_mm
 from kemu.kernel.mm.gup import __mm_populate
 from kemu.kernel.mm.lru import lru_add_drain

@@ -9,14 +9,7 @@ meanwhile copies it.
 
 from __future__ import annotations
 
-from kemu.kernel.include.flags import (
-    VM_LOCKED,
-    VM_SPECIAL,
-    PG_active,
-    PG_lru,
-    PG_mlocked,
-    PG_unevictable,
-)
+from kemu.kernel.include.flags import *
 from kemu.kernel.include.mm_inline import lruvec_add_folio, lruvec_del_folio
 from kemu.kernel.include.mm_types import folio, vm_area_struct
 from kemu.kernel.include.sched_types import percpu

@@ -11,27 +11,7 @@ from __future__ import annotations
 
 from kemu.kernel.arch.pgtable import vm_get_page_prot
 from kemu.kernel.fs.files import fget, is_shmem
-from kemu.kernel.include.flags import (
-    VM_ACCOUNT,
-    VM_DONTDUMP,
-    VM_DROPPABLE,
-    VM_EXEC,
-    VM_GROWSDOWN,
-    VM_LOCKED,
-    VM_LOCKED_MASK,
-    VM_MAYEXEC,
-    VM_MAYREAD,
-    VM_MAYSHARE,
-    VM_MAYWRITE,
-    VM_NOHUGEPAGE,
-    VM_NORESERVE,
-    VM_READ,
-    VM_SHARED,
-    VM_SPECIAL,
-    VM_SYNC,
-    VM_WIPEONFORK,
-    VM_WRITE,
-)
+from kemu.kernel.include.flags import *
 from kemu.kernel.include.mm_types import (
     FMODE_READ,
     FMODE_WRITE,
@@ -44,35 +24,7 @@ from kemu.kernel.include.mm_types import (
     mm_struct,
     vm_area_struct,
 )
-from kemu.kernel.include.mman import (
-    EACCES,
-    EBADF,
-    EEXIST,
-    EINVAL,
-    ENOMEM,
-    EOPNOTSUPP,
-    EOVERFLOW,
-    LEGACY_MAP_MASK,
-    MAP_ANONYMOUS,
-    MAP_DROPPABLE,
-    MAP_FIXED,
-    MAP_FIXED_NOREPLACE,
-    MAP_GROWSDOWN,
-    MAP_HUGETLB,
-    MAP_LOCKED,
-    MAP_NONBLOCK,
-    MAP_NORESERVE,
-    MAP_POPULATE,
-    MAP_PRIVATE,
-    MAP_SHARED,
-    MAP_SHARED_VALIDATE,
-    MAP_STACK,
-    MAP_SYNC,
-    MAP_TYPE,
-    PROT_EXEC,
-    PROT_READ,
-    PROT_WRITE,
-)
+from kemu.kernel.include.mman import *
 from kemu.kernel.include.system import current_mm, system
 from kemu.kernel.mm.filemap import generic_file_vm_ops
 from kemu.kernel.mm.gup import __mm_populate

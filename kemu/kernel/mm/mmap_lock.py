@@ -13,7 +13,7 @@ held for writing.
 
 from __future__ import annotations
 
-from kemu.kernel.include.flags import FAULT_FLAG_VMA_LOCK
+from kemu.kernel.include.flags import *
 from kemu.kernel.include.mm_types import mm_struct, vm_area_struct, vm_fault
 from kemu.machine.atomic import atomic_dec, atomic_inc_not_zero
 from kemu.trace.frames import linux

@@ -24,17 +24,7 @@ from kemu.kernel.arch.pgtable import (
     ptep_get_and_clear,
     set_pte_at,
 )
-from kemu.kernel.include.flags import (
-    VM_ACCESS_FLAGS,
-    VM_ACCOUNT,
-    VM_GROWSDOWN,
-    VM_HUGETLB,
-    VM_LOCKED,
-    VM_NORESERVE,
-    VM_SEALED,
-    VM_SHARED,
-    VM_WRITE,
-)
+from kemu.kernel.include.flags import *
 from kemu.kernel.include.mm_types import (
     PAGE_ALIGN,
     PAGE_MASK,
@@ -44,18 +34,7 @@ from kemu.kernel.include.mm_types import (
     vm_area_struct,
     vma_is_anonymous,
 )
-from kemu.kernel.include.mman import (
-    EACCES,
-    EINVAL,
-    ENOMEM,
-    EPERM,
-    PROT_EXEC,
-    PROT_GROWSDOWN,
-    PROT_GROWSUP,
-    PROT_READ,
-    PROT_SEM,
-    PROT_WRITE,
-)
+from kemu.kernel.include.mman import *
 from kemu.kernel.include.system import current_mm
 from kemu.kernel.mm.gup import populate_vma_page_range
 from kemu.kernel.mm.mmap import calc_vm_prot_bits

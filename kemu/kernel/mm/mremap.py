@@ -12,16 +12,7 @@ from __future__ import annotations
 import attrs
 
 from kemu.kernel.arch.uaccess import task_size_max
-from kemu.kernel.include.flags import (
-    VM_ACCOUNT,
-    VM_DONTEXPAND,
-    VM_LOCKED,
-    VM_LOCKED_MASK,
-    VM_MAYSHARE,
-    VM_PFNMAP,
-    VM_SEALED,
-    VM_SHARED,
-)
+from kemu.kernel.include.flags import *
 from kemu.kernel.include.mm_types import (
     PAGE_ALIGN,
     PAGE_SHIFT,
@@ -32,7 +23,7 @@ from kemu.kernel.include.mm_types import (
     vma_is_anonymous,
     vma_pages,
 )
-from kemu.kernel.include.mman import EFAULT, EINVAL, ENOMEM, EPERM, MAP_FIXED, MAP_SHARED
+from kemu.kernel.include.mman import *
 from kemu.kernel.include.system import current_mm, system
 from kemu.kernel.mm.gup import __mm_populate
 from kemu.kernel.mm.mmap_lock import mmap_write_lock, mmap_write_unlock

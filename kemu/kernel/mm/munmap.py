@@ -8,7 +8,7 @@ vms_complete_munmap_vmas   count the VMAs out and free them
 from __future__ import annotations
 
 from kemu.kernel.arch.uaccess import task_size_max
-from kemu.kernel.include.flags import VM_ACCOUNT, VM_LOCKED, VM_SEALED
+from kemu.kernel.include.flags import *
 from kemu.kernel.include.mm_types import (
     PAGE_ALIGN,
     PAGE_MASK,
@@ -17,7 +17,7 @@ from kemu.kernel.include.mm_types import (
     vm_area_struct,
     vma_pages,
 )
-from kemu.kernel.include.mman import EINVAL, ENOMEM, EPERM
+from kemu.kernel.include.mman import *
 from kemu.kernel.include.system import current_mm, system
 from kemu.kernel.mm.mmap_lock import mmap_write_lock, mmap_write_unlock, vma_start_write
 from kemu.kernel.mm.util import update_hiwater, vm_stat_account, vm_unacct_memory

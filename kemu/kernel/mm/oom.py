@@ -8,7 +8,7 @@ as if the scheduler had let it run.
 
 from __future__ import annotations
 
-from kemu.kernel.include.flags import MMF_OOM_SKIP
+from kemu.kernel.include.flags import *
 from kemu.kernel.include.mm_types import (
     MM_ANONPAGES,
     MM_FILEPAGES,

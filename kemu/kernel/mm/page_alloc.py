@@ -18,7 +18,7 @@ single pages, so allocation order depends on nothing but the order of calls.
 from __future__ import annotations
 
 from kemu.errors import KernelBug
-from kemu.kernel.include.flags import PG_locked, PG_lru
+from kemu.kernel.include.flags import *
 from kemu.kernel.include.lists import list_add, list_add_tail, list_del, list_empty
 from kemu.kernel.include.mm_inline import lruvec_del_folio
 from kemu.kernel.include.mm_types import PGTY_buddy, folio, page

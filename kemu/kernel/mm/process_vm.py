@@ -12,7 +12,7 @@ from __future__ import annotations
 from kemu.kernel.arch.uaccess import copy_from_user, copy_to_user
 from kemu.kernel.fs.files import fget
 from kemu.kernel.fs.pipe import wakeup_pipe_readers
-from kemu.kernel.include.flags import VM_GROWSDOWN, PG_dirty
+from kemu.kernel.include.flags import *
 from kemu.kernel.include.mm_types import (
     PAGE_ALIGN,
     PAGE_MASK,
@@ -21,7 +21,7 @@ from kemu.kernel.include.mm_types import (
     folio,
     mm_struct,
 )
-from kemu.kernel.include.mman import EBADF, EFAULT, EINVAL, EIO, ESRCH
+from kemu.kernel.include.mman import *
 from kemu.kernel.include.system import current, current_mm, system
 from kemu.kernel.kernel.mm_life import get_task_mm, mmput
 from kemu.kernel.mm.filemap import folio_mark_dirty

@@ -14,14 +14,7 @@ never written.
 from __future__ import annotations
 
 from kemu.kernel.arch.pgtable import pte_dirty, pte_unmap_unlock, ptep_clear_flush, set_pte_at
-from kemu.kernel.include.flags import (
-    VM_DROPPABLE,
-    VM_LOCKED,
-    PG_dirty,
-    PG_locked,
-    PG_swapbacked,
-    PG_unevictable,
-)
+from kemu.kernel.include.flags import *
 from kemu.kernel.include.lists import list_for_each
 from kemu.kernel.include.mm_types import MM_ANONPAGES, folio
 from kemu.kernel.include.sched_types import LRU_ACTIVE_FILE, LRU_INACTIVE_FILE

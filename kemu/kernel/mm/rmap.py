@@ -16,15 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kemu.kernel.arch.pgtable import pte_lock, pte_pfn, pte_present, pte_unmap_unlock, ptep_get
-from kemu.kernel.include.flags import (
-    VM_DROPPABLE,
-    VM_EXEC,
-    VM_FAULT_OOM,
-    VM_READ,
-    VM_WRITE,
-    PG_anon_exclusive,
-    PG_swapbacked,
-)
+from kemu.kernel.include.flags import *
 from kemu.kernel.include.mm_types import (
     PAGE_SHIFT,
     address_space,
@@ -36,7 +28,7 @@ from kemu.kernel.include.mm_types import (
     vm_fault,
     vma_pages,
 )
-from kemu.kernel.include.mman import ENOMEM
+from kemu.kernel.include.mman import *
 from kemu.kernel.include.system import system
 from kemu.kernel.mm.mlock_folio import mlock_vma_folio, munlock_vma_folio
 from kemu.kernel.mm.slab import slab_fails

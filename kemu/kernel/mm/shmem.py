@@ -13,16 +13,7 @@ from kemu.kernel.fs.files import (
     shmem_inode_acct_blocks,
     shmem_inode_unacct_blocks,
 )
-from kemu.kernel.include.flags import (
-    VM_FAULT_LOCKED,
-    VM_FAULT_OOM,
-    VM_FAULT_SIGBUS,
-    VM_NORESERVE,
-    PG_locked,
-    PG_referenced,
-    PG_swapbacked,
-    PG_uptodate,
-)
+from kemu.kernel.include.flags import *
 from kemu.kernel.include.mm_types import (
     FMODE_READ,
     FMODE_WRITE,
@@ -37,7 +28,7 @@ from kemu.kernel.include.mm_types import (
     vm_operations_struct,
     vma_pages,
 )
-from kemu.kernel.include.mman import ENOMEM, ENOSPC
+from kemu.kernel.include.mman import *
 from kemu.kernel.mm.filemap import file_pages, filemap_map_pages, truncate_inode_pages_final
 from kemu.kernel.mm.lru import folio_add_lru, folio_mark_accessed
 from kemu.kernel.mm.page_alloc import GFP_ZERO, alloc_page, folio_get

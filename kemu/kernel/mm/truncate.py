@@ -9,7 +9,7 @@ fadvise          clean pages that nobody maps are dropped; they can be read agai
 from __future__ import annotations
 
 from kemu.kernel.fs.files import is_shmem
-from kemu.kernel.include.flags import PG_dirty, PG_locked
+from kemu.kernel.include.flags import *
 from kemu.kernel.include.mm_types import (
     PAGE_MASK,
     PAGE_SHIFT,
@@ -20,7 +20,7 @@ from kemu.kernel.include.mm_types import (
     inode,
     vma_pages,
 )
-from kemu.kernel.include.mman import EINVAL, ENOSPC, EOPNOTSUPP
+from kemu.kernel.include.mman import *
 from kemu.kernel.include.system import system
 from kemu.kernel.mm.filemap import (
     cached_page,

@@ -11,7 +11,7 @@ from __future__ import annotations
 from kemu.kernel.arch.uaccess import default_map_window, task_size_max
 from kemu.kernel.fs.files import is_shmem
 from kemu.kernel.include.mm_types import PAGE_MASK, PAGE_SHIFT, PAGE_SIZE, U64, file, mm_struct
-from kemu.kernel.include.mman import EINVAL, ENOMEM, MAP_32BIT, MAP_ABOVE4G, MAP_FIXED, MAP_SHARED
+from kemu.kernel.include.mman import *
 from kemu.kernel.include.system import current_mm, system
 from kemu.kernel.mm.vma import find_vma, vm_start_gap
 from kemu.trace.frames import linux

@@ -16,14 +16,7 @@ import attrs
 
 from kemu.errors import KernelBug
 from kemu.kernel.arch.pgtable import vm_get_page_prot
-from kemu.kernel.include.flags import (
-    VM_GROWSDOWN,
-    VM_MAYBE_GUARD,
-    VM_MAYWRITE,
-    VM_SHARED,
-    VM_SPECIAL,
-    VM_WRITE,
-)
+from kemu.kernel.include.flags import *
 from kemu.kernel.include.mm_types import (
     PAGE_SHIFT,
     anon_vma,
@@ -33,7 +26,7 @@ from kemu.kernel.include.mm_types import (
     vm_operations_struct,
     vma_pages,
 )
-from kemu.kernel.include.mman import ENOMEM
+from kemu.kernel.include.mman import *
 from kemu.kernel.include.system import system
 from kemu.kernel.mm.mmap_lock import vma_start_write
 from kemu.kernel.mm.rmap import anon_vma_clone, unlink_anon_vmas

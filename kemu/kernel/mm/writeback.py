@@ -21,7 +21,7 @@ from kemu.kernel.arch.pgtable import (
     set_pte_at,
 )
 from kemu.kernel.fs.files import is_shmem
-from kemu.kernel.include.flags import VM_SHARED, PG_dirty
+from kemu.kernel.include.flags import *
 from kemu.kernel.include.mm_types import U64, folio, inode
 from kemu.kernel.include.system import system
 from kemu.kernel.mm.filemap import folio_mark_dirty

@@ -30,7 +30,7 @@ from kemu.kernel.arch.pgtable import (
     set_pte,
 )
 from kemu.kernel.arch.tlbflush import TLB_FLUSH_ALL, flush_tlb_mm_range
-from kemu.kernel.include.flags import MMF_OOM_SKIP, VM_ACCOUNT, VM_RAND_READ, VM_SEQ_READ
+from kemu.kernel.include.flags import *
 from kemu.kernel.include.mm_types import (
     MM_ANONPAGES,
     PAGE_SHIFT,
