@@ -12,9 +12,8 @@ a Table means *absent*.
 somewhere, and that is exactly what undo needs.
 
 Recording can be switched off as a whole: the barrier is taken out of the classes, the call wrappers
-out of the functions (``frames.py``), and the kernel runs as it is written, for bulk work even
-without the calls of its small functions (``inline.py``).  Going back is then impossible; everything
-else is the same.
+out of the functions (``frames.py``), and the kernel runs as it is written.  Going back is then
+impossible; everything else is the same.
 """
 
 from __future__ import annotations
@@ -205,11 +204,6 @@ class Table(dict[K, V]):
 
 
 _plain_put = Table.put
-
-
-def methods_of_tables(*, recorded: bool) -> dict[str, Any]:
-    """What ``put`` is while changes are recorded, or not."""
-    return {"put": Table._recorded_put if recorded else _plain_put}
 
 
 def _barrier_in_tables(up: bool) -> None:

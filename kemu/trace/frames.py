@@ -12,8 +12,7 @@ stay right.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from types import CodeType, FunctionType
 from typing import Any, TypeVar, cast
 
@@ -142,31 +141,16 @@ def _template(positional: int, keywords: tuple[str, ...]) -> CodeType:
     return code
 
 
-class Bodies:
-    """What the functions run when it is not the written code.
-
-    ``in_force`` maps a function to the code of a wrong kernel (races/mutants.py), ``written`` keeps
-    what it ran before. ``expanded`` maps a function to the same with calls put in (inline.py), by
-    whether changes are recorded; it is what runs while no wrong kernel is planted, and ``calls``
-    keeps what ran before, by the function object that runs it; ``as_written`` counts those who
-    asked for the written code."""
+class _Bodies:
+    """The functions that run the code of a wrong kernel (races/mutants.py): ``in_force`` has that
+    code, ``written`` what each ran before."""
 
     def __init__(self) -> None:
         self.in_force: Mapping[FunctionType, CodeType] = {}
         self.written: dict[FunctionType, CodeType] = {}
-        self.expanded: Mapping[bool, Mapping[FunctionType, CodeType]] = {}
-        self.calls: dict[FunctionType, CodeType] = {}
-        self.as_written = 0
 
 
-_bodies = Bodies()
-
-
-def _on_record_change(recording: bool) -> None:
-    _leave_expanded()
-    for function, plain, marked in _codes:
-        function.__code__ = marked if recording else plain
-    _enter_expanded()
+_bodies = _Bodies()
 
 
 def use_bodies(bodies: Mapping[FunctionType, CodeType]) -> None:
@@ -175,74 +159,18 @@ def use_bodies(bodies: Mapping[FunctionType, CodeType]) -> None:
     is expected."""
     if bodies == _bodies.in_force:
         return
-    _leave_expanded()
     for function, code in _bodies.written.items():
         _set_body(function, code)
     _bodies.written = {function: body_of(function) for function in bodies}
     _bodies.in_force = dict(bodies)
     for function, code in bodies.items():
         _set_body(function, code)
-    _enter_expanded()
-
-
-def use_expanded(expanded: Mapping[bool, Mapping[FunctionType, CodeType]]) -> None:
-    """While no other body is in force, the functions in ``expanded[recorded]`` run that code when
-    changes are recorded (True) or not (False): the same without the calls."""
-    _leave_expanded()
-    _bodies.expanded = expanded
-    _enter_expanded()
-
-
-@contextmanager
-def as_written() -> Iterator[None]:
-    """Within the block every function runs as it is written: for who replaces one that others
-    call."""
-    _leave_expanded()
-    _bodies.as_written += 1
-    try:
-        yield
-    finally:
-        _bodies.as_written -= 1
-        _enter_expanded()
-
-
-def functions_with_frames() -> frozenset[FunctionType]:
-    """All decorated functions."""
-    return frozenset(_numbers)
-
-
-def _enter_expanded() -> None:
-    if _bodies.in_force or _bodies.as_written:
-        return
-    for function, code in _bodies.expanded.get(tape.recording, {}).items():
-        runs = _runs_body(function)
-        _bodies.calls[runs] = runs.__code__
-        runs.__code__ = code
-
-
-def _leave_expanded() -> None:
-    for runs, code in _bodies.calls.items():
-        runs.__code__ = code
-    _bodies.calls = {}
-
-
-on_record_change(_on_record_change)
 
 
 def body_of(function: FunctionType) -> CodeType:
     """The code that does the work of ``function``, without the marks around it."""
     found = _numbers.get(function)
-    return _codes[found][1] if found is not None else _bodies.calls.get(function, function.__code__)
-
-
-def _runs_body(function: FunctionType) -> FunctionType:
-    """The function object whose code does the work of ``function``: another one where marks are put
-    around it."""
-    found = _numbers.get(function) if tape.recording else None
-    if found is None:
-        return function
-    runs: FunctionType = function.__globals__[f"_as_written_{found}"]
-    return runs
+    return function.__code__ if found is None else _codes[found][1]
 
 
 def _set_body(function: FunctionType, code: CodeType) -> None:
@@ -254,6 +182,14 @@ def _set_body(function: FunctionType, code: CodeType) -> None:
     _codes[found] = (function, code, _codes[found][2])
     if not tape.recording:
         function.__code__ = code
+
+
+def _on_record_change(recording: bool) -> None:
+    for function, plain, marked in _codes:
+        function.__code__ = marked if recording else plain
+
+
+on_record_change(_on_record_change)
 
 
 @attrs.define

@@ -50,7 +50,6 @@ from kemu.kernel.mm.page_alloc import alloc_page, folio_put
 from kemu.kernel.mm.rmap import PageAnonExclusive, folio_mapcount, folio_maybe_dma_pinned, rmap_walk
 from kemu.kernel.mm.vma import vma_lookup
 from kemu.testing.stage import program
-from kemu.trace.frames import as_written
 from tests.kernel.scenes import PRIVATE, Scene, signal
 
 FADV_DONTNEED = 4
@@ -253,8 +252,7 @@ def test_who_finds_untouched_memory_mapped_meanwhile_leaves_it(scene, monkeypatc
         return alloc(gfp)
 
     monkeypatch.setattr(fault_missing, "alloc_page", slow)
-    with as_written():
-        assert fault(scene, scene.p, addr, FAULT_FLAG_WRITE) == 0
+    assert fault(scene, scene.p, addr, FAULT_FLAG_WRITE) == 0
     assert (len(others), scene.anon(scene.p)) == (1, 1)
     assert check(scene.kernel) == []
 

@@ -131,7 +131,6 @@ KERNEL_ORDER = [
     },
     {"syscalls"},
     {"entry"},
-    {"bulk"},
     {"boot"},
 ]
 """Inside kernel/ a module may import its own row and the rows above it."""

@@ -65,7 +65,6 @@ from kemu.kernel.include.sched_types import (
     zone,
 )
 from kemu.kernel.include.system import pfn_to_page, system
-from kemu.kernel.init.bulk import prepare
 from kemu.kernel.kernel.exit import fatal_signal
 from kemu.kernel.kernel.fork import copy_process
 from kemu.kernel.kernel.mm_life import __mmdrop, mm_alloc
@@ -143,7 +142,6 @@ class Kernel:
             raise UsageError(f"{nr_cpus} CPUs: expected 1 to 8")
         switch_recording(None)
         use_bodies({})
-        prepare(recorded=record)
         self.bodies: Mapping[FunctionType, CodeType] = {}
         self.globals: dict[str, Any] = {}
         self.journal = Journal()
