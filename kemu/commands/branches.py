@@ -119,12 +119,12 @@ def _again(session: Session, record: Record) -> None:
 @contextmanager
 def quiet(session: Session) -> Iterator[None]:
     """Without stops, and without what the commands show."""
-    stops, shown = session.stops, session.shown
-    session.stops, session.shown = [], []
+    stops, session.stops = session.stops, []
     try:
-        yield
+        with session.desk.unrecorded():
+            yield
     finally:
-        session.stops, session.shown = stops, shown
+        session.stops = stops
         session.notes.clear()
 
 

@@ -43,8 +43,8 @@ def shown_after(session: Session, text: str, first: int, last: int) -> Iterator[
         return
     found: list[Reading | None] = []
     if "changes" in wanted:
-        found.append(change_of(session, text, first, last, session.context))
-    if "calls" in wanted and session.context == "full":
+        found.append(change_of(session, text, first, last, session.desk.context))
+    if "calls" in wanted and session.desk.context == "full":
         found.append(_calls(session, first, last))
     if "picture" in wanted:
         from kemu.commands.picturing import picture_of
@@ -162,18 +162,18 @@ def choose(session: Session, words: Iterable[str]) -> None:
     hows = [word for word in words if word in HOWS and word != "all"]
     wanted = [word for word in SECTIONS if word in words or "all" in words]
     if hows:
-        session.context = hows[-1]
-    elif session.context == "off":
-        session.context = "short"
+        session.desk.show_context(hows[-1])
+    elif session.desk.context == "off":
+        session.desk.show_context("short")
     if wanted:
-        session.preferences["sections"] = " ".join(wanted)
+        session.desk.preferences["sections"] = " ".join(wanted)
 
 
 def chosen(session: Session) -> str:
     """`short: changes picture`, or `off`."""
     found = sections(session)
     return (
-        session.context
+        session.desk.context
         if not found
-        else f"{session.context}: {' '.join(name for name in SECTIONS if name in found)}"
+        else f"{session.desk.context}: {' '.join(name for name in SECTIONS if name in found)}"
     )

@@ -69,7 +69,7 @@ def print_(session: Session, expression: Expression) -> Value | Text:
 )
 def alias(session: Session, name: str | None, text: Any) -> Text:
     """Make an alias, or list them."""
-    known = session.aliases
+    known = session.desk.aliases
     if name is None and text is not None:
         word = text.source.split()[0][:40]
         raise UsageError(
@@ -116,12 +116,12 @@ def alias(session: Session, name: str | None, text: Any) -> Text:
 )
 def unalias(session: Session, name: str) -> Text:
     """Forget it."""
-    if name not in session.aliases:
+    if name not in session.desk.aliases:
         raise UsageError(
             f"unalias: there is no '{name}'",
-            hint=did_you_mean(name, session.aliases) or "alias lists them",
+            hint=did_you_mean(name, session.desk.aliases) or "alias lists them",
         )
-    del session.aliases[name]
+    del session.desk.aliases[name]
     return Text((f"{name} is forgotten",))
 
 
@@ -137,7 +137,7 @@ def unalias(session: Session, name: str) -> Text:
 )
 def run_(session: Session, path: str) -> Iterator[Result]:
     """The results of all commands in the file, each as soon as it is there."""
-    if session.depth >= DEEPEST_RUN:
+    if session.desk.depth >= DEEPEST_RUN:
         raise UsageError(
             f"run: more than {DEEPEST_RUN} files deep", hint="does a file run itself?", about="path"
         )
@@ -147,16 +147,13 @@ def run_(session: Session, path: str) -> Iterator[Result]:
 def _results(session: Session, path: str, lines: list[str]) -> Iterator[Result]:
     from kemu.commands.run import each
 
-    session.depth += 1
-    try:
+    with session.desk.inside_file():
         for number, text in enumerate(lines, 1):
             with _how_far(f"{path}:{number}"):
                 for result in each(session, text):
                     yield result if result.ok else _placed_in_file(result, f"{path}:{number}: ")
                     if not result.ok or result.status == INTERRUPTED:
                         return
-    finally:
-        session.depth -= 1
 
 
 @contextmanager

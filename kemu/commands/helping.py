@@ -44,13 +44,13 @@ def help_(session: Session, word: str | None) -> Text:
         return Text(tuple(overview()))
     meaning = explained(word)
     made = table.find(word)
-    if meaning and word not in session.aliases:
+    if meaning and word not in session.desk.aliases:
         return Text((*meaning, *(["", *page(made)] if made is not None else [])))
-    if word in session.aliases:
+    if word in session.desk.aliases:
         return Text(
             (
-                f"{word} is an alias of: {session.aliases[word]}",
-                f"help {session.aliases[word].split()[0]} tells more",
+                f"{word} is an alias of: {session.desk.aliases[word]}",
+                f"help {session.desk.aliases[word].split()[0]} tells more",
             )
         )
     if made is not None:

@@ -87,7 +87,7 @@ def machine(session: Session) -> str:
 )
 def restore(session: Session, path: str) -> Text:
     """The saved commands, on a new timeline."""
-    if session.depth >= DEEPEST_RUN:
+    if session.desk.depth >= DEEPEST_RUN:
         raise UsageError(
             f"restore: more than {DEEPEST_RUN} files deep",
             hint="does a file restore itself?",
@@ -113,13 +113,9 @@ def restore(session: Session, path: str) -> Text:
 
 
 def _run_all(session: Session, lines: list[str], path: str) -> None:
-    session.depth += 1
-    try:
-        with quiet(session):
-            for number, line in enumerate(lines, 1):
-                _again(session, line, f"{path}:{number}: ")
-    finally:
-        session.depth -= 1
+    with session.desk.inside_file(), quiet(session):
+        for number, line in enumerate(lines, 1):
+            _again(session, line, f"{path}:{number}: ")
 
 
 def _again(session: Session, line: str, where: str) -> None:
@@ -146,11 +142,11 @@ def _again(session: Session, line: str, where: str) -> None:
 )
 def transcript(session: Session, path: str | None) -> Text:
     """What was typed and what came back."""
-    lines = [line for result in session.shown for line in _lines(result)]
+    lines = [line for result in session.desk.shown for line in _lines(result)]
     if path is None:
         return Text(tuple(lines) or ("nothing has been run yet",))
     _write(path, "\n".join(lines) + "\n", "transcript")
-    return Text((f"{path}: {len(session.shown)} commands",))
+    return Text((f"{path}: {len(session.desk.shown)} commands",))
 
 
 def _lines(result: Any) -> list[str]:

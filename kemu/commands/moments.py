@@ -198,9 +198,9 @@ def _behind(session: Session, count: int) -> int:
     """The moment `count` steps behind this one."""
     from kemu.observe.moves import next_border
 
-    if session.granularity == "event":
+    if session.desk.granularity == "event":
         return session.now + count
-    if session.granularity == "function":
+    if session.desk.granularity == "function":
         return repeated(lambda here: next_border(session.journal, here), session.now, count)
     ends = [record.last for record in session.timeline.records]
     return repeated(
@@ -253,9 +253,9 @@ def _before(session: Session, count: int) -> int:
     """The moment `count` steps before this one."""
     from kemu.observe.moves import border_before
 
-    if session.granularity == "event":
+    if session.desk.granularity == "event":
         return session.now - count
-    if session.granularity == "function":
+    if session.desk.granularity == "function":
         return repeated(lambda here: border_before(session.journal, here), session.now, count)
     begins = [record.first for record in session.timeline.records]
     return repeated(

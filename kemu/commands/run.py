@@ -32,10 +32,6 @@ if TYPE_CHECKING:
     from kemu.experiment.session import Session
 
 
-MOST_SHOWN = 10_000
-"""Results that are kept for `transcript`."""
-
-
 def run(session: Session, text: str, *, keep_going: bool = False) -> list[Result]:
     """Run the commands of one line. Stops behind the first that fails, unless `keep_going`."""
     return list(each(session, text, keep_going=keep_going))
@@ -43,7 +39,11 @@ def run(session: Session, text: str, *, keep_going: bool = False) -> list[Result
 
 def each(session: Session, text: str, *, keep_going: bool = False) -> Iterator[Result]:
     """As `run`, but each result is given as soon as it is there."""
-    taken = session.guide.line(text) if session.guide is not None and not session.depth else None
+    taken = (
+        session.desk.guide.line(text)
+        if session.desk.guide is not None and not session.desk.depth
+        else None
+    )
     if taken is not None:
         yield from taken
         return
@@ -52,12 +52,11 @@ def each(session: Session, text: str, *, keep_going: bool = False) -> Iterator[R
     except UsageError as error:
         yield _failed(session, text.strip(), error, len(text) - len(text.lstrip()))
         return
-    outermost = not session.depth
+    outermost = not session.desk.depth
     for line in lines:
         for result in run_line(session, line):
             if outermost:
-                session.shown.append(result)
-                del session.shown[:-MOST_SHOWN]
+                session.desk.keep(result)
             yield result
             if result.status == INTERRUPTED or not (result.ok or keep_going):
                 return
@@ -69,7 +68,7 @@ def run_line(session: Session, line: Line) -> Iterable[Result]:
     typed = line
     try:
         line = expanded(session, line)
-        guide = session.guide
+        guide = session.desk.guide
         if guide is not None:
             line = guide.expand(line)
         if line.tokens[-1].text == PY and len(line.tokens) > 1:
@@ -137,11 +136,13 @@ def expanded(session: Session, line: Line) -> Line:
     """The command with its first word replaced while that is an alias. Raises UsageError if they go
     round in a circle."""
     seen: set[str] = set()
-    while (word := line.tokens[0].text) in session.aliases:
+    while (word := line.tokens[0].text) in session.desk.aliases:
         if word in seen:
             raise UsageError(f"alias: '{word}' stands for itself", hint="alias lists them")
         seen.add(word)
-        lines = split(" ".join([session.aliases[word], *(token.text for token in line.tokens[1:])]))
+        lines = split(
+            " ".join([session.desk.aliases[word], *(token.text for token in line.tokens[1:])])
+        )
         if len(lines) != 1:
             raise UsageError(
                 f"alias: '{word}' stands for {len(lines)} commands",
@@ -166,8 +167,8 @@ def execute(session: Session, line: Line, text: str) -> Iterable[Result]:
             hint=error.hint,
         )
     values = arguments(session, made, line)
-    if session.guide is not None:
-        session.guide.admit(made, values)
+    if session.desk.guide is not None:
+        session.desk.guide.admit(made, values)
     if made.effect == spec.CHANGE and not made.is_about_session(values):
         return [_change(session, made, values, text)]
     if made.effect == spec.LOOK:

@@ -2,7 +2,7 @@
 
     machine   aslr, lru_batch, fault_around, fail      part of the state: going back takes them back
     session   granularity, verify, context             how this experiment is worked on
-    shell     color, paging, toolbar ...               how it is shown; kept as text in `session.preferences`
+    shell     color, paging, toolbar ...               how it is shown; kept as text in `session.desk.preferences`
 
 What the shell's settings do is up to the front end; here they are declared, checked and shown.
 """
@@ -75,7 +75,7 @@ def words_of(setting: str) -> tuple[str, ...]:
 
 def preference(session: Session, name: str) -> str:
     """The value of a setting of the shell."""
-    return session.preferences.get(name, PREFERENCES[name].words[0])
+    return session.desk.preferences.get(name, PREFERENCES[name].words[0])
 
 
 @command(
@@ -125,11 +125,11 @@ def set_(session: Session, setting: str, value: str, number: str | None) -> Text
             about="number",
         )
     if setting in PREFERENCES:
-        session.preferences[setting] = _word(setting, value, PREFERENCES[setting].words)
+        session.desk.preferences[setting] = _word(setting, value, PREFERENCES[setting].words)
     elif setting == "verify":
         session.verifying = _SWITCH[_word(setting, value, tuple(_SWITCH))]
     elif setting == "granularity":
-        session.granularity = _word(setting, value, GRANULARITIES)
+        session.desk.step_by(_word(setting, value, GRANULARITIES))
     else:
         session.set(setting, _of_machine(setting, value))
     return Text((f"{setting}: {settings(session)[setting]}",))
@@ -213,7 +213,7 @@ def settings(session: Session) -> dict[str, str]:
     failing = [f"{what} {found[name]}" for what, name in FAILING.items() if found.get(name)]
     machine["fail"] = ", ".join(failing) or "off"
     mine = {
-        "granularity": session.granularity,
+        "granularity": session.desk.granularity,
         "verify": _switch_text(session.verifying),
         "context": chosen(session),
     }

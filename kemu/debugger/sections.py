@@ -36,6 +36,6 @@ SHORT = {
 
 def sections(session: Session) -> frozenset[str]:
     """The sections that are shown now."""
-    if session.context == "off":
+    if session.desk.context == "off":
         return frozenset()
-    return frozenset(session.preferences.get("sections", " ".join(SECTIONS)).split())
+    return frozenset(session.desk.preferences.get("sections", " ".join(SECTIONS)).split())

@@ -138,9 +138,9 @@ def _changes(session: Session, begin: int, now: int) -> tuple[readings.FieldChan
         return ()
     with session.traveling():
         differing = diff(session.kernel, min(begin, now), max(begin, now), session.name_of).changes
-    found = tuple(change for change in differing if session.context == "full" or _matters(change))[
-        :MOST_CHANGES
-    ]
+    found = tuple(
+        change for change in differing if session.desk.context == "full" or _matters(change)
+    )[:MOST_CHANGES]
     return (
         found
         if begin < now

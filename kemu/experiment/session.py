@@ -26,6 +26,7 @@ from zlib import crc32
 import attrs
 
 from kemu.errors import UsageError
+from kemu.experiment.desk import Desk
 from kemu.experiment.tasknames import INIT, TaskNames
 from kemu.interrupts import uninterruptible
 from kemu.kernel.fs.files import shmem_limit
@@ -54,9 +55,6 @@ _KNOWLEDGE = (
     "stops",
 )
 """What commands change of a session beside the machine."""
-
-_SHELL = ("context", "aliases", "depth", "granularity", "shown", "guide", "lesson", "preferences")
-"""What is the shell's and not the experiment's."""
 
 
 @attrs.frozen
@@ -89,12 +87,10 @@ class Session(TaskNames):
 
     `tasks` are the tasks of the shown moment by pid; `cpu` is the CPU for the next command, None
     for the task's own; `values` what `print` showed, `last` the last result of a call or of
-    `print`; `context` how much is shown of a change; `granularity` what one `step` is, `row` the
+    `print`; `desk` is what belongs to the person at the keyboard, `row` the
     whole-row event that is stepped into (event, its entries, how many were seen); `stops` and
     `displays` belong to the commands about stopping; `failures` are the commands that gave an errno
-    or a signal, with their readings; `shown` are the results of all commands; `preferences` are
-    settings of the shell, as text; `lesson` is what lesson and step are under way, in a few words,
-    or empty."""
+    or a signal, with their readings."""
 
     def __init__(
         self,
@@ -120,12 +116,8 @@ class Session(TaskNames):
         self.timeline = self.timelines[0]
         self.marks: dict[str, int] = {}
         self.notes: list[str] = []
-        self.context = "off"
-        self.aliases: dict[str, str] = {}
         self.values: list[Any] = []
         self.last: Any = None
-        self.depth = 0
-        self.granularity = "event"
         self.frame: tuple[int, int] = (-1, 0)
         """(moment, open calls): there `next` and `finish` mean the function that a stop was set at,
         not the innermost one."""
@@ -135,7 +127,6 @@ class Session(TaskNames):
         self.numbers_given = {"stop": 0, "display": 0}
         """The newest numbers of stops and displays: none is ever given twice."""
         self.failures: list[tuple[Record, Any]] = []
-        self.shown: list[Any] = []
         self.verifying = False
         self._wrong: dict[int, tuple[str, Mapping[FunctionType, CodeType]]] = {0: ("", {})}
         self.raced: Any = None
@@ -143,19 +134,14 @@ class Session(TaskNames):
         self.unfinished = False
         """What was raced last, the replay that is walked through, and whether the change under way
         ends inside calls."""
-        self.preferences: dict[str, str] = {}
-        self.lesson = ""
-        self.guide: Any = None
-        """Who stands beside while a lesson is taken: asked before and told after each command
-        (`kemu.commands.run`)."""
+        self.desk = Desk()
 
     def become(self, other: Session) -> None:
-        """Go on as the experiment of `other`, which is then nobody's; what belongs to the shell
-        stays as it is."""
-        kept = {name: getattr(self, name) for name in _SHELL if hasattr(self, name)}
+        """Go on as the experiment of `other`, which must not be used any more; the desk stays."""
+        desk = self.desk
         self.__dict__.clear()
         self.__dict__.update(other.__dict__)
-        self.__dict__.update(kept)
+        self.desk = desk
         self.kernel.activate()
 
     # -------------------------------------------------------------------------------------- moments
@@ -517,6 +503,7 @@ class Session(TaskNames):
 def _remembered(session: Session) -> Callable[[], None]:
     """A function that makes the session know and hold again what it knows and holds now."""
     lines = [(line, line.records) for line in session.timelines]
+    desk = session.desk.copy()
     whole = (session.__dict__, *session.__dict__.values(), *(records for _, records in lines))
     dicts = [(holder, holder.copy()) for holder in whole if isinstance(holder, dict)]
     lists = [(holder, holder.copy()) for holder in whole if isinstance(holder, list)]
@@ -529,6 +516,7 @@ def _remembered(session: Session) -> Callable[[], None]:
             held[:] = values
         for line, records in lines:
             line.records = records
+        session.desk = desk
 
     return put_back
 

@@ -49,7 +49,7 @@ def _following(session: Session, tokens: tuple[Token, ...], word: str) -> list[C
     """What may stand behind the tokens."""
     if not tokens:
         return _first_words(session, word)
-    made = table.find(session.aliases.get(tokens[0].text, tokens[0].text).partition(" ")[0])
+    made = table.find(session.desk.aliases.get(tokens[0].text, tokens[0].text).partition(" ")[0])
     if made is None:
         return []
     place = Place(
@@ -78,9 +78,9 @@ def _first_words(session: Session, word: str) -> list[Candidate]:
     """The commands, the user's aliases, and, if they are asked for by their first letters, other
     words for commands."""
     found = [(name, entry.summary) for name, entry in table.TABLE.items()]
-    found += [(name, f"alias of: {meaning}") for name, meaning in session.aliases.items()]
-    if session.guide is not None:
-        found += session.guide.words()
+    found += [(name, f"alias of: {meaning}") for name, meaning in session.desk.aliases.items()]
+    if session.desk.guide is not None:
+        found += session.desk.guide.words()
     if word:
         found += [
             (name, f"{other}: {table.TABLE[other].summary}")

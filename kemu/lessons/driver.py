@@ -22,7 +22,7 @@ ANSWER = "answer"
 def work(visit: Visit, lines: Iterable[str]) -> Complaint | None:
     """Do the lines: commands, and `answer ...`; the complaint about the first that cannot be
     done."""
-    visit.session.guide = Watch(visit)
+    visit.session.desk.follow(Watch(visit))
     for line in lines:
         complaint = _answer(visit, line) if is_answer(line) else _command(visit, line)
         if complaint is not None:

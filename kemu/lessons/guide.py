@@ -283,8 +283,7 @@ class Guide(Answering):
         parts = feedback.shown(self.world.lead(session, self.lesson.epilogue, self.world.values))
         self.visit, self.over, self.index = None, True, len(self.lesson.steps)
         self.session.become(session)
-        self.session.guide = self
-        self.mark_place()
+        self.session.desk.follow(self)
         found = [*parts, text("title", self.score())]
         if self.lesson.next:
             found.append(text("note", say(self.language, "next", id=self.lesson.next)))
@@ -439,9 +438,8 @@ class Guide(Answering):
             copy.reveal()
         driver.work(copy, self.commands)
         self.session.become(copy.session)
-        self.session.guide = self
+        self.session.desk.follow(self)
         self.playing = kept
-        self.mark_place()
         return [text("note", say(self.language, "play"), visit.step.id)]
 
     def return_(self, _rest: str) -> Texts:
@@ -450,7 +448,6 @@ class Guide(Answering):
             raise UsageError("return: you are not playing", hint="play goes on on a copy")
         kept, self.playing = self.playing, None
         self.session.become(kept)
-        self.mark_place()
         return [text("note", say(self.language, "return"), self.here.step.id)]
 
     def leave(self, _rest: str) -> Texts:
@@ -459,10 +456,8 @@ class Guide(Answering):
         where = {"number": number, "count": len(self.lesson.steps), "id": self.lesson.id}
         words = say(self.language, "left", title=self.lesson.title, **where)
         self.visit = None
-        self.session.guide = None
+        self.session.desk.follow(None)
         self.session.become(self.before)
-        self.session.guide = None
-        setattr(self.session, "lesson", "")  # noqa: B010 - the shell's own attribute
         return [text("note", words if not self.over else self.score())]
 
     def problem(self, rest: str) -> Texts:

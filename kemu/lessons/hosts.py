@@ -23,8 +23,12 @@ if TYPE_CHECKING:
 
 
 class Beside:
-    """What may stand beside a session (see `Session.guide`) and lets everything pass;
+    """What may stand beside a session (see `experiment.desk.Guide`) and lets everything pass;
     `kemu.commands.run` asks it."""
+
+    def place(self) -> str:
+        """Lesson and step for the toolbar; nothing here."""
+        return ""
 
     def words(self) -> list[tuple[str, str]]:
         """Words beside the commands that are understood now, with a few words about each; for

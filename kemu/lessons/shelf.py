@@ -75,8 +75,8 @@ class Shelf:
         WorldError."""
         lesson = in_language(find_lesson(word, self.folder), language)
         log = self.log()
-        if isinstance(session.guide, Guide):
-            session.guide.word("leave", "")
+        if isinstance(session.desk.guide, Guide):
+            session.desk.guide.word("leave", "")
         salt = course_of(lesson.path.parent).salt
         guide = Guide(
             session,

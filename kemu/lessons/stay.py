@@ -4,7 +4,7 @@
                  ^  reset                |  play ... return: on a copy, nothing counts
                  `-- previous, step N <--'
 
-It stands beside one session (`Session.guide`).  Each step puts its own machine into it
+It stands beside one session (`experiment.desk.Guide`).  Each step puts its own machine into it
 (`Session.become`); when the lesson is left, what was there before comes back.  Everything that
 counts is recorded before anything else happens, so that a kill at any moment loses at most the
 command that was running.
@@ -169,12 +169,7 @@ class Stay(Watch):
         """The session goes on as the visit's machine, and the visit as the session's."""
         self.session.become(visit.session)
         visit.session = self.session
-        self.session.guide = self
-        self.mark_place()
-
-    def mark_place(self) -> None:
-        """Tell the toolbar."""
-        setattr(self.session, "lesson", self.place())  # noqa: B010 - the shell's own attribute
+        self.session.desk.follow(self)
 
     # --------------------------------------------------------------------------------- what is kept
 
@@ -207,7 +202,6 @@ class Stay(Watch):
         self.record(
             "result", state=state, share=0.0 if self.blind else visit.share, **counted, **said
         )
-        self.mark_place()
 
     @property
     def blind(self) -> bool:

@@ -220,11 +220,12 @@ def run_alone(session: Session, text: str, guard: HostGuard) -> list[Result]:
 @contextmanager
 def unguided(session: Session, guard: HostGuard | None = None) -> Iterator[None]:
     """A block in which commands are the lesson's, not the student's."""
-    guide, stops, session.guide, session.stops = session.guide, session.stops, guard, []
+    stops, session.stops = session.stops, []
     try:
-        yield
+        with session.desk.guided(guard):
+            yield
     finally:
-        session.guide, session.stops = guide, stops
+        session.stops = stops
 
 
 def check_size(session: Session, line: int) -> None:

@@ -74,7 +74,7 @@ class Journey:
         from kemu.api import Session
 
         self.session = Session(mem=256 << 20)
-        self.session.context = "short"
+        self.session.desk.context = "short"
         self.before = peak()
         self.pages, self.given = pages, 0
         for text in commands(pages):

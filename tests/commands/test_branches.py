@@ -175,10 +175,10 @@ def all_of(session):
         (line.number, line.parent, line.branched, tuple(line.records)) for line in session.timelines
     ]
     settings = (
-        session.context,
-        session.granularity,
-        dict(session.aliases),
-        dict(session.preferences),
+        session.desk.context,
+        session.desk.granularity,
+        dict(session.desk.aliases),
+        dict(session.desk.preferences),
         session.verifying,
     )
     kept = (
@@ -193,7 +193,7 @@ def all_of(session):
         session.marks.copy(),
         session.current_pid,
         session.cpu,
-        session.depth,
+        session.desk.depth,
         list(session.failures),
     )
     return (
@@ -270,7 +270,7 @@ def test_a_restore_that_goes_well_is_a_timeline_beside_the_old_ones(tmp_path):
         "spawn other",
         "mmap other 0x50000 1p rw",
     ]
-    assert (set(session.marks), session.aliases["look"], session.granularity) == (
+    assert (set(session.marks), session.desk.aliases["look"], session.desk.granularity) == (
         {"there"},
         "ps",
         "function",

@@ -66,7 +66,7 @@ def test_files_that_run_each_other_end_and_are_named_once(tmp_path, command):
     with pytest.raises(UsageError, match=r"files deep|name") as caught:
         session.run(f"{command} '{one}'")
     assert caught.value.what.count("one.kemu:1: ") <= 1
-    assert session.depth == 0
+    assert session.desk.depth == 0
 
 
 def test_a_file_that_restores_itself_ends(tmp_path):
@@ -75,7 +75,7 @@ def test_a_file_that_restores_itself_ends(tmp_path):
     session = Session()
     with pytest.raises(UsageError, match=r"^.*self.kemu:2: restore: more than 16 files deep$"):
         session.run(f"restore '{path}'")
-    assert session.depth == 0
+    assert session.desk.depth == 0
     assert session.run("spawn b")
 
 

@@ -28,7 +28,7 @@ def story():
 @pytest.fixture
 def session(story):
     story.goto(story.end)
-    story.stops, story.displays, story.granularity = [], {}, "event"
+    story.stops, story.displays, story.desk.granularity = [], {}, "event"
     story.numbers_given = dict.fromkeys(story.numbers_given, 0)
     return story
 
@@ -186,7 +186,7 @@ def test_a_stop_shows_the_moment_and_not_the_whole_command():
     from kemu.commands.context import shown_after
 
     session = Session()
-    session.context = "short"
+    session.desk.context = "short"
     session.run(
         "spawn app; mmap app 0x10000 1p rw; write app 0x10000 7; fork app as kid; break "
         "wp_page_copy"

@@ -23,7 +23,7 @@ def story():
 @pytest.fixture
 def session(story):
     story.goto(story.end)
-    story.context = "short"
+    story.desk.context = "short"
     return story
 
 
@@ -34,7 +34,7 @@ def go(session, line):
 
 
 def test_without_context_a_move_shows_only_where_it_ends(session):
-    session.context = "off"
+    session.desk.context = "off"
     reading = go(session, "goto before; step 20; back 5")
     assert (reading.calls, reading.changes, reading.picture, reading.marked) == (
         (),

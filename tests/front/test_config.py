@@ -30,10 +30,10 @@ def test_the_file_sets_what_is_the_shells(session, tmp_path):
     made.load(session)
     assert made.warnings == []
     assert preference(session, "paging") == "off"
-    assert session.aliases == {"look": "walk app 0x10000"}
+    assert session.desk.aliases == {"look": "walk app 0x10000"}
     assert sections(session) == {"changes"}
     assert session.verifying
-    assert (session.end, session.timeline.records, session.shown) == (0, [], [])
+    assert (session.end, session.timeline.records, session.desk.shown) == (0, [], [])
 
 
 @pytest.mark.parametrize(
@@ -72,12 +72,12 @@ def test_aliases_are_kept_for_the_next_time(session, tmp_path):
     assert made.keep(session) == ""
     again = Session()
     Config(tmp_path / "new").load(again)
-    assert again.aliases == session.aliases
+    assert again.desk.aliases == session.desk.aliases
     session.run("unalias a")
     made.keep(session)
     last = Session()
     Config(tmp_path / "new").load(last)
-    assert last.aliases == {"look": "walk app 0x10000"}
+    assert last.desk.aliases == {"look": "walk app 0x10000"}
 
 
 def test_a_folder_that_cannot_be_written_is_one_warning(session, tmp_path):

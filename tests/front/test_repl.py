@@ -24,6 +24,7 @@ from kemu.front.terminal.repl import Repl
 from kemu.invariants import along
 from kemu.language.expect import candidates
 from kemu.language.names import SessionNames
+from kemu.lessons.hosts import Beside
 from kemu.views.style import PLAIN
 
 
@@ -237,7 +238,7 @@ def test_ctrl_c_in_a_script_says_at_which_line(runner, tmp_path, monkeypatch):
     talk(runner, f"run '{script}'")
     assert f"stopped: at {script}:2; the machine stands at #" in shown(runner)
     assert "app" in runner.session.names()
-    assert runner.session.depth == 0
+    assert runner.session.desk.depth == 0
 
 
 def test_ctrl_c_in_a_command_of_a_script_ends_the_script(runner, tmp_path, pressing):
@@ -270,7 +271,9 @@ def test_the_prompt_says_where_the_experiment_stands(runner):
 def test_the_toolbar_tells_the_lesson_first_and_fits(runner):
     talk(runner, "spawn app", "mmap app 0x10000 4p rw", "back")
     session = runner.session
-    session.lesson = "vm/copy-on-write 2/5"
+    guide = Beside()
+    guide.place = lambda: "vm/copy-on-write 2/5"
+    session.desk.follow(guide)
     where = f"event {session.now} of {session.end} | app (pid 3)"
     assert (
         toolbar(session, 120)

@@ -320,12 +320,12 @@ def test_a_script_shows_each_result_as_soon_as_it_is_there_and_belongs_to_the_tr
     assert next(coming).command == "spawn app"
     assert len(session.timeline.records) == 1
     assert [result.command for result in coming] == ["mmap app 0x10000 1p rw", "ps"]
-    assert [result.command for result in session.shown] == [
+    assert [result.command for result in session.desk.shown] == [
         "spawn app",
         "mmap app 0x10000 1p rw",
         "ps",
     ]
-    assert session.depth == 0
+    assert session.desk.depth == 0
 
 
 def test_a_script_that_runs_itself_ends(session, tmp_path):

@@ -365,7 +365,7 @@ def test_leaving_brings_back_what_was_there_before():
     assert "mine" not in session.names()
     session.run("leave")
     assert (session.state_hash(), session.now) == before
-    assert session.guide is None
+    assert session.desk.guide is None
 
 
 def test_a_word_that_a_command_has_stays_the_command(ada):

@@ -105,7 +105,7 @@ def test_two_shells_in_one_lesson_both_count(tmp_path):
     for session in (one, two):
         shelf.begin(session, str(LESSONS / "nine-kinds.md"))
     one.run("answer 991; task")
-    assert isinstance(two.guide, Guide)
+    assert isinstance(two.desk.guide, Guide)
     two.run("hint")
     found = fold(shelf.log().records(), COW)
     assert found["frames-after-fork"].state == "failed"
@@ -198,7 +198,7 @@ def test_the_list_shows_what_is_done(tmp_path):
     session.run("answer yes; task")
     shelf.begin(session, "nine-kinds")
     session.run("answer 991")
-    listing = shelf.listing(session.guide.lesson.id)
+    listing = shelf.listing(session.desk.guide.lesson.id)
     assert {row.id: (row.done, row.state) for row in listing.rows} == {
         "t/nine-kinds": (1, "begun"),
         "t/lesson": (1, "done"),

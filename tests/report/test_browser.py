@@ -390,7 +390,7 @@ def test_a_hostile_name_is_only_text(browser, tmp_path):
     )
     assert told == [*HOSTILE, "[stack]"]
     assert page.run("[...document.querySelectorAll('ol.commands code')].length") == len(
-        session.shown
+        session.desk.shown
     )
 
 

@@ -46,7 +46,9 @@ def test_the_page_holds_every_command_and_every_event(tmp_path):
     said = session.text(f"report -o {path} title 'Who copies'")
     assert said == f"{path}: {session.end} events, 7 commands, {path.stat().st_size} bytes"
     film = film_in(path)
-    assert [row[0] for row in film["commands"]] == [result.command for result in session.shown[:-1]]
+    assert [row[0] for row in film["commands"]] == [
+        result.command for result in session.desk.shown[:-1]
+    ]
     assert film["events"]["number"] == list(range(1, session.end + 1))
     assert "<title>Who copies</title>" in path.read_text(encoding="utf-8")
     assert session.now == session.end

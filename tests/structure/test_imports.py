@@ -35,7 +35,7 @@ ALLOWED = {
         "commands",
     },
     "races": {"invariants", "observe", "userland", "kernel", "machine", "trace"},
-    "experiment": {"observe", "invariants", "userland", "kernel", "machine", "trace"},
+    "experiment": {"language", "debugger", "userland", "kernel", "machine", "trace"},
     "language": {"experiment", "races", "observe", "debugger", "explain", "commands", "lessonpath"},
     "debugger": {"experiment", "observe", "language", "explain", "commands"},
     "commands": {

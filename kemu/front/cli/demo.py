@@ -59,7 +59,7 @@ PAUSE = 2.5
 def main(options: Options) -> int:
     """Play the demonstration; 0, or 70 if one of its commands failed."""
     session = Session(mem=options.mem, geometry=options.geometry, cpus=options.cpus)
-    session.preferences.update(asked_for(options))
+    session.desk.preferences.update(asked_for(options))
     output = make_output(options)
     status = OK
     for number, (said, text) in enumerate(STEPS, 1):

@@ -41,8 +41,8 @@ class Config:
         """Run the lines of both files; one that cannot be is a warning, with its place."""
         for name in ("config", "aliases"):
             self._run_file(session, self.folder / name)
-        self.kept = dict(session.aliases)
-        session.shown.clear()
+        self.kept = dict(session.desk.aliases)
+        session.desk.shown.clear()
 
     def _run_file(self, session: Session, path: Path) -> None:
         for number, line in enumerate(self._lines(path), 1):
@@ -76,12 +76,12 @@ class Config:
 
     def keep(self, session: Session) -> str:
         """Write the aliases if they have changed since; a warning if that cannot be, said once."""
-        if session.aliases == self.kept:
+        if session.desk.aliases == self.kept:
             return ""
-        self.kept = dict(session.aliases)
+        self.kept = dict(session.desk.aliases)
         trouble = writable(self.folder)
         if not trouble:
-            lines = [HEAD, *(f"alias {name} {text}" for name, text in session.aliases.items())]
+            lines = [HEAD, *(f"alias {name} {text}" for name, text in session.desk.aliases.items())]
             try:
                 write_atomically(self.folder / "aliases", "\n".join(lines) + "\n")
             except OSError as error:

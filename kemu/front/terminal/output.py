@@ -154,7 +154,7 @@ class TextOutput:
     def _write(self, text: str, session: Session) -> None:
         if not text:
             return
-        if self.paged and session.guide is not None:
+        if self.paged and session.desk.guide is not None:
             self.held.append(text)
             return
         self._page(text, session)
@@ -170,7 +170,7 @@ class TextOutput:
 
     def _context(self, result: Result, session: Session, style: Style) -> Iterator[str]:
         """What the command changed, where the session shows that."""
-        if session.context == "off" or not result.ok or result.first == result.last:
+        if session.desk.context == "off" or not result.ok or result.first == result.last:
             return
         from kemu.commands.context import shown_after
         from kemu.views.terminal import render

@@ -33,7 +33,7 @@ def toolbar(session: Session, width: int = 0) -> str:
 def _facts(session: Session) -> list[str]:
     current = session.current
     waits = f" waits in {current.blocked_in}" if current.blocked_in else ""
-    parts = [f"lesson {session.lesson}"] if session.lesson else []
+    parts = [f"lesson {session.desk.place}"] if session.desk.place else []
     parts += [
         f"event {session.now} of {session.end}",
         f"{session.name_of(current.pid)} (pid {current.pid}){waits}",

@@ -147,7 +147,7 @@ def _word(session: Session, text: str) -> str:
     words = text.split()
     if not words or ";" in text:
         return ""
-    word = session.aliases.get(words[0], words[0]).split()[0]
+    word = session.desk.aliases.get(words[0], words[0]).split()[0]
     return ALIASES.get(word, word)
 
 
@@ -157,10 +157,10 @@ def repl(runner: Runner) -> None:
 
     session = runner.session
     history, config = StateHistory(), Config()
-    asked = dict(session.preferences)
-    session.context = "short"
+    asked = dict(session.desk.preferences)
+    session.desk.show_context("short")
     config.load(session)
-    session.preferences.update(asked)
+    session.desk.preferences.update(asked)
     for warning in (history.news(), *config.warnings):
         if warning:
             sys.stderr.write(warning + "\n")

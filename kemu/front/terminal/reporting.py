@@ -125,7 +125,7 @@ def played(session: Session) -> list[Played]:
     not known any more (it was restored) has an empty one."""
     records = {(record.text, record.first, record.last) for record in session.timeline.records}
     found: list[Played] = []
-    for result in session.shown:
+    for result in session.desk.shown:
         key = (result.command, result.first, result.last)
         if key in records:
             found = [entry for entry in found if entry.now <= result.first]

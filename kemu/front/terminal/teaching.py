@@ -36,7 +36,7 @@ class LessonWordKind:
             ("student", "say who you are"),
             ("record", "make one of what you do"),
         ]
-        if session.guide is None:
+        if session.desk.guide is None:
             return [*words, *lesson_ids()]
         from kemu.lessons.guide import ACTIONS
 
@@ -112,7 +112,7 @@ def dispatch(session: Session, what: str, words: str) -> Any:
     from kemu.lessons.guide import ACTIONS, Guide
     from kemu.lessons.shelf import Shelf, steps_of
 
-    guide = session.guide if isinstance(session.guide, Guide) else None
+    guide = session.desk.guide if isinstance(session.desk.guide, Guide) else None
     shelf = Shelf(state_folder())
     outside: dict[str, Callable[[], Any]] = {
         "list": lambda: shelf.listing(guide.lesson.id if guide else ""),
@@ -167,7 +167,7 @@ def _record(session: Session, words: str) -> Any:
     from kemu.lessons.author import RECORD_MARK, put, recorded
     from kemu.readings import Text
 
-    if session.guide is not None:
+    if session.desk.guide is not None:
         raise UsageError("lesson record: not while a lesson is taken", hint="lesson leave")
     if words == "begin":
         session.mark(RECORD_MARK)

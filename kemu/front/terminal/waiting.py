@@ -23,7 +23,7 @@ SIGN = "working ...\n"
 def is_held(session: Session, text: str) -> bool:
     """Will nothing be written before the line is done?  So it is in a lesson, and when one is
     begun."""
-    return session.guide is not None or text.split()[:2] == ["lesson", "start"]
+    return session.desk.guide is not None or text.split()[:2] == ["lesson", "start"]
 
 
 class Wait:
