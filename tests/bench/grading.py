@@ -14,9 +14,9 @@ import tempfile
 import time
 from pathlib import Path
 
-from kemu.lessons.course import every_lesson
-from kemu.lessons.parse import parse_file
-from kemu.lessons.roll import grade_all
+from kemu.lessons.format.course import every_lesson
+from kemu.lessons.format.parse import parse_file
+from kemu.lessons.grading.roll import grade_all
 from tests.bench.table import Row, line
 from tests.lessons.hands import Student
 

@@ -24,7 +24,7 @@ from kemu.front.terminal.repl import Repl
 from kemu.invariants import along
 from kemu.language.expect import candidates
 from kemu.language.names import SessionNames
-from kemu.lessons.hosts import Beside
+from kemu.lessons.taking.hosts import Beside
 from kemu.views.style import PLAIN
 
 

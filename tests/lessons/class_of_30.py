@@ -12,10 +12,10 @@ import json
 import sys
 from pathlib import Path
 
-from kemu.lessons.parse import parse_file
-from kemu.lessons.seeds import seed_for
-from kemu.lessons.transcript import digest, lines_of
-from kemu.lessons.world import World
+from kemu.lessons.format.parse import parse_file
+from kemu.lessons.format.seeds import seed_for
+from kemu.lessons.grading.transcript import digest, lines_of
+from kemu.lessons.taking.world import World
 from tests.lessons.hands import LESSONS, Student
 
 SALT = "autumn"

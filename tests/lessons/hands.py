@@ -4,11 +4,11 @@ from pathlib import Path
 
 from kemu.api import Session
 from kemu.commands.run import run
-from kemu.lessons.guide import Guide
-from kemu.lessons.parse import parse, parse_file
-from kemu.lessons.transcript import lines_of
-from kemu.lessons.visit import open_visit
-from kemu.lessons.world import World
+from kemu.lessons.format.parse import parse, parse_file
+from kemu.lessons.grading.transcript import lines_of
+from kemu.lessons.taking.guide import Guide
+from kemu.lessons.taking.visit import open_visit
+from kemu.lessons.taking.world import World
 
 LESSONS = Path(__file__).parent / "lessons"
 HEAD = '+++\nformat = 1\nid = "t/lesson"\ntitle = "A lesson"\n{front}+++\n'

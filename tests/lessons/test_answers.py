@@ -5,7 +5,7 @@ import pytest
 from kemu.commands.table import find
 from kemu.errors import UsageError
 from kemu.language.expr import TaskValue
-from kemu.lessons.answers import (
+from kemu.lessons.taking.answers import (
     letters,
     number_in,
     read_like,
@@ -14,7 +14,7 @@ from kemu.lessons.answers import (
     same_set,
     with_confidence,
 )
-from kemu.lessons.visit import typed_word
+from kemu.lessons.taking.visit import typed_word
 
 WIDE = {ord(char): ord(char) + 0xFEE0 for char in "0123456789abcdefx,;() "}
 WIDE[ord(" ")] = 0x3000

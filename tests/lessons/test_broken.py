@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from kemu.lessons.checking import check_files
-from kemu.lessons.codes import CODES
-from kemu.lessons.lesson import LessonError
-from kemu.lessons.parse import parse_file
+from kemu.lessons.format.codes import CODES
+from kemu.lessons.format.lesson import LessonError
+from kemu.lessons.format.parse import parse_file
+from kemu.lessons.making.checking import check_files
 from tests.lessons.hands import HEAD, lesson_of
 
 FOLDER = Path(__file__).parent / "broken"

@@ -3,8 +3,8 @@ network."""
 
 import pytest
 
-from kemu.lessons.course import every_lesson
-from kemu.lessons.export import page
+from kemu.lessons.format.course import every_lesson
+from kemu.lessons.making.export import page
 from tests.lessons.hands import lesson_named
 from tests.report import browser
 

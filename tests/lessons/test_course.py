@@ -9,9 +9,9 @@ import attrs
 import pytest
 
 from kemu.lessonpath import lessons_folder
-from kemu.lessons.checking import check_one
-from kemu.lessons.course import course_of, every_lesson, together
-from kemu.lessons.translate import check_translations, hash_of_text, sources
+from kemu.lessons.format.course import course_of, every_lesson, together
+from kemu.lessons.format.translate import check_translations, hash_of_text, sources
+from kemu.lessons.making.checking import check_one
 from tests.lessons.programs import FOLDER, PROGRAMS
 
 VM = lessons_folder() / "vm"

@@ -12,11 +12,11 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from kemu.lessons.grade import FLAGS
-from kemu.lessons.parse import parse_file
-from kemu.lessons.results import WRITERS
-from kemu.lessons.roll import grade_all, grade_one, read_roster
-from kemu.lessons.transcript import digest, read_transcript
+from kemu.lessons.format.parse import parse_file
+from kemu.lessons.grading.grade import FLAGS
+from kemu.lessons.grading.results import WRITERS
+from kemu.lessons.grading.roll import grade_all, grade_one, read_roster
+from kemu.lessons.grading.transcript import digest, read_transcript
 from tests.lessons.class_of_30 import (
     FOREIGN,
     GOOD,
@@ -296,7 +296,7 @@ def test_a_hostile_line_harms_nobody(line, tmp_path):
 
 
 def test_a_submission_that_takes_for_ever_is_ended(tmp_path, monkeypatch):
-    monkeypatch.setattr("kemu.lessons.grade.PATIENCE", 0.002)
+    monkeypatch.setattr("kemu.lessons.grading.grade.PATIENCE", 0.002)
     path = taken(lesson_named("nine-kinds"), "s01").hands_in(tmp_path)
     assert "takes more than" in grade_one(str(LESSON), str(path), SALT, None).error
 
@@ -394,7 +394,7 @@ def test_the_zip_for_gradescope_holds_what_its_scripts_use(handed_in, tmp_path):
 
 
 def test_the_grader_is_installed_from_a_wheel_and_never_by_its_name(tmp_path):
-    from kemu.lessons.gradescope import SETUP
+    from kemu.lessons.grading.gradescope import SETUP
 
     installs = [line for line in SETUP.splitlines() if "pip install" in line]
     assert installs == ["/autograder/kemu/bin/pip install ./kemu-*.whl"]

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from kemu.lessons.lesson import LessonError
-from kemu.lessons.lint import lint
-from kemu.lessons.parse import parse
-from kemu.lessons.translate import skeleton
+from kemu.lessons.format.lesson import LessonError
+from kemu.lessons.format.parse import parse
+from kemu.lessons.format.translate import skeleton
+from kemu.lessons.making.lint import lint
 from tests.lessons.hands import LESSONS, Student, lesson_named
 
 TEXT = (LESSONS / "nine-kinds.md").read_text()

@@ -7,15 +7,15 @@ from html.parser import HTMLParser
 
 import pytest
 
-from kemu.lessons import pack as packing
-from kemu.lessons.checking import check_files
-from kemu.lessons.course import every_lesson
-from kemu.lessons.export import html, page
-from kemu.lessons.lesson import KINDS, LessonError
-from kemu.lessons.notebook import notebook
-from kemu.lessons.parse import parse_file
-from kemu.lessons.roll import grade_one
-from kemu.lessons.translate import hash_of_text, in_language, skeleton, sources
+from kemu.lessons.format.course import every_lesson
+from kemu.lessons.format.lesson import KINDS, LessonError
+from kemu.lessons.format.parse import parse_file
+from kemu.lessons.format.translate import hash_of_text, in_language, skeleton, sources
+from kemu.lessons.grading.roll import grade_one
+from kemu.lessons.making import pack as packing
+from kemu.lessons.making.checking import check_files
+from kemu.lessons.making.export import html, page
+from kemu.lessons.making.notebook import notebook
 from tests.lessons.hands import LESSONS, Student, lesson_named, lesson_of
 
 SAMPLE = LESSONS / "nine-kinds.md"

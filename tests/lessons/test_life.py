@@ -4,9 +4,9 @@ leaving."""
 import pytest
 
 from kemu.api import Session
-from kemu.lessons.guide import Guide
-from kemu.lessons.lesson import KINDS
-from kemu.lessons.visit import OPEN, PASSED, SHOWN
+from kemu.lessons.format.lesson import KINDS
+from kemu.lessons.taking.guide import Guide
+from kemu.lessons.taking.visit import OPEN, PASSED, SHOWN
 from tests.lessons.hands import Student, lesson_named, lesson_of, texts
 
 COW = lesson_named("nine-kinds")

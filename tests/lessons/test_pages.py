@@ -9,12 +9,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-from kemu.lessons.codes import CODES
-from kemu.lessons.grade import FLAGS
-from kemu.lessons.lesson import KINDS
-from kemu.lessons.parse import parse
-from kemu.lessons.schema import FRONT, STEP
-from kemu.lessons.stay import WORDS
+from kemu.lessons.format.codes import CODES
+from kemu.lessons.format.lesson import KINDS
+from kemu.lessons.format.parse import parse
+from kemu.lessons.format.schema import FRONT, STEP
+from kemu.lessons.grading.grade import FLAGS
+from kemu.lessons.taking.stay import WORDS
 from tests.structure.sources import ROOT
 
 INSTRUCTORS = (ROOT / "docs" / "instructors.md").read_text(encoding="utf-8")

@@ -11,11 +11,11 @@ from kemu.api import Session
 from kemu.errors import UsageError
 from kemu.front.cli import authoring
 from kemu.front.cli.options import Options
-from kemu.lessons.course import lesson_files
-from kemu.lessons.guide import Guide
-from kemu.lessons.parse import parse
-from kemu.lessons.progress import FILE, Log, fold, parsed, read_records
-from kemu.lessons.shelf import Shelf
+from kemu.lessons.format.course import lesson_files
+from kemu.lessons.format.parse import parse
+from kemu.lessons.taking.guide import Guide
+from kemu.lessons.taking.progress import FILE, Log, fold, parsed, read_records
+from kemu.lessons.taking.shelf import Shelf
 from tests.lessons.hands import HEAD, LESSONS, Student, lesson_named
 
 COW = lesson_named("nine-kinds")
@@ -66,7 +66,7 @@ def test_a_kill_while_the_shell_runs_keeps_all_but_the_last_command(tmp_path):
     script = (
         "import os, sys\n"
         "from kemu.api import Session\nfrom kemu.commands.run import run\n"
-        "from pathlib import Path\nfrom kemu.lessons.shelf import Shelf\n"
+        "from pathlib import Path\nfrom kemu.lessons.taking.shelf import Shelf\n"
         "session = Session()\n"
         f"Shelf(Path({str(tmp_path)!r})).begin(session, {str(LESSONS / 'nine-kinds.md')!r})\n"
         "run(session, 'answer 991')\nrun(session, 'task')\nrun(session, "
@@ -83,7 +83,7 @@ def test_a_kill_while_the_shell_runs_keeps_all_but_the_last_command(tmp_path):
 
 def test_two_shells_at_once_lose_nothing(tmp_path):
     script = (
-        "import sys\nfrom pathlib import Path\nfrom kemu.lessons.progress import Log\n"
+        "import sys\nfrom pathlib import Path\nfrom kemu.lessons.taking.progress import Log\n"
         f"log = Log(Path({str(tmp_path)!r}))\n"
         "for number in range(300):\n"
         "    log.append({'v': 1, 'run': sys.argv[1], 'lesson': 't/x', 'step': f's{number}', 'do': "

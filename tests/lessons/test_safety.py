@@ -8,11 +8,11 @@ import pytest
 
 from kemu.api import Session
 from kemu.errors import UsageError
-from kemu.lessons import bounds, world
-from kemu.lessons.checking import check_files
-from kemu.lessons.names import holds
-from kemu.lessons.proof import prove, seeds_for
-from kemu.lessons.world import WorldError
+from kemu.lessons.format.names import holds
+from kemu.lessons.making.checking import check_files
+from kemu.lessons.making.proof import prove, seeds_for
+from kemu.lessons.taking import bounds, world
+from kemu.lessons.taking.world import WorldError
 from tests.lessons.hands import HEAD, Student, lesson_of
 
 STEP = '```check state\nid = "one"\nmust = ["alive(app)"]\nsolution = ["spawn app"]\n{more}```\n'
@@ -107,7 +107,7 @@ def test_what_a_lesson_allows_lies_beside_it(tmp_path, monkeypatch):
     (tmp_path / "prog.bin").write_bytes(b"#!/bin/sh\n")
     path = tmp_path / "lesson.md"
     path.write_text(HEAD.format(front='allow = ["load"]\n') + STEP.format(more=""))
-    from kemu.lessons.parse import parse_file
+    from kemu.lessons.format.parse import parse_file
 
     ada = Student(parse_file(path))
     for line in ("load /etc/passwd", "load ../../etc/passwd", f"load {tmp_path.parent}/other"):

@@ -14,7 +14,7 @@ from kemu.language.result import OK
 
 if TYPE_CHECKING:
     from kemu.front.cli.options import Options
-    from kemu.lessons.lesson import Lesson
+    from kemu.lessons.format.lesson import Lesson
 
 NOTHING: frozenset[str] = frozenset()
 
@@ -39,17 +39,17 @@ def _write(target: Path, text: str) -> None:
 
 
 def _salt(lesson: Lesson) -> str:
-    from kemu.lessons.course import course_of
+    from kemu.lessons.format.course import course_of
 
     return course_of(lesson.path.parent).salt
 
 
 def submit(_options: Options, words: list[str]) -> int:
     """`kemu lesson submit ID`: write what was done as one file to hand in."""
-    from kemu.lessons.course import find_lesson
-    from kemu.lessons.seeds import seed_for
-    from kemu.lessons.shelf import Shelf
-    from kemu.lessons.transcript import SUFFIX, lines_of
+    from kemu.lessons.format.course import find_lesson
+    from kemu.lessons.format.seeds import seed_for
+    from kemu.lessons.grading.transcript import SUFFIX, lines_of
+    from kemu.lessons.taking.shelf import Shelf
 
     read = Words(words, {"-o": ""}, NOTHING)
     lesson = find_lesson(_one_place(read, "submit"))
@@ -81,7 +81,7 @@ def _safe(name: str) -> str:
 
 def student(_options: Options, words: list[str]) -> int:
     """`kemu lesson student [ID]`: say who you are, or ask."""
-    from kemu.lessons.shelf import Shelf
+    from kemu.lessons.taking.shelf import Shelf
 
     shelf = Shelf(state_folder())
     if len(words) > 1:
@@ -100,7 +100,7 @@ def student(_options: Options, words: list[str]) -> int:
 
 def new(_options: Options, words: list[str]) -> int:
     """`kemu lesson new COURSE/NAME`: a lesson to begin from."""
-    from kemu.lessons.author import new as write_new
+    from kemu.lessons.making.author import new as write_new
 
     read = Words(words, {"-o": ""}, NOTHING)
     path = write_new(
@@ -116,9 +116,9 @@ def preview(options: Options, words: list[str]) -> int:
     """`kemu lesson preview FILE`: all of it, as one student sees it, with solutions."""
     from kemu.experiment.session import Session
     from kemu.front.terminal.output import make_output
-    from kemu.lessons.author import preview as shown
-    from kemu.lessons.course import find_lesson
-    from kemu.lessons.translate import in_language
+    from kemu.lessons.format.course import find_lesson
+    from kemu.lessons.format.translate import in_language
+    from kemu.lessons.making.author import preview as shown
 
     read = Words(words, {"--student": "", "--lang": ""}, NOTHING)
     lesson = in_language(find_lesson(_one_place(read, "preview")), read.values["--lang"])
@@ -131,8 +131,8 @@ def preview(options: Options, words: list[str]) -> int:
 
 def pack(_options: Options, words: list[str]) -> int:
     """`kemu lesson pack [--student] -o FOLDER LESSON...`: copies to give away."""
-    from kemu.lessons.course import find_lesson
-    from kemu.lessons.pack import pack as write_pack
+    from kemu.lessons.format.course import find_lesson
+    from kemu.lessons.making.pack import pack as write_pack
 
     read = Words(words, {"-o": ""}, frozenset({"--student"}))
     if not read.places or not read.values["-o"]:
@@ -149,11 +149,11 @@ def pack(_options: Options, words: list[str]) -> int:
 
 def export(_options: Options, words: list[str]) -> int:
     """`kemu lesson export --html|--notebook LESSON`: leave the terminal."""
-    from kemu.lessons.course import find_lesson
-    from kemu.lessons.export import page
-    from kemu.lessons.notebook import notebook
-    from kemu.lessons.parse import read_text
-    from kemu.lessons.translate import in_language
+    from kemu.lessons.format.course import find_lesson
+    from kemu.lessons.format.parse import read_text
+    from kemu.lessons.format.translate import in_language
+    from kemu.lessons.making.export import page
+    from kemu.lessons.making.notebook import notebook
 
     read = Words(
         words, {"-o": "", "--student": "", "--lang": ""}, frozenset({"--html", "--notebook"})
@@ -180,8 +180,8 @@ def export(_options: Options, words: list[str]) -> int:
 def translate(_options: Options, words: list[str]) -> int:
     """`kemu lesson translate LESSON LANGUAGE`: a file with all texts to translate; what is
     translated already stays."""
-    from kemu.lessons.course import find_lesson
-    from kemu.lessons.translate import LANGUAGE, skeleton, translation_path
+    from kemu.lessons.format.course import find_lesson
+    from kemu.lessons.format.translate import LANGUAGE, skeleton, translation_path
 
     read = Words(words, {"-o": ""}, NOTHING)
     if len(read.places) != 2 or not LANGUAGE.match(read.places[1]):

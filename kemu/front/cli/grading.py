@@ -12,11 +12,11 @@ from kemu.errors import UsageError
 from kemu.front.cli.lessons import show_problems
 from kemu.front.cli.words import Words
 from kemu.language.result import BAD_LESSON, OK, UNSATISFIED
-from kemu.lessons.lesson import LessonError
+from kemu.lessons.format.lesson import LessonError
 
 if TYPE_CHECKING:
     from kemu.front.cli.options import Options
-    from kemu.lessons.grade import Grade
+    from kemu.lessons.grading.grade import Grade
 
 USAGE_TEXT = """\
 usage: kemu grade LESSON FILES... [--roster R.csv] [--format text|json|csv|junit|gradescope]
@@ -59,10 +59,10 @@ def main(options: Options) -> int:
 
 
 def _grade(words: list[str]) -> int:
-    from kemu.lessons.checking import two_jobs
-    from kemu.lessons.course import course_of, find_lesson
-    from kemu.lessons.results import FORMATS
-    from kemu.lessons.roll import grade_all, read_roster, submission_files
+    from kemu.lessons.format.course import course_of, find_lesson
+    from kemu.lessons.grading.results import FORMATS
+    from kemu.lessons.grading.roll import grade_all, read_roster, submission_files
+    from kemu.lessons.making.checking import two_jobs
 
     read = Words(words, DEFAULTS | {"--jobs": str(two_jobs())}, frozenset(), word="grade")
     if not read.places:
@@ -97,7 +97,7 @@ def _submitted(grades: list[Grade], metadata: str) -> list[Grade]:
     """The grades, flagged where somebody else handed them in."""
     if not metadata:
         return grades
-    from kemu.lessons.gradescope import submitters
+    from kemu.lessons.grading.gradescope import submitters
 
     known = submitters(Path(metadata))
     return [
@@ -109,7 +109,7 @@ def _submitted(grades: list[Grade], metadata: str) -> list[Grade]:
 
 
 def _write(grades: list[Grade], form: str, names: dict[str, str], target: str) -> int:
-    from kemu.lessons.results import WRITERS
+    from kemu.lessons.grading.results import WRITERS
 
     text = WRITERS[form](grades, names)
     if target:
@@ -123,8 +123,8 @@ def _write(grades: list[Grade], form: str, names: dict[str, str], target: str) -
 
 
 def _zip(target: Path, word: str, roster: Path | None) -> int:
-    from kemu.lessons.course import find_lesson
-    from kemu.lessons.gradescope import write_zip
+    from kemu.lessons.format.course import find_lesson
+    from kemu.lessons.grading.gradescope import write_zip
 
     write_zip(target, find_lesson(word), roster)
     sys.stdout.write(

@@ -19,8 +19,8 @@ from kemu.errors import UsageError
 from kemu.front.cli import authoring
 from kemu.front.cli.words import Words
 from kemu.language.result import BAD_LESSON, OK, USAGE
-from kemu.lessons.lesson import ERROR, LessonError, Problem
-from kemu.lessons.world import WorldError
+from kemu.lessons.format.lesson import ERROR, LessonError, Problem
+from kemu.lessons.taking.world import WorldError
 
 if TYPE_CHECKING:
     from kemu.front.cli.options import Options
@@ -70,8 +70,8 @@ def main(options: Options) -> int:
 
 def check(_options: Options, words: list[str]) -> int:
     """`kemu lesson check`: 4 if something is wrong."""
-    from kemu.lessons.checking import check_files, two_jobs
-    from kemu.lessons.proof import SEEDS, STUDENTS
+    from kemu.lessons.making.checking import check_files, two_jobs
+    from kemu.lessons.making.proof import SEEDS, STUDENTS
 
     defaults = {"--seeds": str(SEEDS), "--students": str(len(STUDENTS)), "--jobs": str(two_jobs())}
     read = Words(words, defaults, frozenset({"--json"}))
@@ -136,7 +136,7 @@ def start(options: Options, words: list[str]) -> int:
         raise UsageError("lesson start: name one lesson", hint="kemu lesson lists them")
     if read.values["--student"]:
         from kemu.front.folders import state_folder
-        from kemu.lessons.shelf import Shelf
+        from kemu.lessons.taking.shelf import Shelf
 
         Shelf(state_folder()).be(read.values["--student"])
     options.interactive = True

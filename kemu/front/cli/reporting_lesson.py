@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING
 
 from kemu.front.terminal.reporting import film_of, script_of, write_page
 from kemu.language.result import BAD_LESSON, OK
-from kemu.lessons.course import find_lesson
-from kemu.lessons.lesson import LessonError
-from kemu.lessons.seeds import seed_for
-from kemu.lessons.world import World, WorldError
+from kemu.lessons.format.course import find_lesson
+from kemu.lessons.format.lesson import LessonError
+from kemu.lessons.format.seeds import seed_for
+from kemu.lessons.taking.world import World, WorldError
 from kemu.readings.report import Film
 
 if TYPE_CHECKING:
     from kemu.experiment.session import Session
-    from kemu.lessons.lesson import Lesson, Step
+    from kemu.lessons.format.lesson import Lesson, Step
 
 Note = tuple[int, str, str]
 

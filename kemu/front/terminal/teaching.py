@@ -38,7 +38,7 @@ class LessonWordKind:
         ]
         if session.desk.guide is None:
             return [*words, *lesson_ids()]
-        from kemu.lessons.guide import ACTIONS
+        from kemu.lessons.taking.guide import ACTIONS
 
         return [*words, *((word, "in this lesson") for word in ACTIONS)]
 
@@ -84,8 +84,8 @@ def lesson_ids() -> list[Candidate]:
 )
 def lesson(session: Session, what: str | None, words: str | None) -> Any:
     """List, begin, or do a word of the lesson that is being taken.  Results, or a list."""
-    from kemu.lessons.lesson import LessonError
-    from kemu.lessons.world import WorldError
+    from kemu.lessons.format.lesson import LessonError
+    from kemu.lessons.taking.world import WorldError
 
     try:
         return dispatch(session, what or "list", (words or "").strip())
@@ -109,8 +109,8 @@ def lesson(session: Session, what: str | None, words: str | None) -> Any:
 def dispatch(session: Session, what: str, words: str) -> Any:
     """Do the word.  Raises UsageError, LessonError, WorldError."""
     from kemu.front.folders import state_folder
-    from kemu.lessons.guide import ACTIONS, Guide
-    from kemu.lessons.shelf import Shelf, steps_of
+    from kemu.lessons.taking.guide import ACTIONS, Guide
+    from kemu.lessons.taking.shelf import Shelf, steps_of
 
     guide = session.desk.guide if isinstance(session.desk.guide, Guide) else None
     shelf = Shelf(state_folder())
@@ -164,7 +164,7 @@ def _record(session: Session, words: str) -> Any:
     """`lesson record begin`, and `lesson record FILE.md`."""
     from pathlib import Path
 
-    from kemu.lessons.author import RECORD_MARK, put, recorded
+    from kemu.lessons.making.author import RECORD_MARK, put, recorded
     from kemu.readings import Text
 
     if session.desk.guide is not None:

@@ -1,0 +1,1 @@
+"""For authors: begin, check, prove, pack and export a lesson."""

@@ -1,0 +1,307 @@
+"""What can be seen in a lesson without performing it: expressions, commands, names, and how lessons
+hang together."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from kemu.commands.table import find
+from kemu.errors import UsageError
+from kemu.language.expr import Expression
+from kemu.language.questions import FUNCTIONS
+from kemu.language.spec import CHANGE
+from kemu.language.suggest import did_you_mean
+from kemu.language.tokens import split
+from kemu.lessons.format.lesson import Lesson, Problem, Step
+from kemu.lessons.format.names import LESSON_FUNCTIONS, compiled
+from kemu.lessons.format.schema import UNGRADED
+from kemu.lessons.format.texts import expressions_of
+from kemu.lessons.kinds.bug import places
+
+_NAME = re.compile(r"[A-Za-z_]\w*\Z", re.ASCII)
+_TAKEN = frozenset(
+    {"init", "swapper", "kthreadd", "and", "or", "not", "true", "false", "none", "as", "file", "if"}
+)
+_ASKING = frozenset({"name", "call", "variable"})
+"""Steps of a compiled expression that ask for something; one without any is a literal."""
+
+
+def lint(lesson: Lesson) -> list[Problem]:
+    """All that is wrong with one lesson, in the order of the file."""
+    found = [
+        *front(lesson),
+        *(problem for step in lesson.steps for problem in of_step(lesson, step)),
+        *_blocks(lesson),
+    ]
+    return sorted(dict.fromkeys(found), key=lambda problem: problem.line)
+
+
+def problem(lesson: Lesson, code: str, line: int, text: str, hint: str = "") -> Problem:
+    """A problem of the lesson."""
+    return Problem(code, str(lesson.path), line, text, hint)
+
+
+# ------------------------------------------------------------------------------------- front matter
+
+
+def front(lesson: Lesson) -> Iterator[Problem]:
+    """Variables and setup."""
+    line = lesson.lines.get("vars", 1)
+    for name, text in lesson.vars:
+        place = lesson.lines.get(name, line)
+        yield from _name(lesson, place, name)
+        yield from _expression(lesson, place, f"vars {name}", text)
+    yield from commands(lesson, None, lesson.lines.get("setup", 1), "setup", lesson.setup)
+
+
+def _name(lesson: Lesson, line: int, name: str) -> Iterator[Problem]:
+    if not _NAME.match(name):
+        yield problem(
+            lesson,
+            "M05",
+            line,
+            f"'{name[:40]}' is no name for a variable",
+            "letters, digits and _, a letter first",
+        )
+    elif name in _TAKEN or name in FUNCTIONS or name in LESSON_FUNCTIONS:
+        yield problem(
+            lesson, "M05", line, f"'{name}' has a meaning of its own", "choose another name"
+        )
+
+
+def _expression(lesson: Lesson, line: int, what: str, text: str) -> Iterator[Problem]:
+    try:
+        made = compiled(text)
+    except UsageError as error:
+        yield problem(lesson, "M01", line, f"{what}: {error.what} in {text}", error.hint)
+        return
+    for step in made.steps:
+        if (
+            step.op == "call"
+            and step.argument not in FUNCTIONS
+            and step.argument not in LESSON_FUNCTIONS
+        ):
+            hint = did_you_mean(str(step.argument), [*FUNCTIONS, *LESSON_FUNCTIONS])
+            yield problem(
+                lesson, "M01", line, f"{what}: no function '{step.argument}' in {text}", hint
+            )
+
+
+def _text(
+    lesson: Lesson, line: int, what: str, text: str, *, prose: bool = False
+) -> Iterator[Problem]:
+    try:
+        for expression in expressions_of(text, prose=prose):
+            yield from _expression(lesson, line, what, expression)
+    except UsageError as error:
+        yield problem(lesson, "M01", line, f"{what}: {error.what} in {error.text}", error.hint)
+
+
+# -------------------------------------------------------------------------------------------- steps
+
+
+def of_step(lesson: Lesson, step: Step) -> Iterator[Problem]:
+    """All that is wrong with one step."""
+    for name, text in step.let:
+        yield from _name(lesson, step.at("let"), name)
+        yield from _expression(lesson, step.at("let"), f"let {name}", text)
+    for key, texts in expressions(step):
+        for text in texts:
+            yield from _expression(lesson, step.at(key), key, text)
+    for key, texts in prose(step):
+        for text in texts:
+            yield from _text(lesson, step.at(key), key, text)
+    for key, lines in command_lists(step):
+        yield from commands(lesson, step, step.at(key), key, lines)
+    yield from _meaning(lesson, step)
+
+
+def expressions(step: Step) -> list[tuple[str, Iterable[str]]]:
+    """The keys of the step that hold expressions."""
+    return [
+        ("expect", step.expect),
+        ("accept", [step.accept] if step.accept else []),
+        ("sample", [step.sample] if step.sample else []),
+        ("wrong", [key for key, _ in step.wrong]),
+        ("must", [condition.that for condition in step.must]),
+        ("never", [condition.that for condition in step.never]),
+        ("options", [option.right for option in step.options]),
+        ("goals", [goal.that for goal in step.goals]),
+        *[(key, getattr(step, key)) for key in ("event", "invariant", "frame", "function")],
+    ]
+
+
+def prose(step: Step) -> list[tuple[str, Iterable[str]]]:
+    """The keys that hold texts with `{expr}`."""
+    return [
+        ("ask", [step.ask]),
+        ("hints", step.hints),
+        ("explain", [step.explain]),
+        ("why", [step.why]),
+        ("wrong", [text for _, text in step.wrong]),
+        ("words", step.words),
+        ("options", [text for option in step.options for text in (option.text, option.why)]),
+        ("items", [text for item in step.items for text in (item.text, item.at, item.never)]),
+        ("must", [condition.say for condition in step.must]),
+        ("never", [condition.say for condition in step.never]),
+        ("goals", [goal.text for goal in step.goals]),
+        ("plant", [step.plant]),
+    ]
+
+
+def command_lists(step: Step) -> list[tuple[str, tuple[str, ...]]]:
+    """The keys that hold commands."""
+    answers = tuple(line for line in step.solution if not line.startswith("answer "))
+    others = tuple(
+        line for lines in step.not_solution for line in lines if not line.startswith("answer ")
+    )
+    plain = [(key, getattr(step, key)) for key in ("setup", "reveal", "show", "commands", "makes")]
+    return [*plain, ("solution", answers), ("not_solution", others)]
+
+
+def _meaning(lesson: Lesson, step: Step) -> Iterator[Problem]:
+    for text in step.expect:
+        if is_literal(text) and step.kind == "predict":
+            yield problem(
+                lesson,
+                "M04",
+                step.at("expect"),
+                f"expect = {text} is a literal",
+                "ask the machine: data_frames(app)",
+            )
+    if step.plant and "{" not in step.plant and step.plant not in mutants():
+        hint = did_you_mean(step.plant, mutants()) or "mutant list names them"
+        yield problem(
+            lesson, "M06", step.at("plant"), f"there is no wrong kernel '{step.plant[:40]}'", hint
+        )
+    rights = [option.right for option in step.options]
+    written, right = all(right in ("true", "false") for right in rights), rights.count("true")
+    if (
+        rights
+        and written
+        and not lesson.packed
+        and (right == 0 or (right > 1 and not step.several))
+    ):
+        wanted = "at least one option" if step.several else "exactly one option"
+        yield problem(
+            lesson, "M07", step.at("options"), f"{right} options are right", f"{wanted} must be"
+        )
+    if (
+        step.points
+        and not step.hints
+        and step.kind not in UNGRADED
+        and lesson.mode != "exam"
+        and not lesson.packed
+    ):
+        yield problem(lesson, "W03", step.line, f"step {step.id} has no hints")
+    yield from _leftovers(lesson, step)
+
+
+def _leftovers(lesson: Lesson, step: Step) -> Iterator[Problem]:
+    """An exam gives a solution away where the next step starts from it."""
+    index = lesson.index(step.id)
+    following = lesson.steps[index + 1 : index + 2]
+    if (
+        lesson.mode == "exam"
+        and step.solution
+        and step.carried
+        and following
+        and following[0].start == "carry"
+    ):
+        hint = f'write start = "setup" in {following[0].id}, or carry = false here'
+        yield problem(
+            lesson,
+            "W06",
+            step.line,
+            f"{following[0].id} starts from the solution of {step.id}",
+            hint,
+        )
+
+
+def is_literal(text: str) -> bool:
+    """Does the expression ask for nothing?"""
+    try:
+        made: Expression = compiled(text)
+    except UsageError:
+        return False
+    return not any(step.op in _ASKING for step in made.steps)
+
+
+def mutants() -> frozenset[str]:
+    """The names of the wrong kernels."""
+    return frozenset(places())
+
+
+# ----------------------------------------------------------------------------------------- commands
+
+
+def commands(
+    lesson: Lesson, step: Step | None, line: int, key: str, texts: Iterable[str]
+) -> Iterator[Problem]:
+    """What is wrong with commands: words that do not exist, or may not be used."""
+    for text in texts:
+        yield from _text(lesson, line, key, text)
+        try:
+            found = split(text)
+        except UsageError as error:
+            yield problem(lesson, "M02", line, f"{key}: {error.what} in {text}", error.hint)
+            continue
+        for command in found:
+            yield from _command(lesson, step, line, key, command.tokens[0].text)
+
+
+def _command(
+    lesson: Lesson, step: Step | None, line: int, key: str, word: str
+) -> Iterator[Problem]:
+    made = find(word) if "{" not in word else None
+    if made is None:
+        if "{" not in word:
+            from kemu.commands.table import unknown
+
+            yield problem(
+                lesson, "M02", line, f"{key}: no command '{word[:40]}'", unknown(word).hint
+            )
+        return
+    allowed = {*lesson.allow, *(step.allow if step else ())}
+    own = key in ("setup", "reveal", "show", "makes", "run")
+    if made.name == "lesson" or (
+        made.host and made.name not in allowed and made.name not in HARMLESS
+    ):
+        hint = f'name it in allow = ["{made.name}"]' if made.host else ""
+        yield problem(lesson, "M03", line, f"{key}: {made.name} may not be used in a lesson", hint)
+    elif (
+        made.name in {*lesson.deny, *(step.deny if step else ())}
+        and made.name not in allowed
+        and not own
+    ):
+        yield problem(lesson, "M03", line, f"{key}: {made.name} is denied to the student here")
+    if key == "show" and made.effect == CHANGE:
+        yield problem(
+            lesson, "M10", line, f"show: {made.name} changes the machine", "a run block may"
+        )
+
+
+HARMLESS = frozenset({"graph", "transcript", "report"})
+"""Commands that touch the host's files only where they are given one; the runner looks at the
+arguments."""
+
+
+def _blocks(lesson: Lesson) -> Iterator[Problem]:
+    """Prose, run and show blocks."""
+    for step, blocks in [*((step, step.lead) for step in lesson.steps), (None, lesson.epilogue)]:
+        for block in blocks:
+            if block.kind == "prose":
+                yield from _prose(lesson, block.line, block.text)
+                continue
+            for line, text in block.commands():
+                yield from commands(lesson, step, line, block.kind, (text,))
+
+
+def _prose(lesson: Lesson, first: int, text: str) -> Iterator[Problem]:
+    for found in _text(lesson, first, "text", text, prose=True):
+        shown = found.text.rsplit(" in ", 1)[-1]
+        at = text.find(shown.strip())
+        yield Problem(
+            found.code, found.path, first + text[: max(at, 0)].count("\n"), found.text, found.hint
+        )

@@ -1,0 +1,120 @@
+"""What a student may do in a step: every command passes here, with its parsed arguments, before it
+runs.
+
+    host files          denied, unless `allow` names the command and the path lies beside the lesson
+    deny, locked        denied; what is `locked` only until there is an answer
+    before a prediction nothing that changes the machine, and no command of the reveal
+    a wrong kernel      may not be revealed, nor removed where repairing is not the task
+    before the start    looking is free, changing is not: the step begins at its own event (a repair: where its history begins)
+
+The rule that keeps this file honest: it decides by the declaration and the parsed arguments, never
+by the text.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kemu.commands.table import ALIASES
+from kemu.errors import UsageError
+from kemu.language.result import Result
+from kemu.language.spec import CHANGE, Command
+from kemu.language.tokens import split
+from kemu.lessons.taking.hosts import Beside, refuse_host
+from kemu.lessons.taking.visit import OPEN, Visit
+
+LESSON_WORD = "lesson"
+
+
+class Watch(Beside):
+    """Stands beside a session while a step is worked on."""
+
+    def __init__(self, visit: Visit) -> None:
+        self.visit: Visit | None = visit
+
+    def admit(self, made: Command, values: dict[str, Any]) -> None:
+        """Raise UsageError where the command may not be used now."""
+        visit = self.visit
+        if visit is None or made.name == LESSON_WORD:
+            return
+        lesson = visit.world.lesson
+        refuse_host(lesson, (*lesson.allow, *visit.step.allow), made, values)
+        refuse_denied(visit, made)
+        refuse_spoiler(visit, made, values)
+        visit.before(made.name, values)
+
+    def saw(self, results: list[Result]) -> list[Result]:
+        """What a command gave; the results to show."""
+        if (
+            self.visit is not None
+            and results
+            and results[-1].ok
+            and self.visit.step.kind == "run"
+            and self.visit.after()
+        ):
+            self.visit.pass_()
+        return results
+
+
+def refuse_denied(visit: Visit, made: Command) -> None:
+    """Words that the lesson or the step denies, or locks until there is an answer."""
+    lesson, step = visit.world.lesson, visit.step
+    names = set(made.words)
+    if names & {*lesson.deny, *step.deny} and not names & set(step.allow):
+        where = "step" if names & set(step.deny) else "lesson"
+        raise UsageError(f"{made.name}: not in this {where}", hint="task shows what is asked")
+    if visit.state == OPEN and names & {ALIASES.get(word, word) for word in step.locked}:
+        raise UsageError(
+            f"{made.name}: locked until you have answered",
+            hint="answer ...; task shows the question",
+        )
+
+
+def refuse_spoiler(visit: Visit, made: Command, values: dict[str, Any]) -> None:
+    """What would show the answer, or change the machine where it may not be changed."""
+    step = visit.step
+    if made.name == "mutant":
+        _refuse_mutant(visit, values)
+    changing = made.effect == CHANGE and not made.is_about_session(values)
+    if visit.state == OPEN and step.reveal and not visit.revealed:
+        if changing:
+            what = f"{made.name}: commit first, the machine moves when you have answered"
+            raise UsageError(what, hint="answer ...; looking is free")
+        if made.name in revealing(step.reveal) and made.effect != "look":
+            raise UsageError(
+                f"{made.name}: commit first", hint="answer ...; task shows the question"
+            )
+    given = given_until(visit)
+    if made.name == "undo" and visit.session.now <= given:
+        raise UsageError(
+            "undo: you have changed nothing in this step", hint="what was done before it is given"
+        )
+    if changing and visit.session.now < given:
+        what = f"{made.name}: this step starts at #{given}; what lies before is given"
+        raise UsageError(what, hint=f"goto {given}, or reset")
+
+
+def given_until(visit: Visit) -> int:
+    """The event up to which the machine is given: the step's start; of a repair, where its history
+    begins."""
+    return visit.base if "repair" in visit.step.find else visit.start
+
+
+def _refuse_mutant(visit: Visit, values: dict[str, Any]) -> None:
+    what, step = values.get("what"), visit.step
+    if visit.state != OPEN or step.kind == "explore" or what == "list":
+        return
+    if what == "remove" and "repair" in step.find:
+        return
+    raise UsageError(f"mutant: {what} is not part of this step", hint="task shows what is asked")
+
+
+def revealing(commands: tuple[str, ...]) -> set[str]:
+    """The words of the commands that reveal."""
+    found: set[str] = set()
+    for text in commands:
+        try:
+            found |= {ALIASES.get(line.tokens[0].text, line.tokens[0].text) for line in split(text)}
+        except UsageError:
+            continue
+    return found

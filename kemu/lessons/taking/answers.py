@@ -1,0 +1,180 @@
+"""What a student typed, as a value: any base, full-width digits, underscores, spaces and commas.
+
+    "0x1_000"  "4096"  "4 096"  "4,096"  "0x1000 (4096)"      one number, also in full-width characters
+    "17, 0x12"  "17 18"                                               a set of two
+    "maperr"  "MAPERR"  "@5"  "child"                                 a word, a task
+
+A slip of typing (`7q`) raises UsageError: it never counts as a try.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+from kemu.errors import UsageError
+from kemu.language.expr import TaskValue, Value, compile_text
+from kemu.language.lexer import Source, number
+from kemu.language.suggest import did_you_mean
+from kemu.lessons.format.names import plain
+
+_SEPARATORS = re.compile(r"[\s,;、]+")
+_BOTH_BASES = re.compile(r"(\S+)\s*\((\S+)\)\Z")
+_ARITHMETIC = re.compile(r"[0-9a-fA-FxXbBKMGp_+\-*/%()<>|&^~ ]+\Z")
+NOTHING = frozenset({"none", "nothing", "无", "没有"})
+TRUTHS = {"true": True, "yes": True, "是": True, "false": False, "no": False, "否": False}
+SURE = {
+    "sure": "sure",
+    "fairly": "fairly",
+    "guess": "guess",
+    "确定": "sure",
+    "大概": "fairly",
+    "猜": "guess",
+}
+"""Words for how sure one is."""
+
+
+def normal(text: str) -> str:
+    """Full-width characters as their ordinary ones, without space around."""
+    return unicodedata.normalize("NFKC", text).strip()
+
+
+def with_confidence(text: str) -> tuple[str, str]:
+    """The answer without a last word such as `sure`, and that word."""
+    head, _, last = normal(text).rpartition(" ")
+    confidence = SURE.get(last.casefold(), "")
+    return (head.strip(), confidence) if confidence and head.strip() else (normal(text), "")
+
+
+def number_in(text: str) -> int:
+    """The number that the text is.  Raises UsageError with what may be typed."""
+    made = normal(text)
+    both = _BOTH_BASES.match(made)
+    if both:
+        first, second = number_in(both[1]), number_in(both[2])
+        if first == second:
+            return first
+    sign = -1 if made.startswith("-") else 1
+    digits = re.sub(r"(?<=[0-9a-fA-FxX])[\s,_']+(?=[0-9a-fA-F])", "", made.lstrip("+-"))
+    try:
+        return sign * number(Source(digits, 0, len(digits)), 0, digits)
+    except UsageError:
+        if _ARITHMETIC.match(made):
+            return _computed(made)
+    raise UsageError(
+        f"answer: expected a number, got '{made[:40]}'", hint="in any base: 4096, 0x1000, 4_096, 1p"
+    )
+
+
+def _computed(text: str) -> int:
+    """A sum such as 3*4096+8, which is no name."""
+    value = compile_text(text).evaluate(_NoNames())
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise UsageError(f"answer: expected a number, got '{text[:40]}'")
+    return value
+
+
+class _NoNames:
+    """An answer asks the machine nothing."""
+
+    def name(self, dotted: str) -> Value:
+        """No name is known."""
+        hint = "an answer is a number that you know, not a question to the machine"
+        raise UsageError(f"answer: '{dotted[:40]}' is a name", hint=hint)
+
+    variable = name
+
+    def call(self, function: str, arguments: object) -> Value:
+        """No function is known."""
+        return self.name(function)
+
+
+def read_like(text: str, wanted: Value, words: tuple[str, ...] = ()) -> Value:
+    """The typed text as a value of the kind of `wanted`.  Raises UsageError for a slip of
+    typing."""
+    made = normal(text)
+    if not made:
+        raise UsageError("answer: what is it?", hint="answer 7")
+    folded = made.casefold()
+    if words:
+        return _word(made, words)
+    if folded in NOTHING:
+        return None
+    if isinstance(wanted, bool):
+        if folded not in TRUTHS:
+            raise UsageError(f"answer: expected yes or no, got '{made[:40]}'")
+        return TRUTHS[folded]
+    if isinstance(wanted, int) or (wanted is None and made[0].isdigit()):
+        return number_in(made)
+    return made
+
+
+def _word(made: str, words: tuple[str, ...]) -> str:
+    """One of the words that the step takes."""
+    by_fold = {normal(word).casefold(): word for word in words}
+    if made.casefold() not in by_fold:
+        hint = did_you_mean(made, words) or f"one of {', '.join(words)}"
+        raise UsageError(f"answer: '{made[:40]}' is none of the words", hint=hint)
+    return by_fold[made.casefold()]
+
+
+def same(said: Value, was: Value) -> bool:
+    """Is what was said right?  A task may be named or given by its pid."""
+    if isinstance(was, TaskValue):
+        return normal(str(said)).casefold() in (was.name.casefold(), f"@{was.pid}", str(was.pid))
+    if isinstance(was, str) or isinstance(said, str):
+        return normal(plain(said)).casefold() == normal(plain(was)).casefold()
+    if said is None or was is None:
+        return said is was
+    return bool(said == was)
+
+
+def read_set(
+    text: str, wanted: tuple[Value, ...], words: tuple[str, ...] = ()
+) -> tuple[Value, ...]:
+    """The values that are separated by commas or spaces."""
+    parts = [part for part in _SEPARATORS.split(normal(text)) if part]
+    if not parts:
+        raise UsageError("answer: which ones?", hint="answer 3, 5")
+    like = wanted[0] if wanted else 0
+    if len(parts) == 1 and normal(parts[0]).casefold() in NOTHING and not wanted:
+        return ()
+    return tuple(read_like(part, like, words) for part in parts)
+
+
+def same_set(said: tuple[Value, ...], was: tuple[Value, ...]) -> bool:
+    """Do both hold the same values, whatever the order?"""
+    known = all(any(same(one, other) for other in was) for one in said)
+    return known and all(any(same(one, other) for one in said) for other in was)
+
+
+def letters(text: str, count: int, *, several: bool, distinct: bool = True) -> tuple[int, ...]:
+    """`c a d`, `cad`, `3 1 4`: indices from 0 of `count` options.  Raises UsageError."""
+    made = normal(text).casefold()
+    parts = [part for part in _SEPARATORS.split(made) if part]
+    if len(parts) == 1 and parts[0].isalpha():
+        parts = list(parts[0])
+    last = chr(ord("a") + count - 1)
+    found = [_index(part) for part in parts]
+    wrong = next(
+        (part for part, index in zip(parts, found, strict=True) if not 0 <= index < count), None
+    )
+    if wrong is not None:
+        hint = "answer b" + (", or answer a c" if several else "")
+        raise UsageError(
+            f"answer: expected letters from a to {last}, got '{wrong[:20]}'", hint=hint
+        )
+    if not found or (len(found) > 1 and not several):
+        raise UsageError(
+            f"answer: expected {'letters' if several else 'one letter'} from a to {last}"
+        )
+    if distinct and len(set(found)) < len(found):
+        raise UsageError("answer: one letter stands there twice")
+    return tuple(found)
+
+
+def _index(part: str) -> int:
+    """The index that a letter or a number from 1 means; -1 for anything else."""
+    if len(part) == 1 and part.isascii() and part.isalpha():
+        return ord(part) - ord("a")
+    return int(part) - 1 if part.isascii() and part.isdigit() and len(part) < 4 else -1
