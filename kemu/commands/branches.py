@@ -119,13 +119,11 @@ def _again(session: Session, record: Record) -> None:
 @contextmanager
 def quiet(session: Session) -> Iterator[None]:
     """Without stops, and without what the commands show."""
-    stops, session.stops = session.stops, []
-    try:
-        with session.desk.unrecorded():
+    with session.debugger.without_stops(), session.desk.unrecorded():
+        try:
             yield
-    finally:
-        session.stops = stops
-        session.notes.clear()
+        finally:
+            session.notes.clear()
 
 
 def compare(session: Session, number: int) -> readings.TimelineDifference:

@@ -50,7 +50,7 @@ def shown_after(session: Session, text: str, first: int, last: int) -> Iterator[
         from kemu.commands.picturing import picture_of
 
         found.append(picture_of(session, text, first, last))
-    if "display" in wanted and session.displays:
+    if "display" in wanted and session.debugger.displays:
         from kemu.debugger.stops import displays
 
         found.append(Text(displays(session)))

@@ -51,9 +51,9 @@ def print_(session: Session, expression: Expression) -> Value | Text:
         return Text(tuple(functions_page()))
     with session.looking():
         value = expression.evaluate(SessionNames(session))
-    session.values.append(value)
+    session.debugger.values.append(value)
     plain = value.pid if isinstance(value, TaskValue) else value
-    return Value(f"${len(session.values)} = {write(value, expression.form)}", plain)
+    return Value(f"${len(session.debugger.values)} = {write(value, expression.form)}", plain)
 
 
 @command(

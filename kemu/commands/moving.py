@@ -113,8 +113,8 @@ def reverse_finish(session: Session, function: str | None) -> readings.Moment:
 def _frame(session: Session) -> int | None:
     """The open calls up to the function that the last stop was set at, if the session still stands
     where that counts."""
-    moment, depth = session.frame
-    return depth if moment == session.now else None
+    frame = session.debugger.frame
+    return frame.depth if frame is not None and frame.moment == session.now else None
 
 
 def _in_frame(session: Session, target: int, frame: int | None) -> readings.Moment:
@@ -122,7 +122,7 @@ def _in_frame(session: Session, target: int, frame: int | None) -> readings.Mome
     from kemu.observe.moves import place
 
     if frame is not None and place(session.journal, target).depth >= frame:
-        session.frame = (target, frame)
+        session.debugger.stay_in(target, frame)
     return move(session, target)
 
 

@@ -107,11 +107,8 @@ def _text(value: Value, what: str) -> str:
 def _explored(session: Session, text: Value) -> RaceReading:
     """The exploration, by the command itself; what was raced last stays what it is."""
     made, values = _parsed(session, text)
-    kept = session.raced
-    try:
+    with session.debugger.keeping_the_race():
         reading: RaceReading = made.function(session, **values).reading
-    finally:
-        session.raced = kept
     return reading
 
 

@@ -205,7 +205,7 @@ def explored(session: Session, wanted: Wanted) -> RaceReading:
         session.kernel.activate()
     else:
         reading = _kernel_reading(session, wanted.commands, wanted, {})
-    session.raced = wanted
+    session.debugger.race(wanted)
     return reading
 
 
@@ -266,7 +266,7 @@ def detail(result: Result) -> tuple[str, ...]:
 
 def where(session: Session) -> RaceReplay | None:
     """The replay in which the present moment lies, with the number of steps that have happened."""
-    shown: RaceReplay | None = session.replayed
+    shown = session.debugger.replayed
     if (
         shown is None
         or not shown.first <= session.now <= shown.last

@@ -45,7 +45,7 @@ def replay(session: Session, wanted: Wanted) -> list[Result]:
 
 
 def _last_race(session: Session, wanted: Wanted) -> Wanted:
-    last: Wanted | None = session.raced
+    last = session.debugger.raced
     if last is None:
         raise UsageError(
             "race: nothing was raced yet",
@@ -126,10 +126,8 @@ def _note(played: Played, step: PlayedStep) -> str:
 
 def _stand_before(session: Session, wanted: Wanted, reading: RaceReplay) -> Result:
     """Go to where the first step begins, or to the end where that is asked for; the result."""
-    session.replayed = reading
-    session.raced = attrs.evolve(
-        wanted, replay=False, schedule="", options=attrs.evolve(wanted.options, end=False)
-    )
+    again = attrs.evolve(wanted.options, end=False)
+    session.debugger.race(attrs.evolve(wanted, replay=False, schedule="", options=again), reading)
     start = reading.steps[0].first if reading.steps and not wanted.options.end else reading.last
     reading = reading.replace(done=len(reading.steps) if wanted.options.end else 0)
     session.goto(start)

@@ -221,12 +221,12 @@ def _change(session: Session, made: spec.Command, values: dict[str, Any], text: 
         session.failures.append((session.timeline.records[-1], reading))
     if presses:
         _go_back_to(session, presses[0], first, last)
-    elif session.stops:
+    elif session.debugger.stops:
         stop_after(session, first)
     result = _result(session, text, reading, first, last)
     if presses:
         return attrs.evolve(result, status=INTERRUPTED)
-    return verified(session, result) if session.verifying else result
+    return verified(session, result) if session.debugger.verifying else result
 
 
 def _press(session: Session, presses: list[int], text: str) -> None:
@@ -270,7 +270,7 @@ def _result(
     if isinstance(reading, Shown):
         reading, form, status = reading.reading, reading.form, reading.status
     if isinstance(reading, (Outcome, Value)):
-        session.last = reading.value
+        session.debugger.answer(reading.value)
     now = session.now
     return Result(
         text, reading, form, status, first, now if last is None else last, now, _notes(session)

@@ -127,7 +127,7 @@ def set_(session: Session, setting: str, value: str, number: str | None) -> Text
     if setting in PREFERENCES:
         session.desk.preferences[setting] = _word(setting, value, PREFERENCES[setting].words)
     elif setting == "verify":
-        session.verifying = _SWITCH[_word(setting, value, tuple(_SWITCH))]
+        session.debugger.verify(_SWITCH[_word(setting, value, tuple(_SWITCH))])
     elif setting == "granularity":
         session.desk.step_by(_word(setting, value, GRANULARITIES))
     else:
@@ -214,7 +214,7 @@ def settings(session: Session) -> dict[str, str]:
     machine["fail"] = ", ".join(failing) or "off"
     mine = {
         "granularity": session.desk.granularity,
-        "verify": _switch_text(session.verifying),
+        "verify": _switch_text(session.debugger.verifying),
         "context": chosen(session),
     }
     return machine | mine | {name: preference(session, name) for name in PREFERENCES}

@@ -6,7 +6,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kemu.debugger import stops
-from kemu.debugger.stops import Stop, text_of
+from kemu.debugger.debugger import Stop
+from kemu.debugger.stops import text_of
 from kemu.errors import UsageError
 from kemu.language import kinds
 from kemu.language.expr import Expression
@@ -131,8 +132,7 @@ def _add(session: Session, stop: Stop) -> Text:
         if waits is not None
         for line in check(waits, session)
     ]
-    stop.number = session.new_number("stop")
-    session.stops.append(stop)
+    session.debugger.add(stop)
     once = " (once)" if stop.temporary else ""
     return Text((f"{stop.kind} {stop.number}: {stop.text}{once}", *notes))
 
@@ -188,7 +188,7 @@ def display(session: Session, expression: Expression | None) -> Text:
         from kemu.language.names import check
 
         notes = check(expression, session)
-        session.displays[session.new_number("display")] = expression
+        session.debugger.show_after_moves(expression)
         return Text((*stops.displays(session), *notes))
     return Text(stops.displays(session) or ("nothing is displayed; display EXPR",))
 
@@ -209,7 +209,7 @@ def info(session: Session, what: str) -> Text:
     """All stops, or all displays."""
     if what == "display":
         return Text(stops.displays(session) or ("nothing is displayed; display EXPR",))
-    lines = [_line(stop) for stop in session.stops]
+    lines = [_line(stop) for stop in session.debugger.stops]
     return Text(tuple(lines) or ("no breakpoints; see break, watch, catch",))
 
 
@@ -279,16 +279,16 @@ def _switch(session: Session, numbers: tuple[int, ...], *, enabled: bool) -> Tex
 def delete(session: Session, numbers: tuple[int, ...], display: int | None) -> Text:
     """Remove."""
     if display is not None:
-        if session.displays.pop(display, None) is None:
+        if session.debugger.displays.pop(display, None) is None:
             raise UsageError(f"display: there is no {display}", hint="info display lists them")
         return Text((f"display {display} is gone",))
     gone = _chosen(session, numbers)
-    session.stops = [stop for stop in session.stops if stop not in gone]
+    session.debugger.remove(gone)
     return Text(tuple(f"{stop.kind} {stop.number} is gone" for stop in gone) or ("no breakpoints",))
 
 
 def _chosen(session: Session, numbers: tuple[int, ...]) -> list[Stop]:
-    known = {stop.number: stop for stop in session.stops}
+    known = {stop.number: stop for stop in session.debugger.stops}
     for index, number in enumerate(numbers):
         if number not in known:
             what = f"numbers: there is no breakpoint {number}"

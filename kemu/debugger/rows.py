@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kemu import readings
+from kemu.debugger.debugger import OpenRow
 from kemu.debugger.rehearse import perform, rehearsal
 from kemu.errors import KernelBug, UsageError
 from kemu.language import kinds
@@ -43,20 +44,18 @@ def step_into(session: Session, count: int) -> readings.SubSteps | None:
     gone to; None where there is no row, or all its entries have been seen."""
     from kemu.observe.rows import is_row
 
-    inside = session.row is not None and session.row[0] == session.now
-    number = session.now if inside else session.now + 1
+    row = session.debugger.row
+    if row is not None and row.event != session.now:
+        row = None
+    number = session.now if row else session.now + 1
     if number > session.end or not is_row(session.journal, number):
         return None
-    found, seen = (
-        (session.row[1], session.row[2])
-        if inside and session.row
-        else (entries_of(session, number), 0)
-    )
+    found, seen = (row.entries, row.seen) if row else (entries_of(session, number), 0)
     if seen >= len(found):
-        session.row = None
+        session.debugger.open_row(None)
         return None
     session.goto(number)
-    session.row = (number, found, seen + count)
+    session.debugger.open_row(OpenRow(number, found, seen + count))
     return readings.SubSteps(number, found[seen : seen + count], len(found))
 
 

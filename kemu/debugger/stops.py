@@ -18,9 +18,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-import attrs
-
 from kemu import interrupts
+from kemu.debugger.debugger import Stop
 from kemu.errors import UsageError
 from kemu.language.expr import Expression, TaskValue, Value, format_value
 from kemu.language.formats import write
@@ -40,27 +39,6 @@ whatever its name."""
 
 EVENT_KINDS = ("pte", "ram", "vma", "mm", "task", "tlb", "cpu", "frame", "anon", "file", "row")
 """Kinds of events that `break` knows, as `trace` names them."""
-
-
-@attrs.define
-class Stop:
-    """One breakpoint, watchpoint or catchpoint; of `functions`, `event` and `watched` one says what
-    it waits for."""
-
-    number: int
-    kind: str
-    text: str
-    functions: frozenset[int] = frozenset()
-    event: str = ""
-    watched: Expression | None = None
-    condition: Expression | None = None
-    temporary: bool = False
-    enabled: bool = True
-    hits: int = 0
-
-    def says(self, what: str) -> str:
-        """The line about a hit."""
-        return f"{self.kind} {self.number}: {what}"
 
 
 class Hit(NamedTuple):
@@ -85,7 +63,7 @@ def find(
 ) -> list[Hit]:
     """The hits at the first moment of (first, last] at which an enabled stop matches, or at the
     last one; [] if none does."""
-    chosen = [stop for stop in (session.stops if stops is None else stops) if stop.enabled]
+    chosen = [stop for stop in (session.debugger.stops if stops is None else stops) if stop.enabled]
     found: list[Hit] = []
     with interrupts.deferred(), session.traveling():
         for stop in chosen:
@@ -330,15 +308,11 @@ def stop_at(session: Session, found: list[Hit]) -> tuple[str, ...]:
     session.goto(found[0].moment)
     for hit in found:
         hit.stop.hits += 1
-    session.stops = [
-        stop
-        for stop in session.stops
-        if not (stop.temporary and any(hit.stop is stop for hit in found))
-    ]
+    session.debugger.remove([hit.stop for hit in found if hit.stop.temporary])
     functions = frozenset[int]().union(*(hit.stop.functions for hit in found))
     depth = frame_of(session.journal, session.now, functions) if functions else None
     if depth is not None:
-        session.frame = (session.now, depth)
+        session.debugger.stay_in(session.now, depth)
     return tuple(hit.stop.says(hit.what) for hit in found)
 
 
@@ -359,5 +333,5 @@ def displays(session: Session) -> tuple[str, ...]:
     return tuple(
         f"{number}: {text_of(expression)} = "
         f"{write(value_at(session, expression, now), expression.form)}"
-        for number, expression in sorted(session.displays.items())
+        for number, expression in sorted(session.debugger.displays.items())
     )

@@ -25,6 +25,7 @@ from zlib import crc32
 
 import attrs
 
+from kemu.debugger.debugger import Debugger
 from kemu.errors import UsageError
 from kemu.experiment.desk import Desk
 from kemu.experiment.tasknames import INIT, TaskNames
@@ -49,12 +50,9 @@ _KNOWLEDGE = (
     "_first",
     "marks",
     "notes",
-    "values",
-    "last",
     "cpu",
-    "stops",
 )
-"""What commands change of a session beside the machine."""
+"""What commands change of an experiment beside the machine."""
 
 
 @attrs.frozen
@@ -86,10 +84,8 @@ class Session(TaskNames):
     """See the module. `mem` in bytes, `geometry` a name of `machine.geometry.GEOMETRIES`.
 
     `tasks` are the tasks of the shown moment by pid; `cpu` is the CPU for the next command, None
-    for the task's own; `values` what `print` showed, `last` the last result of a call or of
-    `print`; `desk` is what belongs to the person at the keyboard, `row` the
-    whole-row event that is stepped into (event, its entries, how many were seen); `stops` and
-    `displays` belong to the commands about stopping; `failures` are the commands that gave an errno
+    for the task's own; `debugger` is what is kept beside the experiment, `desk` what belongs to the
+    person at the keyboard; `failures` are the commands that gave an errno
     or a signal, with their readings."""
 
     def __init__(
@@ -116,24 +112,11 @@ class Session(TaskNames):
         self.timeline = self.timelines[0]
         self.marks: dict[str, int] = {}
         self.notes: list[str] = []
-        self.values: list[Any] = []
-        self.last: Any = None
-        self.frame: tuple[int, int] = (-1, 0)
-        """(moment, open calls): there `next` and `finish` mean the function that a stop was set at,
-        not the innermost one."""
-        self.row: tuple[int, tuple[Any, ...], int] | None = None
-        self.stops: list[Any] = []
-        self.displays: dict[int, Any] = {}
-        self.numbers_given = {"stop": 0, "display": 0}
-        """The newest numbers of stops and displays: none is ever given twice."""
         self.failures: list[tuple[Record, Any]] = []
-        self.verifying = False
         self._wrong: dict[int, tuple[str, Mapping[FunctionType, CodeType]]] = {0: ("", {})}
-        self.raced: Any = None
-        self.replayed: Any = None
         self.unfinished = False
-        """What was raced last, the replay that is walked through, and whether the change under way
-        ends inside calls."""
+        """Whether the change under way ends inside calls."""
+        self.debugger = Debugger()
         self.desk = Desk()
 
     def become(self, other: Session) -> None:
@@ -203,11 +186,6 @@ class Session(TaskNames):
                 return record.first, min(record.last, self.now)
         return 0, self.now
 
-    def new_number(self, what: str) -> int:
-        """A number for a new "stop" or "display"."""
-        self.numbers_given[what] += 1
-        return self.numbers_given[what]
-
     def mark(self, name: str) -> None:
         """Give the moment a name; an older mark of the name is forgotten."""
         self.marks[name] = self.now
@@ -269,7 +247,7 @@ class Session(TaskNames):
         shown again."""
         before, journal = self.now, self.journal
         self.goto(event)
-        kept = {name: getattr(self, name) for name in _KNOWLEDGE}
+        kept, debugger = {name: getattr(self, name) for name in _KNOWLEDGE}, self.debugger
         scratch = Journal()
         try:
             self.kernel.journal = scratch
@@ -277,20 +255,17 @@ class Session(TaskNames):
             self._names = [(0, name, pid) for at, name, pid in self._names if at <= event]
             self._used = [(0, pid) for at, pid in self._used if at <= event]
             self._homes = [(0, pid, cpu) for at, pid, cpu in self._homes if at <= event]
-            self._first, self.stops, self.notes, self.marks, self.values = (
-                0,
-                [],
-                [],
-                {},
-                list(self.values),
-            )
-            yield scratch
+            self._first, self.notes, self.marks = 0, [], {}
+            self.debugger = debugger.copy()
+            with self.debugger.without_stops():
+                yield scratch
         finally:
             scratch.catch_up()
             scratch.seek(0)
             self.kernel.journal = journal
             for name, value in kept.items():
                 setattr(self, name, value)
+            self.debugger = debugger
             self.goto(before)
 
     def _refuse_end_of_init(self) -> None:
@@ -503,7 +478,7 @@ class Session(TaskNames):
 def _remembered(session: Session) -> Callable[[], None]:
     """A function that makes the session know and hold again what it knows and holds now."""
     lines = [(line, line.records) for line in session.timelines]
-    desk = session.desk.copy()
+    desk, debugger = session.desk.copy(), session.debugger.copy()
     whole = (session.__dict__, *session.__dict__.values(), *(records for _, records in lines))
     dicts = [(holder, holder.copy()) for holder in whole if isinstance(holder, dict)]
     lists = [(holder, holder.copy()) for holder in whole if isinstance(holder, list)]
@@ -516,7 +491,7 @@ def _remembered(session: Session) -> Callable[[], None]:
             held[:] = values
         for line, records in lines:
             line.records = records
-        session.desk = desk
+        session.desk, session.debugger = desk, debugger
 
     return put_back
 

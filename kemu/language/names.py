@@ -91,16 +91,14 @@ class SessionNames:
 
     def variable(self, text: str) -> Value:
         """`$pid`, `$last`, `$1`."""
-        values = self.session.values
+        values = self.session.debugger.values
         if text == "$pid":
             return self.session.current_pid
         number = text[1:]
-        if text == "$last" and self.session.last is not None:
-            last: Value = self.session.last
-            return last
+        if text == "$last" and self.session.debugger.last is not None:
+            return self.session.debugger.last
         if number.isdigit() and len(number) < 8 and 1 <= int(number) <= len(values):
-            chosen: Value = values[int(number) - 1]
-            return chosen
+            return values[int(number) - 1]
         known = "known are $pid, $last (of a call or print), and $1 ... from print"
         raise UsageError(f"expression: there is no {text[:40]}", hint=known)
 

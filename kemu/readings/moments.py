@@ -255,4 +255,4 @@ class Value(Reading):
     """The value of an expression."""
 
     text: str
-    value: int | str | bool | bytes | None
+    value: int | str | bool | None

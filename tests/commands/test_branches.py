@@ -179,14 +179,14 @@ def all_of(session):
         session.desk.granularity,
         dict(session.desk.aliases),
         dict(session.desk.preferences),
-        session.verifying,
+        session.debugger.verifying,
     )
     kept = (
-        list(session.values),
-        session.last,
-        list(session.stops),
-        dict(session.displays),
-        dict(session.numbers_given),
+        list(session.debugger.values),
+        session.debugger.last,
+        list(session.debugger.stops),
+        dict(session.debugger.displays),
+        dict(session.debugger.given),
     )
     names = (
         session.names(),

@@ -28,8 +28,8 @@ def story():
 @pytest.fixture
 def session(story):
     story.goto(story.end)
-    story.stops, story.displays, story.desk.granularity = [], {}, "event"
-    story.numbers_given = dict.fromkeys(story.numbers_given, 0)
+    story.debugger.stops, story.debugger.displays, story.desk.granularity = [], {}, "event"
+    story.debugger.given = dict.fromkeys(story.debugger.given, 0)
     return story
 
 
@@ -225,7 +225,7 @@ def test_a_condition_must_hold(session):
 
 def test_a_temporary_stop_stops_once_and_a_disabled_one_never(session):
     session.run("tbreak copy_mm; break do_exit; disable 2; goto 0; continue")
-    assert [stop.text for stop in session.stops] == ["do_exit"]
+    assert [stop.text for stop in session.debugger.stops] == ["do_exit"]
     session.run("continue")
     assert session.now == session.end
     assert session.text("info breakpoints").endswith("(0 hits, disabled)")
@@ -263,8 +263,8 @@ def test_no_number_is_given_twice():
         "break do_exit; tbreak do_wp_page; delete 1 2; watch init.rss; display 1; delete display "
         "1; display 2"
     )
-    assert [stop.number for stop in session.stops] == [3]
-    assert list(session.displays) == [2]
+    assert [stop.number for stop in session.debugger.stops] == [3]
+    assert list(session.debugger.displays) == [2]
 
 
 def test_display_only_shows(session):

@@ -79,7 +79,7 @@ def test_a_condition_that_has_no_value_anywhere_says_why(line, what):
     with pytest.raises(UsageError, match=what.replace("(", r"\(")) as caught:
         session.run(line)
     assert caught.value.text
-    assert (session.stops, session.displays) == ([], {})
+    assert (session.debugger.stops, session.debugger.displays) == ([], {})
 
 
 def test_a_condition_that_is_false_everywhere_is_still_true_at_no_moment():

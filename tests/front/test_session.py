@@ -278,7 +278,7 @@ def test_the_last_result_has_a_name(session):
     session.run("write app $last 7")
     assert session.value(f"byte(app, {address:#x})") == 7
     session.run("print 41; print $1 + 1; print $last")
-    assert session.values == [41, 42, 42]
+    assert session.debugger.values == [41, 42, 42]
 
 
 @pytest.mark.parametrize(

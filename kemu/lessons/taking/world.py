@@ -220,12 +220,8 @@ def run_alone(session: Session, text: str, guard: HostGuard) -> list[Result]:
 @contextmanager
 def unguided(session: Session, guard: HostGuard | None = None) -> Iterator[None]:
     """A block in which commands are the lesson's, not the student's."""
-    stops, session.stops = session.stops, []
-    try:
-        with session.desk.guided(guard):
-            yield
-    finally:
-        session.stops = stops
+    with session.desk.guided(guard), session.debugger.without_stops():
+        yield
 
 
 def check_size(session: Session, line: int) -> None:

@@ -1,0 +1,144 @@
+"""What a debugger keeps beside an experiment: where to stop, what to show after each move, and what
+was asked last.  Nothing of it changes the machine, and the machine changes nothing of it.
+
+    stops       1 break do_wp_page    2 watch app.rss    3 catch fault
+    displays    1: app.rss
+    history     $1, $2 ... of print, $last of a call or print
+    places      the function that a stop was set at, the row that is stepped into, the race replayed
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, NamedTuple
+
+import attrs
+
+from kemu.language.expr import Expression, Value
+
+if TYPE_CHECKING:
+    from kemu.commands.raceargs import Wanted
+    from kemu.readings import EventReading, RaceReplay
+
+
+@attrs.define
+class Stop:
+    """One breakpoint, watchpoint or catchpoint; one of `functions`, `event` and `watched` says what
+    it waits for."""
+
+    number: int
+    kind: str
+    text: str
+    functions: frozenset[int] = frozenset()
+    event: str = ""
+    watched: Expression | None = None
+    condition: Expression | None = None
+    temporary: bool = False
+    enabled: bool = True
+    hits: int = 0
+
+    def says(self, what: str) -> str:
+        """The line about a hit."""
+        return f"{self.kind} {self.number}: {what}"
+
+
+class OpenRow(NamedTuple):
+    """A whole-row event that is stepped into: its number, its entries, how many were shown."""
+
+    event: int
+    entries: tuple[EventReading, ...]
+    seen: int
+
+
+class Frame(NamedTuple):
+    """At this moment `next` and `finish` mean the function with this many open calls, the one that
+    a stop was set at, and not the innermost one."""
+
+    moment: int
+    depth: int
+
+
+@attrs.define
+class Debugger:
+    """See the module. `given` are the newest numbers of stops and displays: none is given twice.
+    `verifying`: the invariants are checked after every command."""
+
+    stops: list[Stop] = attrs.field(factory=list)
+    displays: dict[int, Expression] = attrs.field(factory=dict)
+    given: dict[str, int] = attrs.field(factory=lambda: {"stop": 0, "display": 0})
+    values: list[Value] = attrs.field(factory=list)
+    last: Value = None
+    frame: Frame | None = None
+    row: OpenRow | None = None
+    raced: Wanted | None = None
+    replayed: RaceReplay | None = None
+    verifying: bool = False
+
+    def copy(self) -> Debugger:
+        """The same under another object, to come back to."""
+        return attrs.evolve(
+            self,
+            stops=[attrs.evolve(stop) for stop in self.stops],
+            displays=self.displays.copy(),
+            given=self.given.copy(),
+            values=self.values.copy(),
+        )
+
+    # -------------------------------------------------------------------------- stops and displays
+
+    def add(self, stop: Stop) -> None:
+        """Wait at the stop from now on; it gets its number."""
+        self.given["stop"] += 1
+        stop.number = self.given["stop"]
+        self.stops.append(stop)
+
+    def remove(self, gone: list[Stop]) -> None:
+        """Forget these stops."""
+        self.stops = [stop for stop in self.stops if stop not in gone]
+
+    def show_after_moves(self, expression: Expression) -> None:
+        """Display the expression from now on."""
+        self.given["display"] += 1
+        self.displays[self.given["display"]] = expression
+
+    @contextmanager
+    def without_stops(self) -> Iterator[None]:
+        """A block in which nothing stops a command."""
+        before, self.stops = self.stops, []
+        try:
+            yield
+        finally:
+            self.stops = before
+
+    def verify(self, on: bool) -> None:
+        """Check the invariants after every command, or no longer."""
+        self.verifying = on
+
+    # ------------------------------------------------------------------------------------- history
+
+    def answer(self, value: Value) -> None:
+        """The newest result of a call or of `print`: `$last`."""
+        self.last = value
+
+    def stay_in(self, moment: int, depth: int) -> None:
+        """See `Frame`."""
+        self.frame = Frame(moment, depth)
+
+    def open_row(self, row: OpenRow | None) -> None:
+        """Step into the row from now on; None: no longer."""
+        self.row = row
+
+    def race(self, wanted: Wanted, replay: RaceReplay | None = None) -> None:
+        """Remember what was raced last, and the replay that is walked through."""
+        self.raced = wanted
+        self.replayed = replay or self.replayed
+
+    @contextmanager
+    def keeping_the_race(self) -> Iterator[None]:
+        """A block that may race; what was raced before it stays the last race."""
+        before = self.raced, self.replayed
+        try:
+            yield
+        finally:
+            self.raced, self.replayed = before
