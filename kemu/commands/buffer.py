@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kemu.abi.uapi import PAGE_SIZE as PAGE
 from kemu.errors import UsageError
 
 if TYPE_CHECKING:
     from kemu.experiment.session import Session, Task
 
-PAGE = 4096
 MOST_BYTES = 1 << 24
 """Bytes that one call moves."""
 MOST_SHOWN = 1 << 16

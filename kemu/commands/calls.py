@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from kemu.commands.uapi import ERRNO_TEXT, STOPPING, code_name, errno_name, signal_name
+from kemu.abi.words import ERRNO_TEXT, STOPPING, code_name, errno_name, signal_name
 from kemu.explain.reasons import armed, reason
 from kemu.readings import AccessOutcome, Outcome
 

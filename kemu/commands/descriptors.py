@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kemu.commands import uapi
+from kemu.abi import words
 from kemu.commands.buffer import buffer_of, check_size, seen
 from kemu.commands.calls import call
 from kemu.language import kinds
@@ -28,7 +28,7 @@ _BUFFER = _START + "mmap app 0x10000 1p rw; "
 @command(
     "open",
     arguments=(TASK, one("path", kinds.PATH)),
-    options=(flags("flags", uapi.OPEN_FLAGS),),
+    options=(flags("flags", words.OPEN_FLAGS),),
     group="files",
     effect=CHANGE,
     summary="open a file",
@@ -163,7 +163,7 @@ def ftruncate(session: Session, task: Task, fd: int, size: int) -> Outcome:
 @command(
     "fallocate",
     arguments=(TASK, FD, one("offset", kinds.OFFSET), one("length", kinds.OFFSET)),
-    options=(flags("flags", uapi.FALLOCATE_FLAGS),),
+    options=(flags("flags", words.FALLOCATE_FLAGS),),
     group="files",
     effect=CHANGE,
     summary="make room in a file, or a hole",
@@ -223,7 +223,7 @@ def fadvise(
 @command(
     "pipe2",
     arguments=(TASK,),
-    options=(keyword("into", kinds.ADDRESS), flags("flags", uapi.PIPE_FLAGS)),
+    options=(keyword("into", kinds.ADDRESS), flags("flags", words.PIPE_FLAGS)),
     group="files",
     effect=CHANGE,
     summary="make a pipe with a descriptor for each end",

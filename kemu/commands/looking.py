@@ -59,12 +59,13 @@ def tree(session: Session) -> readings.TaskTree:
 def regs(session: Session, task: Task) -> readings.RegsReading:
     """User registers, and CR3 of the CPU. The one for results holds what the last system call
     gave."""
-    from kemu.commands.uapi import MOST_ERRNO, errno_name
+    from kemu.abi.uapi import MAX_ERRNO
+    from kemu.abi.words import errno_name
     from kemu.observe.tasks import registers
 
     found = registers(session.kernel, task, session.name_of)
     failed = (1 << 64) - found.ax
-    return found.replace(error=errno_name(failed)) if failed <= MOST_ERRNO else found
+    return found.replace(error=errno_name(failed)) if failed <= MAX_ERRNO else found
 
 
 @command(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kemu.commands import uapi
+from kemu.abi import uapi, words
 from kemu.commands.calls import call
 from kemu.language import kinds
 from kemu.language.spec import CHANGE, command, flags, keyword, maybe, one
@@ -28,7 +28,7 @@ _NO_FD = -1
         one("prot", kinds.PROT),
     ),
     options=(
-        flags("flags", uapi.MMAP_FLAGS),
+        flags("flags", words.MMAP_FLAGS),
         keyword("file", kinds.FILE_PART),
         keyword("fd", kinds.FD),
         keyword("offset", kinds.OFFSET),
@@ -95,7 +95,7 @@ def _map_file(
 
 def writable_mode(bits: int, prot: int) -> int:
     """O_RDWR where a shared mapping could be written, else O_RDONLY."""
-    return 2 if bits & uapi.MAP_SHARED and prot & uapi.PROT["w"] else 0
+    return 2 if bits & uapi.MAP_SHARED and prot & words.PROT["w"] else 0
 
 
 @command(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kemu.commands import uapi
+from kemu.abi import uapi, words
 from kemu.commands.buffer import buffer_of, check_size, filled_buffer, seen
 from kemu.commands.calls import call, note_no_stop
 from kemu.errors import UsageError
@@ -151,7 +151,7 @@ def setrlimit(session: Session, task: Task, resource: int, soft: int, hard: int 
 
 @command(
     "tgkill",
-    arguments=(TASK, maybe("signal", kinds.SIGNAL, uapi.SIGNALS["TERM"])),
+    arguments=(TASK, maybe("signal", kinds.SIGNAL, words.SIGNALS["TERM"])),
     options=(keyword("sender", kinds.TASK, "by"),),
     group="doing",
     effect=CHANGE,
@@ -171,6 +171,6 @@ def tgkill(session: Session, task: Task, signal: int, sender: Task | None) -> Ou
         )
     current = session.current
     able = session.tasks[1] if current.blocked_in or current.exit_state else current
-    shown = [session.name_of(task.pid), uapi.signal_name(signal)]
+    shown = [session.name_of(task.pid), words.signal_name(signal)]
     note_no_stop(session, task, signal)
     return call(session, sender or able, "tgkill", task.tgid, task.pid, signal, shown=shown)

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from kemu.abi.words import errno_name, signal_name
 from kemu.commands.raceargs import KERNEL_LOCKS, Wanted, program_of, removed_locks
 from kemu.commands.raceknobs import KNOBS, LITMUS, Options
-from kemu.commands.uapi import errno_name, signal_name
 from kemu.errors import UsageError
 from kemu.language.tokens import split
 from kemu.races import litmus, nonatomic, stage

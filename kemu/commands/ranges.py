@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kemu.commands import uapi
+from kemu.abi import words
 from kemu.commands.buffer import buffer_of, seen
 from kemu.commands.calls import call
 from kemu.errors import UsageError
@@ -27,7 +27,7 @@ MOST_PAGES = 1 << 16
 @command(
     "mremap",
     arguments=(TASK, one("addr", kinds.ADDRESS), one("old", kinds.SIZE), one("new", kinds.SIZE)),
-    options=(flags("flags", uapi.MREMAP_FLAGS), keyword("to", kinds.ADDRESS)),
+    options=(flags("flags", words.MREMAP_FLAGS), keyword("to", kinds.ADDRESS)),
     group="memory",
     effect=CHANGE,
     summary="make a mapping larger or smaller, or move it",
@@ -80,7 +80,7 @@ def madvise(session: Session, task: Task, addr: int, length: int, advice: int) -
 @command(
     "msync",
     arguments=RANGE,
-    options=(flags("flags", uapi.MSYNC_FLAGS),),
+    options=(flags("flags", words.MSYNC_FLAGS),),
     group="memory",
     effect=CHANGE,
     summary="write a mapped file back",
@@ -209,7 +209,7 @@ def mlock(session: Session, task: Task, addr: int, length: int) -> Outcome:
 @command(
     "mlock2",
     arguments=RANGE,
-    options=(flags("flags", uapi.MLOCK2_FLAGS),),
+    options=(flags("flags", words.MLOCK2_FLAGS),),
     group="memory",
     effect=CHANGE,
     summary="keep a range in memory, page by page",
@@ -245,7 +245,7 @@ def munlock(session: Session, task: Task, addr: int, length: int) -> Outcome:
 @command(
     "mlockall",
     arguments=(TASK,),
-    options=(flags("flags", uapi.MLOCKALL_FLAGS),),
+    options=(flags("flags", words.MLOCKALL_FLAGS),),
     group="memory",
     effect=CHANGE,
     summary="keep all memory of a process",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from kemu.commands import uapi
+from kemu.abi import words
 from kemu.commands.calls import call, note_completed, note_no_stop, reading_of_call
 from kemu.errors import UsageError
 from kemu.explain.reasons import armed, reason
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 TASK = maybe("task", kinds.TASK)
 AS = keyword("name", kinds.NEW_TASK, "as")
-SIGCHLD = uapi.SIGNALS["CHLD"]
+SIGCHLD = words.SIGNALS["CHLD"]
 ENVIRONMENT = ("HOME=/", "TERM=linux")
 _START = "spawn app; mmap app 0x10000 1p rw; write app 0x10000 7; "
 
@@ -77,7 +77,7 @@ def vfork(session: Session, task: Task, name: str | None) -> Outcome:
 
 @command(
     "clone",
-    arguments=(TASK, some("flags", kinds.WordKind("FLAGS", uapi.CLONE_FLAGS, prefix="CLONE_"))),
+    arguments=(TASK, some("flags", kinds.WordKind("FLAGS", words.CLONE_FLAGS, prefix="CLONE_"))),
     options=(AS,),
     group="doing",
     effect=CHANGE,
@@ -95,7 +95,7 @@ def clone(session: Session, task: Task, flags: tuple[int, ...], name: str | None
     bits = 0
     for flag in flags:
         bits |= flag
-    thread = bits & uapi.CLONE_FLAGS["thread"]
+    thread = bits & words.CLONE_FLAGS["thread"]
     return _birth(session, task, "clone", name, bits | (0 if thread else SIGCHLD))
 
 
@@ -163,7 +163,7 @@ def exit_(session: Session, task: Task, code: int) -> Outcome:
 @command(
     "wait",
     arguments=(TASK,),
-    options=(keyword("child", kinds.TASK, "for"), flags("flags", uapi.WAIT_FLAGS)),
+    options=(keyword("child", kinds.TASK, "for"), flags("flags", words.WAIT_FLAGS)),
     group="doing",
     effect=CHANGE,
     summary="collect a child that has ended",
@@ -190,7 +190,7 @@ def _end(status: int) -> str:
     """A wait status in words."""
     signal = status & 0x7F
     return (
-        f"was killed by {uapi.signal_name(signal)}"
+        f"was killed by {words.signal_name(signal)}"
         if signal
         else f"exited with {status >> 8 & 0xFF}"
     )
@@ -198,7 +198,7 @@ def _end(status: int) -> str:
 
 @command(
     "kill",
-    arguments=(TASK, maybe("signal", kinds.SIGNAL, uapi.SIGNALS["TERM"])),
+    arguments=(TASK, maybe("signal", kinds.SIGNAL, words.SIGNALS["TERM"])),
     group="doing",
     effect=CHANGE,
     summary="send a signal",
@@ -213,7 +213,7 @@ def _end(status: int) -> str:
 )
 def kill(session: Session, task: Task, signal: int, sender: Task | None) -> Outcome:
     """Send a signal to the task."""
-    shown = [session.name_of(task.pid), uapi.signal_name(signal)]
+    shown = [session.name_of(task.pid), words.signal_name(signal)]
     note_no_stop(session, task, signal)
     return call(session, sender or _sender(session), "kill", task.pid, signal, shown=shown)
 
@@ -246,7 +246,7 @@ def _sender(session: Session) -> Task:
 def signal(session: Session, task: Task, signal: int, action: str) -> Outcome:
     """Set the disposition of a signal."""
     return call(
-        session, task, "sigaction", signal, action, shown=[uapi.signal_name(signal), action]
+        session, task, "sigaction", signal, action, shown=[words.signal_name(signal), action]
     )
 
 

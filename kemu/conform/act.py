@@ -17,12 +17,11 @@ from typing import Any
 
 import attrs
 
+from kemu.abi.uapi import PAGE_SIZE, SIGSEGV
 from kemu.conform import words
 from kemu.conform.cast import Cast, Process
 from kemu.conform.operands import Operands
 from kemu.conform.program import Op
-from kemu.conform.words import PAGE_SIZE
-from kemu.kernel.kernel.signal import SIGSEGV
 from kemu.userland.script import Outcome
 
 Result = dict[str, Any]

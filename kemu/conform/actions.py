@@ -14,10 +14,11 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from kemu.commands import uapi
+from kemu.abi import uapi
+from kemu.abi import words as abi_words
+from kemu.abi.uapi import PAGE_SIZE as PAGE
 from kemu.conform import words
 from kemu.conform.translate import (
-    PAGE,
     Asked,
     Op,
     Tables,
@@ -78,7 +79,7 @@ def _fork(at: Translator, asked: Asked) -> list[Op]:
 
 
 def _clone(at: Translator, asked: Asked) -> list[Op]:
-    if tuple(asked.values["flags"]) != (uapi.CLONE_FLAGS["vm"],):
+    if tuple(asked.values["flags"]) != (abi_words.CLONE_FLAGS["vm"],):
         raise Unexpressed("a program has clone with vm alone")
     return [{**_fork(at, asked)[0], "op": "clonevm"}]
 
@@ -264,7 +265,7 @@ def _open(at: Translator, asked: Asked) -> list[Op]:
     flags = 0
     for flag in asked.values["flags"]:
         flags |= flag
-    if flags & uapi.OPEN_FLAGS["creat"]:
+    if flags & abi_words.OPEN_FLAGS["creat"]:
         raise Unexpressed("make the file with mkfile")
     at.letter(asked.task)
     at.opened(asked.values["path"], named(words.OPEN_MODE, flags & 3, "way to open"))

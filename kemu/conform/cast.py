@@ -20,27 +20,32 @@ from __future__ import annotations
 
 import attrs
 
-from kemu.conform.identity import Identities
-from kemu.conform.observation import FileNames, Mapped, Window, counters, observe
-from kemu.conform.program import Program
-from kemu.conform.steps import Observation
-from kemu.conform.words import PAGE_SIZE, WINDOW_BASE
-from kemu.errors import KernelBug
-from kemu.kernel.arch.vdso import map_vdso
-from kemu.kernel.include.mm_types import inode, mm_struct
-from kemu.kernel.include.mman import (
+from kemu.abi.uapi import (
     MAP_ANONYMOUS,
     MAP_FIXED,
     MAP_NORESERVE,
     MAP_PRIVATE,
+    PAGE_SIZE,
     PROT_EXEC,
     PROT_READ,
     PROT_WRITE,
+    SIGBUS,
+    SIGCHLD,
+    SIGILL,
+    SIGSEGV,
+    SIGTRAP,
 )
+from kemu.conform.identity import Identities
+from kemu.conform.observation import FileNames, Mapped, Window, counters, observe
+from kemu.conform.program import Program
+from kemu.conform.steps import Observation
+from kemu.conform.words import WINDOW_BASE
+from kemu.errors import KernelBug
+from kemu.kernel.arch.vdso import map_vdso
+from kemu.kernel.include.mm_types import inode, mm_struct
 from kemu.kernel.include.sched_types import task_struct
 from kemu.kernel.include.system import system
 from kemu.kernel.init.boot import Kernel
-from kemu.kernel.kernel.signal import SIGBUS, SIGCHLD, SIGILL, SIGSEGV, SIGTRAP
 from kemu.userland.script import Outcome, Script
 
 _R, _RW, _RX = PROT_READ, PROT_READ | PROT_WRITE, PROT_READ | PROT_EXEC

@@ -26,11 +26,12 @@ from functools import cache
 
 import attrs
 
+from kemu.abi.uapi import PAGE_SIZE as PAGE
+
 TEXT = 0x200000
 MEMORY = 0x400000
 PAGES = 32
 BREAK = 0x1000000
-PAGE = 4096
 
 RET, SIGNO, CODE, ADDR, ERROR = 0, 16, 24, 32, 40
 """Offsets in MEMORY of what the reply says: result of the call; number, code, address and error

@@ -14,13 +14,14 @@ from typing import Self
 
 import attrs
 
+from kemu.abi.uapi import PAGE_SIZE
 from kemu.conform import hostasm
 from kemu.conform.hostsee import Eyes, Sight
 from kemu.conform.hostworker import Answer, Crew, Member
 from kemu.conform.identity import Identities
 from kemu.conform.operands import Operands
 from kemu.conform.program import Op, Program
-from kemu.conform.words import PAGE_SIZE, WINDOW_BASE
+from kemu.conform.words import WINDOW_BASE
 from kemu.errors import HostUnavailable, UsageError
 
 HEAP_PAGES = 2

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from kemu.abi.uapi import PAGE_SIZE
 from kemu.conform import hostasm, words
 from kemu.conform.act import MAX_RUNS, WINDOW_ABOVE, WINDOW_BELOW, Result, run_lengths
 from kemu.conform.hostcast import Act, HostCast
@@ -24,7 +25,6 @@ from kemu.conform.hostsee import Sight
 from kemu.conform.hostworker import Answer
 from kemu.conform.perform import MINCORE_PAGES, STRIPE_PAGES, STRIPES
 from kemu.conform.program import Op
-from kemu.conform.words import PAGE_SIZE
 from kemu.errors import HostUnavailable
 
 BUFFER = hostasm.MEMORY + hostasm.DATA

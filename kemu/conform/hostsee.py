@@ -18,9 +18,10 @@ import struct
 
 import attrs
 
+from kemu.abi.uapi import PAGE_SIZE
 from kemu.conform.hostworker import Ended, Member
 from kemu.conform.steps import Observation, PageSeen, VmaSeen
-from kemu.conform.words import PAGE_SIZE, WINDOW_BASE
+from kemu.conform.words import WINDOW_BASE
 
 WINDOW_BELOW, WINDOW_ABOVE = 1024, 256
 """Pages around the window's base in which a VMA is looked at."""

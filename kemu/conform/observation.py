@@ -15,8 +15,8 @@ from collections.abc import Iterator
 
 import attrs
 
+from kemu.abi.uapi import PAGE_SIZE
 from kemu.conform.steps import Observation, PageSeen, VmaSeen
-from kemu.conform.words import PAGE_SIZE
 from kemu.kernel.arch.pgtable import (
     pte_dirty,
     pte_none,

@@ -6,9 +6,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 
+from kemu.abi.uapi import PAGE_SIZE
 from kemu.conform import words
 from kemu.conform.program import Op
-from kemu.conform.words import PAGE_SIZE
 
 
 class Operands(ABC):

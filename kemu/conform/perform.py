@@ -11,14 +11,12 @@ from __future__ import annotations
 import errno
 from collections.abc import Callable
 
+from kemu.abi.uapi import CLONE_VM, PAGE_SIZE, SIGCHLD
 from kemu.conform import words
 from kemu.conform.act import Act, Perform, Result, access_result, address_result, result
 from kemu.conform.cast import MEMORY, Cast, mm_of
 from kemu.conform.program import Op
 from kemu.conform.transfers import TRANSFERS
-from kemu.conform.words import PAGE_SIZE
-from kemu.kernel.include.mman import CLONE_VM
-from kemu.kernel.kernel.signal import SIGCHLD
 from kemu.userland.script import Outcome
 
 MINCORE_PAGES = 4096

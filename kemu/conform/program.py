@@ -22,7 +22,7 @@ from typing import Any
 
 import attrs
 
-from kemu.conform import words
+from kemu.abi.uapi import PAGE_SIZE
 from kemu.conform.fields import OPERATIONS, complaint
 from kemu.conform.steps import Step, check_step
 from kemu.errors import UsageError
@@ -57,14 +57,14 @@ class Op:
             return 0
         if isinstance(value, str):
             return int(value, 16)
-        return (base + value * words.PAGE_SIZE + int(self.fields.get(offset, 0))) & U64
+        return (base + value * PAGE_SIZE + int(self.fields.get(offset, 0))) & U64
 
     def length(self, key: str = "len") -> int:
         """The length in bytes that ``key`` means (u64); ``bytes`` overrides ``len``."""
         if key == "len" and "bytes" in self.fields:
             return _number(self.fields["bytes"]) & U64
         value: int | str = self.fields[key]
-        return int(value, 16) if isinstance(value, str) else (value * words.PAGE_SIZE) & U64
+        return int(value, 16) if isinstance(value, str) else (value * PAGE_SIZE) & U64
 
     def __str__(self) -> str:
         rest = {name: value for name, value in self.fields.items() if name not in ("op", "p")}

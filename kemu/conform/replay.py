@@ -14,6 +14,7 @@ from collections.abc import Mapping
 
 import attrs
 
+from kemu.abi.uapi import PAGE_SIZE
 from kemu.conform.act import Result
 from kemu.conform.cast import Cast
 from kemu.conform.identity import Happened, Identities
@@ -21,7 +22,6 @@ from kemu.conform.observation import Mapped
 from kemu.conform.perform import perform
 from kemu.conform.program import Op, Program
 from kemu.conform.steps import Observation, Step
-from kemu.conform.words import PAGE_SIZE
 
 CUTTING = frozenset({"ftruncate", "fallocate"})
 """Operations after which pages of a file are gone, if they succeed; and madvise(REMOVE)."""

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from kemu.abi.uapi import PAGE_SIZE
 from kemu.conform import words
 from kemu.conform.act import Act, Perform, Result, result, run_lengths
 from kemu.conform.cast import MEMORY
 from kemu.conform.program import Op
-from kemu.conform.words import PAGE_SIZE
 from kemu.kernel.fs.files import create_file
 from kemu.kernel.include.system import system
 from kemu.kernel.mm.filemap import disk_super_ops, fill_page_cache, unlink_inode

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from kemu.abi.uapi import PAGE_SIZE as PAGE
 from kemu.commands.table import find
 from kemu.conform import words
 from kemu.language.spec import Command, parse
@@ -27,7 +28,6 @@ from kemu.observe.space import address_space
 if TYPE_CHECKING:
     from kemu.experiment.session import Record, Session, Task
 
-PAGE = words.PAGE_SIZE
 LOWEST, HIGHEST = 0x10000, 1 << 46
 """Addresses from the first to the second move with the window; others (page 0, the kernel's half)
 mean the same everywhere."""

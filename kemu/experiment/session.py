@@ -25,13 +25,13 @@ from zlib import crc32
 
 import attrs
 
+from kemu.abi.uapi import ENOSPC
 from kemu.debugger.debugger import Debugger
 from kemu.errors import UsageError
 from kemu.experiment.desk import Desk
 from kemu.experiment.tasknames import INIT, TaskNames
 from kemu.interrupts import uninterruptible
 from kemu.kernel.fs.files import shmem_limit
-from kemu.kernel.include.mman import ENOSPC
 from kemu.kernel.include.sched_types import task_struct as Task
 from kemu.kernel.include.system import System, system
 from kemu.kernel.init.boot import Kernel

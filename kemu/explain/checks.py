@@ -20,7 +20,7 @@ from collections.abc import Callable
 from types import FrameType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from kemu.commands.uapi import errno_name
+from kemu.abi.words import errno_name
 
 if TYPE_CHECKING:
     from kemu.experiment.session import Record, Session

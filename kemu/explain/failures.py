@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from kemu import readings
-from kemu.commands.uapi import ERRNO_TEXT, code_name, errno_name, signal_name
+from kemu.abi.words import ERRNO_TEXT, code_name, errno_name, signal_name
 from kemu.errors import UsageError
 from kemu.explain.advice import advice_for
 from kemu.explain.checks import Check, find_checks

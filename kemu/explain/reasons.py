@@ -14,16 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from kemu.kernel.include.flags import VM_SEALED
-from kemu.kernel.include.mm_types import (
-    PAGE_ALIGN,
-    PAGE_SHIFT,
-    PAGE_SIZE,
-    U64,
-    mm_struct,
-    vm_area_struct,
-)
-from kemu.kernel.include.mman import (
+from kemu.abi.uapi import (
     EACCES,
     EBADF,
     EEXIST,
@@ -39,11 +30,24 @@ from kemu.kernel.include.mman import (
     MAP_SHARED,
     MAP_SHARED_VALIDATE,
     MAP_TYPE,
+    MREMAP_FIXED,
+    MREMAP_MAYMOVE,
     PROT_WRITE,
+    RLIM_INFINITY,
+    RLIMIT_AS,
+    RLIMIT_DATA,
 )
-from kemu.kernel.include.sched_types import RLIM_INFINITY, RLIMIT_AS, RLIMIT_DATA, task_struct
+from kemu.kernel.include.flags import VM_SEALED
+from kemu.kernel.include.mm_types import (
+    PAGE_ALIGN,
+    PAGE_SHIFT,
+    PAGE_SIZE,
+    U64,
+    mm_struct,
+    vm_area_struct,
+)
+from kemu.kernel.include.sched_types import task_struct
 from kemu.kernel.include.system import system
-from kemu.kernel.mm.mremap import MREMAP_FIXED, MREMAP_MAYMOVE
 from kemu.kernel.mm.util import OVERCOMMIT_GUESS, is_data_mapping
 
 

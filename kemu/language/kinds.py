@@ -16,7 +16,8 @@ import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
-from kemu.commands import uapi
+from kemu.abi import uapi
+from kemu.abi import words as abi
 from kemu.errors import UsageError
 from kemu.language.expr import Expression, compile_expression
 from kemu.language.lexer import Source, shorten
@@ -119,16 +120,16 @@ class ProtKind:
 
     def _value(self, text: str) -> int | None:
         letters, *words = text.split("+")
-        if letters not in uapi.PROT_WORDS and (
+        if letters not in abi.PROT_WORDS and (
             not letters or len(letters) > 3 or set(letters) - set("rwx-")
         ):
             return None
-        if any(word not in uapi.PROT_WORDS for word in words):
+        if any(word not in abi.PROT_WORDS for word in words):
             return None
-        value = uapi.PROT_WORDS.get(letters, 0)
-        if letters not in uapi.PROT_WORDS:
-            value = sum(uapi.PROT[letter] for letter in set(letters))
-        return value | sum(uapi.PROT_WORDS[word] for word in words)
+        value = abi.PROT_WORDS.get(letters, 0)
+        if letters not in abi.PROT_WORDS:
+            value = sum(abi.PROT[letter] for letter in set(letters))
+        return value | sum(abi.PROT_WORDS[word] for word in words)
 
     def convert(self, token: Token, line: Line, session: Session) -> int:
         """PROT_* bits."""
@@ -355,17 +356,17 @@ FRAME = NumberKind("PFN", "a frame number", 0, 2**40)
 CPU = NumberKind("CPU", "the number of a CPU", 0, 4096)
 PROT = ProtKind()
 SIGNAL = NumberedKind(
-    "SIGNAL", uapi.SIGNALS, "a signal such as SEGV, SIGSEGV or 11", (0, 64), fold=True, prefix="SIG"
+    "SIGNAL", abi.SIGNALS, "a signal such as SEGV, SIGSEGV or 11", (0, 64), fold=True, prefix="SIG"
 )
 ADVICE = NumberedKind(
-    "ADVICE", uapi.MADVISE, "advice such as dontneed, or its number", _S32, prefix="MADV_"
+    "ADVICE", abi.MADVISE, "advice such as dontneed, or its number", _S32, prefix="MADV_"
 )
 FILE_ADVICE = NumberedKind(
-    "ADVICE", uapi.FADVISE, "advice such as dontneed, or its number", _S32, prefix="POSIX_FADV_"
+    "ADVICE", abi.FADVISE, "advice such as dontneed, or its number", _S32, prefix="POSIX_FADV_"
 )
 RESOURCE = NumberedKind(
     "RESOURCE",
-    uapi.RLIMITS,
+    abi.RLIMITS,
     "a resource such as as, data, stack, memlock",
     (0, 2**31 - 1),
     prefix="RLIMIT_",
@@ -384,7 +385,7 @@ OFFSET = NumberKind(
 )
 DATA = DataKind()
 MOMENT = MomentKind()
-WHENCE = NumberedKind("WHENCE", uapi.WHENCE, "set, cur or end, or its number", _S32)
+WHENCE = NumberedKind("WHENCE", abi.WHENCE, "set, cur or end, or its number", _S32)
 EXPR = ExpressionKind()
 COMMAND = CommandKind()
 WORD = CommandNameKind()

@@ -10,13 +10,13 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from kemu.abi.uapi import PAGE_SIZE
 from kemu.errors import UsageError
 from kemu.language.tokens import unescape
 
 WIDEST = 128
 """Bits. A number may not pass this anywhere in an expression; an address is at most 64."""
 
-PAGE_SIZE = 4096
 SUFFIXES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "p": PAGE_SIZE}
 KEYWORDS = frozenset({"and", "or", "not"})
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from kemu.abi.uapi import PAGE_SIZE as PAGE
 from kemu.errors import UsageError
 from kemu.language.expr import TaskValue, Value, describe
 
@@ -78,8 +79,6 @@ def number_of(value: Value, what: str) -> int:
 
 
 # ---------------------------------------------------------------- a range of addresses
-
-PAGE = 4096
 
 
 @function("mapped(TASK, ADDR, SIZE)", "pages of the range that a mapping promises")
@@ -401,7 +400,7 @@ def _signal_addr(session: Session) -> Value:
 
 @function("errno()", "the newest errno that a system call gave, such as 'EFAULT'; none without one")
 def _errno(session: Session) -> Value:
-    from kemu.commands.uapi import errno_name
+    from kemu.abi.words import errno_name
 
     found = _newest_failure(session, "errno")
     return errno_name(found) if found else None

@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from kemu.abi import uapi
+from kemu.abi.uapi import PAGE_SIZE as PAGE
 from kemu.errors import UsageError
 from kemu.kernel.arch.pgtable import pte_dirty, pte_pfn, pte_present, pte_special, pte_young
 from kemu.kernel.include import flags, sched_types
@@ -43,7 +45,6 @@ if TYPE_CHECKING:
     from kemu.kernel.init.boot import Kernel
 
 PSS_SHIFT = 12
-PAGE = mt.PAGE_SIZE
 
 
 def vm_normal_page(entry: int) -> page | None:
@@ -148,7 +149,7 @@ def status(kernel: Kernel, task: task_struct) -> StatusReading:
     """/proc/PID/status."""
     with looking(kernel):
         signal, parent = task.signal, task.real_parent
-        nproc, _ = signal.rlim.get(sched_types.RLIMIT_NPROC, (0, 0))
+        nproc, _ = signal.rlim.get(uapi.RLIMIT_NPROC, (0, 0))
         return StatusReading(
             name=task.comm,
             state=state_letter(task),
@@ -270,7 +271,7 @@ def _stat_memory(task: task_struct) -> list[tuple[str, int]]:
     return [
         ("vsize", mm.total_vm * PAGE if mm is not None else 0),
         ("rss", rss_pages(mm)),
-        ("rsslim", sched_types.RLIM_INFINITY),
+        ("rsslim", uapi.RLIM_INFINITY),
         *[(name, getattr(mm, field) if mm is not None else 0) for name, field in _CODE],
         *_zeros("kstkesp", "kstkeip"),
     ]

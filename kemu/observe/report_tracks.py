@@ -12,9 +12,9 @@ from __future__ import annotations
 from bisect import bisect_right
 from typing import TYPE_CHECKING, Any
 
+from kemu.abi.words import signal_name
 from kemu.kernel.include.sched_types import percpu, zone
 from kemu.kernel.include.system import system
-from kemu.kernel.kernel import signal as signals
 from kemu.machine.cpu import Cpu
 from kemu.machine.tlb import Tlb
 from kemu.observe.calls import calls
@@ -29,12 +29,6 @@ from kemu.readings.tracks import Counted, RanCall, Sent, Tracks
 
 if TYPE_CHECKING:
     from kemu.kernel.init.boot import Kernel
-
-SIGNAL_NAMES = {
-    value: name
-    for name, value in vars(signals).items()
-    if name.startswith("SIG") and isinstance(value, int)
-}
 
 Commands = tuple[tuple[str, int, int], ...]
 Curr = dict[int, list[tuple[int, int, str]]]
@@ -67,9 +61,7 @@ class Recorder:
         if field in ("pending", "shared_pending") and len(new) > len(old):
             fresh = [info for info in new if not any(info is known for known in old)]
             pid = self.who.task_id(obj)[0] if hasattr(obj, "pid") else -1
-            self.signals += [
-                (number, SIGNAL_NAMES.get(info.signo, str(info.signo)), pid) for info in fresh
-            ]
+            self.signals += [(number, signal_name(info.signo), pid) for info in fresh]
         if isinstance(obj, zone) or getattr(obj, "name", "") == "rss_stat":
             self._count(number)
 

@@ -3,10 +3,11 @@ device."""
 
 from __future__ import annotations
 
-from kemu.kernel.include.mman import EFAULT, EIO
+from kemu.abi.uapi import EFAULT, EIO
+from kemu.abi.uapi import PAGE_SIZE as PAGE
 from kemu.kernel.include.system import system
 from kemu.testing.model import FileCell, readable, refusal, unfetchable
-from kemu.testing.stage import BASE, DATA_FD, MEMORY_FD, PAGE, PIPE_FD, SCRATCH, Stage, signal
+from kemu.testing.stage import BASE, DATA_FD, MEMORY_FD, PIPE_FD, SCRATCH, Stage, signal
 
 
 class Copies(Stage):

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from kemu.kernel.include.mman import CLONE_SIGHAND, CLONE_THREAD, CLONE_VM, ECHILD, WNOHANG
+from kemu.abi.uapi import (
+    CLONE_SIGHAND,
+    CLONE_THREAD,
+    CLONE_VM,
+    ECHILD,
+    SIGCHLD,
+    SIGKILL,
+    SIGSEGV,
+    SIGTERM,
+    WNOHANG,
+)
 from kemu.kernel.include.sched_types import task_struct
 from kemu.kernel.include.system import system
-from kemu.kernel.kernel.signal import SIGCHLD, SIGKILL, SIGSEGV
 from kemu.testing.stage import MOST_PROCESSES, Arena, Stage
-
-SIGTERM = 15
 
 
 class Family(Stage):

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from kemu.kernel.fs.files import O_RDWR
-from kemu.kernel.include.mman import (
+from kemu.abi.uapi import (
     EFAULT,
     EINVAL,
     ENOMEM,
     EPERM,
+    FALLOC_FL_KEEP_SIZE,
+    FALLOC_FL_PUNCH_HOLE,
+    MADV_GUARD_INSTALL,
+    MADV_GUARD_REMOVE,
+    MADV_POPULATE_READ,
+    MADV_POPULATE_WRITE,
     MAP_ANONYMOUS,
     MAP_FIXED,
     MAP_LOCKED,
@@ -15,33 +20,22 @@ from kemu.kernel.include.mman import (
     MAP_POPULATE,
     MAP_PRIVATE,
     MAP_SHARED,
+    MREMAP_DONTUNMAP,
+    MREMAP_FIXED,
+    MREMAP_MAYMOVE,
+    MS_ASYNC,
+    MS_SYNC,
+    O_RDWR,
+    RLIM_INFINITY,
+    RLIMIT_AS,
 )
-from kemu.kernel.include.sched_types import RLIM_INFINITY, RLIMIT_AS
-from kemu.kernel.mm.madvise import (
-    MADV_COLD,
-    MADV_DODUMP,
-    MADV_DOFORK,
-    MADV_DONTFORK,
-    MADV_DONTNEED,
-    MADV_DONTNEED_LOCKED,
-    MADV_FREE,
-    MADV_GUARD_INSTALL,
-    MADV_GUARD_REMOVE,
-    MADV_KEEPONFORK,
-    MADV_PAGEOUT,
-    MADV_POPULATE_READ,
-    MADV_POPULATE_WRITE,
-    MADV_RANDOM,
-    MADV_WILLNEED,
-    MADV_WIPEONFORK,
-)
-from kemu.kernel.mm.mremap import MREMAP_DONTUNMAP, MREMAP_FIXED, MREMAP_MAYMOVE
+from kemu.abi.uapi import PAGE_SIZE as PAGE
+from kemu.abi.words import MADVISE
 from kemu.testing.model import Cell, FileCell, refusal
 from kemu.testing.stage import (
     BASE,
     DATA_FD,
     MEMORY_FD,
-    PAGE,
     PAGES,
     SCRATCH,
     Arena,
@@ -53,17 +47,18 @@ from kemu.testing.stage import (
 EXTRA = {"": 0, "noreserve": MAP_NORESERVE, "populate": MAP_POPULATE, "locked": MAP_LOCKED}
 """Flags of mmap that may be asked for."""
 
+_SAME = (
+    "free", "cold", "pageout", "random", "dodump", "willneed", "wipeonfork", "keeponfork",
+    "dontfork", "dofork", "dontneed", "dontneed_locked",
+)  # fmt: skip
 ADVICE = {
-    "free": MADV_FREE, "cold": MADV_COLD, "pageout": MADV_PAGEOUT, "random": MADV_RANDOM, "dodump": MADV_DODUMP,
-    "willneed": MADV_WILLNEED, "wipeonfork": MADV_WIPEONFORK, "keeponfork": MADV_KEEPONFORK, "dontfork": MADV_DONTFORK,
-    "dofork": MADV_DOFORK, "dontneed": MADV_DONTNEED, "dontneed_locked": MADV_DONTNEED_LOCKED, "guard": MADV_GUARD_INSTALL,
+    **{word: MADVISE[word] for word in _SAME},
+    "guard": MADV_GUARD_INSTALL,
     "unguard": MADV_GUARD_REMOVE,
-}  # fmt: skip
+}
 """Advice by the name that ``World.madvise`` takes."""
 
-MS_ASYNC, MS_SYNC = 1, 4
-PUNCH = 3
-"""FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE."""
+PUNCH = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE
 
 
 class Moves(Stage):

@@ -10,28 +10,34 @@ import struct
 from collections.abc import Mapping
 from types import CodeType, FunctionType
 
-from kemu.errors import InvariantViolation
-from kemu.invariants import check
-from kemu.kernel.fs.files import O_RDWR, create_file
-from kemu.kernel.include.mman import (
+from kemu.abi.uapi import (
     MAP_ANONYMOUS,
     MAP_FIXED,
     MAP_PRIVATE,
+    O_RDWR,
     PROT_EXEC,
     PROT_READ,
     PROT_WRITE,
+    RLIM_INFINITY,
+    RLIMIT_AS,
+    SEGV_MAPERR,
+    SIGBUS,
+    SIGCHLD,
+    SIGSEGV,
 )
-from kemu.kernel.include.sched_types import RLIM_INFINITY, RLIMIT_AS, TASK_RUNNING, task_struct
+from kemu.abi.uapi import PAGE_SIZE as PAGE
+from kemu.errors import InvariantViolation
+from kemu.invariants import check
+from kemu.kernel.fs.files import create_file
+from kemu.kernel.include.sched_types import TASK_RUNNING, task_struct
 from kemu.kernel.include.system import system
 from kemu.kernel.init.boot import Kernel
-from kemu.kernel.kernel.signal import SEGV_MAPERR, SIGBUS, SIGCHLD, SIGSEGV
 from kemu.kernel.mm.filemap import load_file
 from kemu.kernel.mm.lru import lru_add_drain
 from kemu.machine.geometry import X86_64_4LEVEL, Geometry
 from kemu.testing.model import Bytes, Cell, File
 from kemu.userland.script import Outcome, Script
 
-PAGE = 4096
 PAGES = 12
 BASE = 0x4000_0000 - 4 * PAGE
 SCRATCH = 0x3000_0000

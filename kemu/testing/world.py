@@ -16,10 +16,11 @@ page tables; each process has a heap beside it.
 
 from __future__ import annotations
 
+from kemu.abi.uapi import PAGE_SIZE as PAGE
 from kemu.testing.copies import Copies
 from kemu.testing.family import Family
 from kemu.testing.moves import Moves
-from kemu.testing.stage import BASE, PAGE, PAGES
+from kemu.testing.stage import BASE, PAGES
 
 __all__ = ["BASE", "PAGE", "PAGES", "World"]
 

@@ -12,7 +12,7 @@ import random
 import sys
 import time
 
-from kemu.kernel.include.mman import MAP_ANONYMOUS, MAP_PRIVATE, PROT_READ, PROT_WRITE
+from kemu.abi.uapi import MAP_ANONYMOUS, MAP_PRIVATE, PROT_READ, PROT_WRITE
 from kemu.kernel.include.system import system
 from kemu.kernel.init.boot import Kernel
 from kemu.machine.mmu import WRITE, access

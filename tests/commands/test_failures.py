@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 import kemu.kernel
+from kemu.abi.words import ERRNO_TEXT, errno_name
 from kemu.api import Session
-from kemu.commands.uapi import ERRNO_TEXT, errno_name
 from kemu.errors import UsageError
 from kemu.explain.advice import ADVICE, advice_for
 from kemu.explain.checks import condition

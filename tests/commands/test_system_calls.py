@@ -6,7 +6,8 @@ from __future__ import annotations
 import pytest
 
 from kemu import Session
-from kemu.commands import table, uapi
+from kemu.abi import words as uapi
+from kemu.commands import table
 from kemu.conform import words
 from kemu.errors import UsageError
 from kemu.kernel.init.syscalls import SYSCALLS

@@ -9,18 +9,22 @@
 ``Outcome.minor`` counts the minor faults of the acting task in that one step.
 """
 
-from kemu.kernel.include.mm_types import MM_ANONPAGES, MM_FILEPAGES, MM_SHMEMPAGES, PAGE_SIZE
-from kemu.kernel.include.mman import MAP_ANONYMOUS, MAP_PRIVATE, PROT_EXEC, PROT_READ, PROT_WRITE
-from kemu.kernel.include.system import pfn_to_page, system
-from kemu.kernel.init.boot import Kernel
-from kemu.kernel.kernel.signal import (
+from kemu.abi.uapi import (
     BUS_ADRERR,
+    MAP_ANONYMOUS,
+    MAP_PRIVATE,
+    PROT_EXEC,
+    PROT_READ,
+    PROT_WRITE,
     SEGV_ACCERR,
     SEGV_MAPERR,
     SI_KERNEL,
     SIGBUS,
     SIGSEGV,
 )
+from kemu.kernel.include.mm_types import MM_ANONPAGES, MM_FILEPAGES, MM_SHMEMPAGES, PAGE_SIZE
+from kemu.kernel.include.system import pfn_to_page, system
+from kemu.kernel.init.boot import Kernel
 from kemu.machine.mmu import walk
 from kemu.observe.space import address_space
 from kemu.userland.script import Script

@@ -11,19 +11,21 @@ from pathlib import Path
 
 import pytest
 
-from kemu.kernel.fs.files import O_RDONLY, O_RDWR, create_file
-from kemu.kernel.include.flags import VM_LOCKED
-from kemu.kernel.include.mman import (
+from kemu.abi.uapi import (
+    MADV_DONTNEED,
     MAP_ANONYMOUS,
     MAP_FIXED,
     MAP_FIXED_NOREPLACE,
     MAP_PRIVATE,
     MAP_SHARED,
+    MREMAP_MAYMOVE,
+    O_RDONLY,
+    O_RDWR,
     PROT_READ,
 )
+from kemu.kernel.fs.files import create_file
+from kemu.kernel.include.flags import VM_LOCKED
 from kemu.kernel.include.system import pfn_to_page, system
-from kemu.kernel.mm.madvise import MADV_DONTNEED
-from kemu.kernel.mm.mremap import MREMAP_MAYMOVE
 from kemu.kernel.mm.rmap import PageAnonExclusive
 from kemu.kernel.mm.vma import vma_lookup
 from tests.kernel.scenes import PRIVATE, RW, Scene, signal

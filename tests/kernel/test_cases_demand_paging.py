@@ -2,8 +2,8 @@
 
 import pytest
 
-from kemu.kernel.fs.files import O_RDWR, create_file
-from kemu.kernel.include.mman import MAP_PRIVATE, MAP_SHARED
+from kemu.abi.uapi import MAP_PRIVATE, MAP_SHARED, O_RDWR
+from kemu.kernel.fs.files import create_file
 from kemu.kernel.include.system import system
 from tests.kernel.scenes import Scene
 

@@ -4,10 +4,9 @@ from itertools import pairwise
 
 import pytest
 
-from kemu.kernel.fs.files import O_RDWR, create_file
+from kemu.abi.uapi import MADV_DONTNEED, MREMAP_FIXED, MREMAP_MAYMOVE, O_RDWR
+from kemu.kernel.fs.files import create_file
 from kemu.kernel.include.system import system
-from kemu.kernel.mm.madvise import MADV_DONTNEED
-from kemu.kernel.mm.mremap import MREMAP_FIXED, MREMAP_MAYMOVE
 from tests.kernel.elf import tiny_elf
 from tests.kernel.scenes import RW, Scene, signal
 

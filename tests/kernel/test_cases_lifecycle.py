@@ -1,7 +1,6 @@
 """Lives of tasks and of address spaces: who shares, who waits, who keeps what alive."""
 
-from kemu.kernel.fs.files import O_RDWR, create_file
-from kemu.kernel.include.mman import (
+from kemu.abi.uapi import (
     CLONE_SIGHAND,
     CLONE_THREAD,
     CLONE_VM,
@@ -12,13 +11,19 @@ from kemu.kernel.include.mman import (
     EINVAL,
     EPIPE,
     ESPIPE,
+    O_RDWR,
+    SEEK_CUR,
+    SEEK_END,
+    SEEK_SET,
+    SIGCHLD,
+    SIGPIPE,
+    SIGUSR1,
 )
+from kemu.kernel.fs.files import create_file
 from kemu.kernel.include.sched_types import SIGNAL_GROUP_EXIT
 from kemu.kernel.include.system import system
-from kemu.kernel.init.syscalls import SEEK_CUR, SEEK_END, SEEK_SET
 from kemu.kernel.kernel.mm_life import mmget, mmget_not_zero, mmput
 from kemu.kernel.kernel.sched import mmdrop, mmgrab
-from kemu.kernel.kernel.signal import SIGCHLD, SIGPIPE, SIGUSR1
 from tests.kernel.elf import tiny_elf
 from tests.kernel.scenes import Scene
 

@@ -2,10 +2,8 @@
 
 import pytest
 
-from kemu.kernel.fs.files import O_CREAT, O_RDWR, create_file, lookup, shmem_limit
-from kemu.kernel.include.mman import EINVAL, ENOSPC, MAP_FIXED, MAP_SHARED
-from kemu.kernel.kernel.signal import SIGSEGV
-from kemu.kernel.mm.mincore import MS_SYNC
+from kemu.abi.uapi import EINVAL, ENOSPC, MAP_FIXED, MAP_SHARED, MS_SYNC, O_CREAT, O_RDWR, SIGSEGV
+from kemu.kernel.fs.files import create_file, lookup, shmem_limit
 from tests.kernel.scenes import Scene, signal
 
 

@@ -3,9 +3,8 @@ neighbours."""
 
 import pytest
 
+from kemu.abi.uapi import MAP_FIXED, MAP_GROWSDOWN, RLIMIT_STACK
 from kemu.kernel.include.flags import VM_GROWSDOWN
-from kemu.kernel.include.mman import MAP_FIXED, MAP_GROWSDOWN
-from kemu.kernel.include.sched_types import RLIMIT_STACK
 from tests.kernel.scenes import PRIVATE, Scene, signal
 
 MIB = 1 << 20

@@ -4,16 +4,19 @@ import errno
 
 import pytest
 
-from kemu.kernel.fs.files import O_RDONLY, O_RDWR, O_WRONLY, create_file
-from kemu.kernel.include.mman import (
+from kemu.abi.uapi import (
     MAP_ANONYMOUS,
     MAP_FIXED,
     MAP_PRIVATE,
     MAP_SHARED,
+    MREMAP_MAYMOVE,
+    O_RDONLY,
+    O_RDWR,
+    O_WRONLY,
     PROT_READ,
     PROT_WRITE,
 )
-from kemu.kernel.mm.mremap import MREMAP_MAYMOVE
+from kemu.kernel.fs.files import create_file
 from tests.kernel.scenes import PRIVATE, RW, Scene, signal
 
 KERNEL = 0xFFFF_8880_0000_0000

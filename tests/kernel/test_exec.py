@@ -4,13 +4,22 @@ import errno
 
 import pytest
 
+from kemu.abi.uapi import (
+    CLONE_FILES,
+    CLONE_SIGHAND,
+    CLONE_THREAD,
+    CLONE_VM,
+    MAP_FIXED,
+    RLIMIT_STACK,
+    SIGCHLD,
+    SIGTERM,
+    SIGUSR1,
+)
 from kemu.kernel.fs.files import create_file
 from kemu.kernel.include.mm_types import MM_ANONPAGES, MM_FILEPAGES, PAGE_SIZE
-from kemu.kernel.include.mman import CLONE_FILES, CLONE_SIGHAND, CLONE_THREAD, CLONE_VM, MAP_FIXED
-from kemu.kernel.include.sched_types import PF_FORKNOEXEC, RLIMIT_STACK
+from kemu.kernel.include.sched_types import PF_FORKNOEXEC
 from kemu.kernel.include.system import system
 from kemu.kernel.init.syscalls import sys_execve
-from kemu.kernel.kernel.signal import SIGCHLD, SIGTERM, SIGUSR1
 from kemu.kernel.mm.filemap import load_file
 from tests.kernel.recorded_exec import program
 from tests.kernel.scenes import PRIVATE, Scene, prot, signal

@@ -10,24 +10,26 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from kemu.invariants import check
-from kemu.kernel.fs.files import O_RDWR, create_file
-from kemu.kernel.include.mman import (
+from kemu.abi.uapi import (
     CLONE_VM,
     EFAULT,
     EINVAL,
     ENOMEM,
+    MADV_DONTNEED,
     MAP_ANONYMOUS,
     MAP_FIXED,
     MAP_PRIVATE,
     MAP_SHARED,
+    MREMAP_FIXED,
+    MREMAP_MAYMOVE,
+    O_RDWR,
+    SIGCHLD,
 )
+from kemu.invariants import check
+from kemu.kernel.fs.files import create_file
 from kemu.kernel.include.system import system
-from kemu.kernel.kernel.signal import SIGCHLD
 from kemu.kernel.mm.fork_row import row_copy
 from kemu.kernel.mm.lru import lru_add_drain
-from kemu.kernel.mm.madvise import MADV_DONTNEED
-from kemu.kernel.mm.mremap import MREMAP_FIXED, MREMAP_MAYMOVE
 from kemu.machine.geometry import RISCV_SV39, X86_64_4LEVEL, X86_64_5LEVEL
 from tests.kernel.scenes import Scene, prot, signal
 

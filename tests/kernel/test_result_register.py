@@ -3,11 +3,9 @@ do_syscall_64; syscall(2): rax)."""
 
 import pytest
 
+from kemu.abi.uapi import EBADF, EINTR, EINVAL, ENOMEM, RLIM_INFINITY, RLIMIT_AS, SIGKILL
 from kemu.kernel.include.mm_types import PAGE_SIZE
-from kemu.kernel.include.mman import EBADF, EINTR, EINVAL, ENOMEM
-from kemu.kernel.include.sched_types import RLIM_INFINITY, RLIMIT_AS
 from kemu.kernel.include.system import system
-from kemu.kernel.kernel.signal import SIGKILL
 from kemu.machine.geometry import GEOMETRIES
 from tests.kernel.scenes import RW, Scene
 

@@ -3,25 +3,7 @@ be tested nowhere else."""
 
 import pytest
 
-from kemu.invariants import check
-from kemu.kernel.fs.files import O_RDONLY, O_RDWR, create_file
-from kemu.kernel.include.flags import (
-    FAULT_FLAG_UNSHARE,
-    FAULT_FLAG_WRITE,
-    MMF_UNSTABLE,
-    VM_FAULT_MAJOR,
-    VM_FAULT_NOPAGE,
-    VM_FAULT_OOM,
-    VM_FAULT_SIGBUS,
-    VM_FAULT_SIGSEGV,
-    VM_SHARED,
-    PG_locked,
-    PG_lru,
-    PG_uptodate,
-)
-from kemu.kernel.include.lists import list_for_each
-from kemu.kernel.include.mm_types import PAGE_SIZE, vm_operations_struct
-from kemu.kernel.include.mman import (
+from kemu.abi.uapi import (
     CLONE_CHILD_CLEARTID,
     CLONE_CHILD_SETTID,
     CLONE_DETACHED,
@@ -39,11 +21,31 @@ from kemu.kernel.include.mman import (
     MAP_NORESERVE,
     MAP_PRIVATE,
     MAP_SHARED,
+    O_RDONLY,
+    O_RDWR,
+    SIGCHLD,
 )
+from kemu.invariants import check
+from kemu.kernel.fs.files import create_file
+from kemu.kernel.include.flags import (
+    FAULT_FLAG_UNSHARE,
+    FAULT_FLAG_WRITE,
+    MMF_UNSTABLE,
+    VM_FAULT_MAJOR,
+    VM_FAULT_NOPAGE,
+    VM_FAULT_OOM,
+    VM_FAULT_SIGBUS,
+    VM_FAULT_SIGSEGV,
+    VM_SHARED,
+    PG_locked,
+    PG_lru,
+    PG_uptodate,
+)
+from kemu.kernel.include.lists import list_for_each
+from kemu.kernel.include.mm_types import PAGE_SIZE, vm_operations_struct
 from kemu.kernel.include.sched_types import PF_EXITING
 from kemu.kernel.include.system import pfn_to_page, system
 from kemu.kernel.init.boot import Kernel
-from kemu.kernel.kernel.signal import SIGCHLD
 from kemu.kernel.mm import fault_missing
 from kemu.kernel.mm.fault import handle_mm_fault
 from kemu.kernel.mm.page_alloc import alloc_page, folio_put

@@ -17,9 +17,9 @@ by rmap.  So the adapter
 unsharing fault.
 """
 
+from kemu.abi.uapi import MAP_ANONYMOUS, MAP_FIXED, MAP_PRIVATE, PROT_READ, PROT_WRITE
 from kemu.kernel.include.flags import FAULT_FLAG_UNSHARE
 from kemu.kernel.include.mm_types import MM_ANONPAGES, PAGE_SIZE, PGTY_table
-from kemu.kernel.include.mman import MAP_ANONYMOUS, MAP_FIXED, MAP_PRIVATE, PROT_READ, PROT_WRITE
 from kemu.kernel.include.system import system
 from kemu.kernel.init.boot import Kernel
 from kemu.kernel.kernel.sched import schedule_to

@@ -3,8 +3,8 @@ the course says."""
 
 import pytest
 
+from kemu.abi.uapi import SEGV_ACCERR, SEGV_MAPERR, SIGSEGV
 from kemu.kernel.include.system import system
-from kemu.kernel.kernel.signal import SEGV_ACCERR, SEGV_MAPERR, SIGSEGV
 from kemu.machine.geometry import RISCV_SV39
 from tests.peers.ece344 import Machine
 from tests.peers.peerdata import load

@@ -11,9 +11,9 @@ Linux only the children.
 
 import pytest
 
+from kemu.abi.uapi import SIGCHLD
 from kemu.kernel.include.lists import list_for_each
 from kemu.kernel.include.system import system
-from kemu.kernel.kernel.signal import SIGCHLD
 from tests.kernel.scenes import Scene
 from tests.peers.peerdata import ids, load
 

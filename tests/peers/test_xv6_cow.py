@@ -8,7 +8,8 @@ a file: what matters is that the kernel writes.
 
 import pytest
 
-from kemu.kernel.fs.files import O_RDONLY, create_file
+from kemu.abi.uapi import O_RDONLY
+from kemu.kernel.fs.files import create_file
 from kemu.kernel.include.system import system
 from tests.kernel.scenes import Scene
 from tests.peers.peerdata import load

@@ -7,10 +7,9 @@ sbrk becomes mmap without reservation, because Linux refuses to promise a gigaby
 
 import errno
 
-from kemu.kernel.fs.files import O_RDWR, create_file
-from kemu.kernel.include.mman import MAP_FIXED, MAP_NORESERVE
+from kemu.abi.uapi import MAP_FIXED, MAP_NORESERVE, O_RDWR, SIGKILL, SIGSEGV
+from kemu.kernel.fs.files import create_file
 from kemu.kernel.include.system import system
-from kemu.kernel.kernel.signal import SIGKILL, SIGSEGV
 from tests.kernel.scenes import PRIVATE, Scene, signal
 from tests.peers.peerdata import load
 

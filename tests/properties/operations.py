@@ -5,7 +5,7 @@ import hashlib
 
 from hypothesis import strategies as st
 
-from kemu.kernel.include.mman import MAP_ANONYMOUS, MAP_FIXED, MAP_PRIVATE, MAP_SHARED
+from kemu.abi.uapi import MAP_ANONYMOUS, MAP_FIXED, MAP_PRIVATE, MAP_SHARED
 from kemu.kernel.include.system import system
 from kemu.kernel.init.boot import Kernel
 from kemu.trace.frames import FUNCTIONS

@@ -6,11 +6,10 @@ import random
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from kemu.kernel.include.mman import MAP_ANONYMOUS, MAP_PRIVATE
+from kemu.abi.uapi import MADV_GUARD_INSTALL, MAP_ANONYMOUS, MAP_PRIVATE
 from kemu.kernel.include.system import system
 from kemu.kernel.init.boot import Kernel
 from kemu.kernel.mm.fork_row import row_copy
-from kemu.kernel.mm.madvise import MADV_GUARD_INSTALL
 from kemu.machine.geometry import RISCV_SV39, X86_64_5LEVEL
 from kemu.trace.blocks import Blocks
 from kemu.userland.script import Script

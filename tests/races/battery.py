@@ -5,18 +5,18 @@ every event.
 invariant, "model", or "kernel".
 """
 
-from kemu.errors import InvariantViolation, KernelBug
-from kemu.invariants import check, first_broken
-from kemu.kernel.fs.files import O_RDONLY
-from kemu.kernel.include.mman import (
+from kemu.abi.uapi import (
     CLONE_FILES,
     CLONE_VM,
     MAP_ANONYMOUS,
     MAP_FIXED,
     MAP_PRIVATE,
     MAP_SHARED,
+    O_RDONLY,
+    SIGCHLD,
 )
-from kemu.kernel.kernel.signal import SIGCHLD
+from kemu.errors import InvariantViolation, KernelBug
+from kemu.invariants import check, first_broken
 from kemu.testing import BASE, PAGE, World
 
 FAR = 0x7000_0000

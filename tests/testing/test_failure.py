@@ -3,9 +3,7 @@ is unchanged."""
 
 import pytest
 
-from kemu.kernel.fs.files import create_file
-from kemu.kernel.include.flags import PG_locked
-from kemu.kernel.include.mman import (
+from kemu.abi.uapi import (
     CLONE_SIGHAND,
     CLONE_THREAD,
     CLONE_VM,
@@ -21,10 +19,14 @@ from kemu.kernel.include.mman import (
     MAP_POPULATE,
     MAP_PRIVATE,
     MAP_SHARED,
+    MREMAP_DONTUNMAP,
+    MREMAP_FIXED,
+    MREMAP_MAYMOVE,
+    SIGSEGV,
 )
+from kemu.kernel.fs.files import create_file
+from kemu.kernel.include.flags import PG_locked
 from kemu.kernel.include.system import system
-from kemu.kernel.kernel.signal import SIGSEGV
-from kemu.kernel.mm.mremap import MREMAP_DONTUNMAP, MREMAP_FIXED, MREMAP_MAYMOVE
 from kemu.kernel.mm.vma import vma_lookup
 from kemu.machine.geometry import RISCV_SV39, X86_64_5LEVEL
 from kemu.testing import BASE, PAGE

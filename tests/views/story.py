@@ -5,7 +5,7 @@ story = Story()             booted
 story.tell()                the usual story; story.at["fork"] = (first, last) are the events of the step called fork
 """
 
-from kemu.kernel.include.mman import (
+from kemu.abi.uapi import (
     MAP_ANONYMOUS,
     MAP_FIXED,
     MAP_PRIVATE,

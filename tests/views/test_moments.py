@@ -6,9 +6,9 @@ from itertools import pairwise
 
 import pytest
 
+from kemu.abi.uapi import MAP_ANONYMOUS, MAP_FIXED, MAP_PRIVATE, PROT_READ, PROT_WRITE
 from kemu.api import Session
 from kemu.errors import UsageError
-from kemu.kernel.include.mman import MAP_ANONYMOUS, MAP_FIXED, MAP_PRIVATE, PROT_READ, PROT_WRITE
 from kemu.kernel.include.system import system
 from kemu.kernel.mm.fork_row import row_copy
 from kemu.machine.geometry import RISCV_SV39

@@ -15,22 +15,13 @@ the kernel goes on at its fix-up address and the copy comes up short.
 
 from __future__ import annotations
 
+from kemu.abi.uapi import *
 from kemu.kernel.arch.uaccess import task_size_max
 from kemu.kernel.include.flags import *
 from kemu.kernel.include.mm_types import U64, mm_struct, vm_area_struct
 from kemu.kernel.include.sched_types import TASK_RUNNING
 from kemu.kernel.include.system import current, current_mm, system
-from kemu.kernel.kernel.signal import (
-    BUS_ADRERR,
-    SEGV_ACCERR,
-    SEGV_MAPERR,
-    SI_KERNEL,
-    SIGBUS,
-    SIGSEGV,
-    fatal_signal_pending,
-    force_sig_fault,
-    get_signal,
-)
+from kemu.kernel.kernel.signal import fatal_signal_pending, force_sig_fault, get_signal
 from kemu.kernel.mm.fault import handle_mm_fault
 from kemu.kernel.mm.mmap_lock import (
     lock_vma_under_rcu,

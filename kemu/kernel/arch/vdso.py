@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import struct
 
+from kemu.abi.uapi import *
 from kemu.kernel.arch.pgtable import (
     pfn_pte,
     pte_alloc,
@@ -34,7 +35,6 @@ from kemu.kernel.include.mm_types import (
     vm_fault,
     vm_operations_struct,
 )
-from kemu.kernel.include.mman import *
 from kemu.kernel.include.system import current_mm, pfn_to_page, system
 from kemu.kernel.mm.mmap_lock import mmap_write_lock, mmap_write_unlock
 from kemu.kernel.mm.munmap import do_vmi_munmap

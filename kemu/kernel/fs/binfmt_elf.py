@@ -13,6 +13,7 @@ ELF_ET_DYN_BASE.
 
 from __future__ import annotations
 
+from kemu.abi.uapi import *
 from kemu.kernel.arch.mmap_layout import (
     arch_randomize_brk,
     elf_et_dyn_base,
@@ -43,7 +44,6 @@ from kemu.kernel.include.elf import (
     parse_elfhdr,
 )
 from kemu.kernel.include.mm_types import PAGE_ALIGN, PAGE_SIZE, U64, file
-from kemu.kernel.include.mman import *
 from kemu.kernel.include.sched_types import PF_RANDOMIZE
 from kemu.kernel.include.system import current, current_mm, system
 from kemu.kernel.mm.vma import fput

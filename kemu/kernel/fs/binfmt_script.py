@@ -8,6 +8,7 @@ bytes that the kernel looks at is good as long as the path does.
 
 from __future__ import annotations
 
+from kemu.abi.uapi import *
 from kemu.kernel.fs.binprm import (
     BINPRM_BUF_SIZE,
     copy_string_kernel,
@@ -15,7 +16,6 @@ from kemu.kernel.fs.binprm import (
     open_exec,
     remove_arg_zero,
 )
-from kemu.kernel.include.mman import *
 
 SPACETAB = b" \t"
 

@@ -16,6 +16,7 @@ only.
 
 from __future__ import annotations
 
+from kemu.abi.uapi import *
 from kemu.kernel.fs.files import is_shmem, lookup, normalize, open_file
 from kemu.kernel.include.mm_types import (
     FMODE_READ,
@@ -29,8 +30,6 @@ from kemu.kernel.include.mm_types import (
     vm_area_struct,
     vma_pages,
 )
-from kemu.kernel.include.mman import *
-from kemu.kernel.include.sched_types import RLIM_INFINITY, RLIMIT_STACK
 from kemu.kernel.include.system import current, system
 from kemu.kernel.kernel.mm_life import mm_alloc, mmput
 from kemu.kernel.kernel.sched import mmdrop

@@ -15,6 +15,7 @@ the address space must come out as the error that Linux finds.
 
 from __future__ import annotations
 
+from kemu.abi.uapi import *
 from kemu.kernel.arch.mmap_layout import (
     ELF_PAGEOFFSET,
     ELF_PAGESTART,
@@ -25,7 +26,6 @@ from kemu.kernel.arch.uaccess import clear_user, task_size_max
 from kemu.kernel.include.elf import PF_R, PF_W, PF_X, elf_phdr, elfhdr
 from kemu.kernel.include.flags import *
 from kemu.kernel.include.mm_types import PAGE_ALIGN, PAGE_SIZE, U64, file
-from kemu.kernel.include.mman import *
 from kemu.kernel.mm.brk import vm_brk_flags
 from kemu.kernel.mm.mmap import vm_mmap
 from kemu.kernel.mm.munmap import __vm_munmap

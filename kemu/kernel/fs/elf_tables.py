@@ -15,13 +15,13 @@ and may fault.
 
 from __future__ import annotations
 
+from kemu.abi.uapi import *
 from kemu.kernel.arch.mmap_layout import arch_align_stack
 from kemu.kernel.arch.random import get_random_bytes
 from kemu.kernel.arch.uaccess import copy_to_user, strnlen_user
 from kemu.kernel.fs.binprm import MAX_ARG_STRLEN, linux_binprm
 from kemu.kernel.include.elf import SIZEOF_PHDR, elfhdr
 from kemu.kernel.include.mm_types import PAGE_MASK, PAGE_SIZE, mm_struct, vm_area_struct
-from kemu.kernel.include.mman import *
 from kemu.kernel.include.system import current_mm
 from kemu.kernel.mm.mmap_lock import mmap_write_lock, mmap_write_unlock
 from kemu.kernel.mm.stack import expand_stack_locked

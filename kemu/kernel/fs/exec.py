@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from kemu.abi.uapi import *
 from kemu.kernel.fs.binfmt_elf import load_elf_binary
 from kemu.kernel.fs.binfmt_script import load_script
 from kemu.kernel.fs.binprm import (
@@ -26,10 +27,9 @@ from kemu.kernel.fs.binprm import (
     linux_binprm,
     prepare_binprm,
 )
-from kemu.kernel.include.mman import *
 from kemu.kernel.include.sched_types import PF_KTHREAD
 from kemu.kernel.include.system import current
-from kemu.kernel.kernel.signal import SIGSEGV, fatal_signal_pending, force_fatal_sig
+from kemu.kernel.kernel.signal import fatal_signal_pending, force_fatal_sig
 from kemu.kernel.mm.vma import fput
 from kemu.trace.frames import linux
 

@@ -11,6 +11,7 @@ of the first write to each page.  There are no folders: a path is a name.
 
 from __future__ import annotations
 
+from kemu.abi.uapi import *
 from kemu.kernel.include.mm_types import (
     FMODE_READ,
     FMODE_WRITE,
@@ -20,14 +21,12 @@ from kemu.kernel.include.mm_types import (
     inode,
     super_operations,
 )
-from kemu.kernel.include.mman import *
 from kemu.kernel.include.system import current, system
 from kemu.kernel.mm.slab import slab_fails
 from kemu.kernel.mm.vma import fput
 from kemu.machine.atomic import atomic_inc
 
-O_RDONLY, O_WRONLY, O_RDWR, O_ACCMODE, O_CREAT, O_NONBLOCK = 0, 1, 2, 3, 0o100, 0o4000
-RLIMIT_NOFILE = 1024
+INR_OPEN_CUR = 1024
 
 
 def new_inode(kind: str, size: int = 0, s_op: super_operations | None = None) -> inode:
@@ -118,7 +117,7 @@ def fd_install(file: file) -> int:
     files = current().files
     if files is None:
         return -EBADF
-    for fd in range(3, RLIMIT_NOFILE):
+    for fd in range(3, INR_OPEN_CUR):
         if fd not in files.fd:
             files.fd.put(fd, file)
             return fd

@@ -12,6 +12,7 @@ An error from here on kills the task: there is no program left to which it could
 
 from __future__ import annotations
 
+from kemu.abi.uapi import *
 from kemu.kernel.arch.mmap_layout import arch_align_stack, arch_pick_mmap_layout
 from kemu.kernel.arch.tlbflush import switch_mm_irqs_off
 from kemu.kernel.arch.uaccess import task_size_max
@@ -19,12 +20,10 @@ from kemu.kernel.fs.binprm import acct_arg_size, linux_binprm
 from kemu.kernel.include.flags import *
 from kemu.kernel.include.lists import list_add, list_del
 from kemu.kernel.include.mm_types import PAGE_ALIGN, PAGE_MASK, mm_struct
-from kemu.kernel.include.mman import *
 from kemu.kernel.include.sched_types import (
     EXIT_DEAD,
     PF_FORKNOEXEC,
     PF_RANDOMIZE,
-    RLIMIT_STACK,
     SIGNAL_GROUP_EXIT,
     sighand_struct,
     task_struct,
@@ -39,7 +38,6 @@ from kemu.kernel.kernel.exit import (
 from kemu.kernel.kernel.fork import dup_fd, mm_release, put_files_struct
 from kemu.kernel.kernel.mm_life import mmput, set_mm_exe_file
 from kemu.kernel.kernel.sched import mmdrop
-from kemu.kernel.kernel.signal import SIGCHLD
 from kemu.kernel.mm.mmap_lock import (
     mmap_read_lock,
     mmap_read_unlock,

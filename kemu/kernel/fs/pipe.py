@@ -11,8 +11,9 @@ reader kills the writer by SIGPIPE.
 
 from __future__ import annotations
 
+from kemu.abi.uapi import *
 from kemu.kernel.arch.uaccess import copy_from_user, copy_to_user
-from kemu.kernel.fs.files import O_NONBLOCK, fd_install, new_inode, open_file
+from kemu.kernel.fs.files import fd_install, new_inode, open_file
 from kemu.kernel.include.mm_types import (
     FMODE_READ,
     FMODE_WRITE,
@@ -24,11 +25,10 @@ from kemu.kernel.include.mm_types import (
     pipe_inode_info,
     super_operations,
 )
-from kemu.kernel.include.mman import *
 from kemu.kernel.include.sched_types import TASK_INTERRUPTIBLE, siginfo
 from kemu.kernel.include.system import current, system
 from kemu.kernel.kernel.sched import wake_up_process
-from kemu.kernel.kernel.signal import SIGPIPE, __send_signal_locked
+from kemu.kernel.kernel.signal import __send_signal_locked
 from kemu.kernel.mm.page_alloc import GFP_KERNEL, alloc_page, folio_put
 from kemu.kernel.mm.slab import slab_fails
 from kemu.kernel.mm.vma import fput

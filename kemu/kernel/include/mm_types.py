@@ -21,13 +21,13 @@ from typing import Any
 
 import attrs
 
+from kemu.abi import uapi
 from kemu.errors import KernelBug
 from kemu.kernel.include.flags import *
 from kemu.kernel.include.lists import list_head
 from kemu.trace.barrier import Table, struct, tape
 
-PAGE_SHIFT = 12
-PAGE_SIZE = 1 << PAGE_SHIFT
+PAGE_SHIFT, PAGE_SIZE = uapi.PAGE_SHIFT, uapi.PAGE_SIZE
 PAGE_MASK = ~(PAGE_SIZE - 1)
 U64 = (1 << 64) - 1
 

@@ -15,7 +15,7 @@ from typing import Any
 import attrs
 
 from kemu.kernel.include.lists import list_head, list_node
-from kemu.kernel.include.mm_types import U64, files_struct, mm_struct, page
+from kemu.kernel.include.mm_types import files_struct, mm_struct, page
 from kemu.machine.cpu import Cpu
 from kemu.trace.barrier import Table, struct
 
@@ -36,8 +36,6 @@ PF_SIGNALED = 0x400
 PF_KTHREAD = 0x200000
 PF_RANDOMIZE = 0x400000
 
-RLIM_INFINITY = U64
-RLIMIT_DATA, RLIMIT_STACK, RLIMIT_MEMLOCK, RLIMIT_AS, RLIMIT_NPROC = 2, 3, 8, 9, 6
 
 SIGNAL_GROUP_EXIT = 0x4
 SIGNAL_UNKILLABLE = 0x40

@@ -17,6 +17,7 @@ from math import isqrt
 from types import CodeType, FunctionType
 from typing import Any
 
+from kemu.abi.uapi import *
 from kemu.errors import UsageError
 from kemu.kernel.arch.entry import trap
 from kemu.kernel.arch.mmap_layout import mmap_base, mmap_legacy_base
@@ -52,8 +53,6 @@ from kemu.kernel.include.mm_types import (
 from kemu.kernel.include.sched_types import (
     MAX_ORDER,
     PF_KTHREAD,
-    RLIM_INFINITY,
-    RLIMIT_STACK,
     SIGNAL_UNKILLABLE,
     counters,
     free_area,
@@ -69,7 +68,6 @@ from kemu.kernel.kernel.exit import fatal_signal
 from kemu.kernel.kernel.fork import copy_process
 from kemu.kernel.kernel.mm_life import __mmdrop, mm_alloc
 from kemu.kernel.kernel.sched import schedule_to
-from kemu.kernel.kernel.signal import SIGCHLD
 from kemu.kernel.mm.oom import out_of_memory
 from kemu.kernel.mm.page_alloc import GFP_ZERO, alloc_page, free_area_init
 from kemu.kernel.mm.reclaim import try_to_free_pages

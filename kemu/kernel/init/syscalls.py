@@ -9,31 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from kemu.abi.uapi import *
 from kemu.kernel.arch.uaccess import copy_to_user
 from kemu.kernel.fs.exec import do_execve
 from kemu.kernel.fs.files import do_open, fget, install_new
 from kemu.kernel.fs.pipe import anon_pipe_read, anon_pipe_write, do_pipe2, new_pipe, pipe_of
 from kemu.kernel.include.flags import *
 from kemu.kernel.include.mm_types import FMODE_READ, FMODE_WRITE, PAGE_SHIFT, PAGE_SIZE
-from kemu.kernel.include.mman import *
 from kemu.kernel.include.sched_types import siginfo
 from kemu.kernel.include.system import current, system
 from kemu.kernel.kernel.exit import do_exit, do_group_exit, kernel_wait4
 from kemu.kernel.kernel.fork import kernel_clone
-from kemu.kernel.kernel.signal import (
-    NSIG,
-    SI_TKILL,
-    SI_USER,
-    SIGCHLD,
-    SIGKILL,
-    SIGSTOP,
-    do_send_specific,
-    group_send_sig_info,
-)
+from kemu.kernel.kernel.signal import do_send_specific, group_send_sig_info
 from kemu.kernel.mm.brk import sys_brk
 from kemu.kernel.mm.madvise import do_madvise
 from kemu.kernel.mm.mincore import do_mincore, do_mseal, do_msync
-from kemu.kernel.mm.mlock import MLOCK_ONFAULT, do_mlock, do_mlockall, do_munlock, do_munlockall
+from kemu.kernel.mm.mlock import do_mlock, do_mlockall, do_munlock, do_munlockall
 from kemu.kernel.mm.mmap import do_remap_file_pages, ksys_mmap_pgoff
 from kemu.kernel.mm.mprotect import do_mprotect_pkey
 from kemu.kernel.mm.mremap import do_mremap
@@ -50,8 +41,6 @@ from kemu.kernel.mm.shmem import memfd_create
 from kemu.kernel.mm.truncate import do_truncate, generic_fadvise, vfs_fallocate
 from kemu.kernel.mm.vma import fput
 from kemu.kernel.mm.writeback import vfs_fsync
-
-SEEK_SET, SEEK_CUR, SEEK_END = range(3)
 
 
 def sys_mmap(addr: int, length: int, prot: int, flags: int, fd: int = -1, off: int = 0) -> int:

@@ -6,11 +6,11 @@ wait4 -> do_wait -> wait_task_zombie -> release_task: only now is the pid gone
 
 from __future__ import annotations
 
+from kemu.abi.uapi import *
 from kemu.errors import KernelBug
 from kemu.kernel.arch.tlbflush import enter_lazy_tlb
 from kemu.kernel.arch.uaccess import put_user
 from kemu.kernel.include.lists import list_add_tail, list_del, list_for_each
-from kemu.kernel.include.mman import *
 from kemu.kernel.include.sched_types import (
     EXIT_DEAD,
     EXIT_ZOMBIE,
@@ -35,8 +35,6 @@ from kemu.kernel.kernel.sched import (
 from kemu.kernel.kernel.signal import (
     CLD_EXITED,
     CLD_KILLED,
-    SIGCHLD,
-    SIGKILL,
     __send_signal_locked,
     complete_signal,
     sig_action,

@@ -10,11 +10,11 @@ without it a duplicate that shares its pages until somebody writes.
 
 from __future__ import annotations
 
+from kemu.abi.uapi import *
 from kemu.kernel.arch.uaccess import put_user
 from kemu.kernel.include.flags import *
 from kemu.kernel.include.lists import INIT_LIST_HEAD, list_add_tail
 from kemu.kernel.include.mm_types import files_struct, mm_struct
-from kemu.kernel.include.mman import *
 from kemu.kernel.include.sched_types import (
     PF_FORKNOEXEC,
     PF_SIGNALED,

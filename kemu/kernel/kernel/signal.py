@@ -12,6 +12,7 @@ Upward call: ``system.fatal_signal``.
 
 from __future__ import annotations
 
+from kemu.abi.uapi import *
 from kemu.kernel.include.sched_types import (
     PF_EXITING,
     PF_SIGNALED,
@@ -26,48 +27,10 @@ from kemu.kernel.include.system import current, system
 from kemu.kernel.kernel.sched import wake_up_process
 from kemu.trace.frames import linux
 
-SIGHUP, SIGINT, SIGQUIT, SIGILL, SIGTRAP, SIGABRT, SIGBUS, SIGFPE, SIGKILL = (
-    1,
-    2,
-    3,
-    4,
-    5,
-    6,
-    7,
-    8,
-    9,
-)
-SIGUSR1, SIGSEGV, SIGUSR2, SIGPIPE, SIGALRM, SIGTERM, SIGSTKFLT, SIGCHLD, SIGCONT, SIGSTOP = range(
-    10, 20
-)
-(
-    SIGTSTP,
-    SIGTTIN,
-    SIGTTOU,
-    SIGURG,
-    SIGXCPU,
-    SIGXFSZ,
-    SIGVTALRM,
-    SIGPROF,
-    SIGWINCH,
-    SIGIO,
-    SIGPWR,
-    SIGSYS,
-) = range(20, 32)
-NSIG = 64
-
-SEGV_MAPERR, SEGV_ACCERR, SEGV_PKUERR = 1, 2, 4
-BUS_ADRALN, BUS_ADRERR = 1, 2
-SI_KERNEL, SI_USER, SI_TKILL = 0x80, 0, -6
 CLD_EXITED, CLD_KILLED, CLD_DUMPED = 1, 2, 3
 
 IGNORED_BY_DEFAULT = frozenset({SIGCHLD, SIGCONT, SIGURG, SIGWINCH})
 SYNCHRONOUS = frozenset({SIGSEGV, SIGBUS, SIGILL, SIGTRAP, SIGFPE, SIGSYS})
-
-SIGNAL_NAMES = {
-    number: name for name, number in sorted(globals().items()) if name.startswith("SIG") and isinstance(number, int)
-    and "_" not in name
-}  # fmt: skip
 
 
 def sig_action(task: task_struct, sig: int) -> str:

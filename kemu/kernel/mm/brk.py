@@ -7,12 +7,11 @@ moved: never an error.
 
 from __future__ import annotations
 
+from kemu.abi.uapi import *
 from kemu.kernel.arch.pgtable import vm_get_page_prot
 from kemu.kernel.arch.uaccess import task_size_max
 from kemu.kernel.include.flags import *
 from kemu.kernel.include.mm_types import PAGE_ALIGN, PAGE_SHIFT, PAGE_SIZE, U64, mm_struct
-from kemu.kernel.include.mman import *
-from kemu.kernel.include.sched_types import RLIM_INFINITY, RLIMIT_DATA
 from kemu.kernel.include.system import current_mm, system
 from kemu.kernel.mm.gup import __mm_populate
 from kemu.kernel.mm.mmap_lock import mmap_write_lock, mmap_write_unlock

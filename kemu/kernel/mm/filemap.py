@@ -11,6 +11,7 @@ address that is already cached ("fault-around"), since the cost of a fault is in
 
 from __future__ import annotations
 
+from kemu.abi.uapi import *
 from kemu.kernel.arch.pgtable import (
     entry_none,
     maybe_mkwrite,
@@ -47,7 +48,6 @@ from kemu.kernel.include.mm_types import (
     vm_operations_struct,
     vma_pages,
 )
-from kemu.kernel.include.mman import *
 from kemu.kernel.include.system import system
 from kemu.kernel.mm.lru import folio_add_lru, folio_add_lru_vma, lru_add_drain
 from kemu.kernel.mm.mmap_lock import release_fault_lock

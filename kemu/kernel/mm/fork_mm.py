@@ -11,6 +11,7 @@ writes first must trap, so that the page can be copied for the writer and kept f
 
 from __future__ import annotations
 
+from kemu.abi.uapi import *
 from kemu.kernel.arch.pgtable import (
     entry_none,
     maybe_mkwrite,
@@ -45,7 +46,6 @@ from kemu.kernel.include.mm_types import (
     vm_area_struct,
     vma_pages,
 )
-from kemu.kernel.include.mman import *
 from kemu.kernel.include.swapops import is_guard_pte_marker
 from kemu.kernel.include.system import system
 from kemu.kernel.kernel.mm_life import allocate_mm, mm_init, mmput, set_mm_exe_file

@@ -13,6 +13,7 @@ the faults that it takes to the calling task.
 
 from __future__ import annotations
 
+from kemu.abi.uapi import *
 from kemu.kernel.arch.pgtable import (
     pte_dirty,
     pte_offset_map,
@@ -35,7 +36,6 @@ from kemu.kernel.include.mm_types import (
     mm_struct,
     vm_area_struct,
 )
-from kemu.kernel.include.mman import *
 from kemu.kernel.include.system import current, current_mm, pfn_to_page, system
 from kemu.kernel.kernel.signal import fatal_signal_pending
 from kemu.kernel.mm.fault import handle_mm_fault

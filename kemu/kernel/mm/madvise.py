@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from kemu.abi.uapi import *
 from kemu.kernel.arch.pgtable import (
     pte_dirty,
     pte_mkclean,
@@ -36,7 +37,6 @@ from kemu.kernel.include.mm_types import (
     vm_area_struct,
     vma_is_anonymous,
 )
-from kemu.kernel.include.mman import *
 from kemu.kernel.include.system import current_mm
 from kemu.kernel.mm.gup import faultin_page_range
 from kemu.kernel.mm.lru import folio_deactivate, folio_mark_lazyfree, lru_add_drain
@@ -50,13 +50,7 @@ from kemu.kernel.mm.mmap_lock import (
 )
 from kemu.kernel.mm.reclaim import reclaim_pages
 from kemu.kernel.mm.rmap import folio_mapcount
-from kemu.kernel.mm.truncate import (
-    FADV_WILLNEED,
-    FALLOC_FL_KEEP_SIZE,
-    FALLOC_FL_PUNCH_HOLE,
-    generic_fadvise,
-    vfs_fallocate,
-)
+from kemu.kernel.mm.truncate import generic_fadvise, vfs_fallocate
 from kemu.kernel.mm.vma import VM_IGNORE_MERGE, find_vma, vma_modify_flags
 from kemu.kernel.mm.zap import (
     mmu_gather,
@@ -71,23 +65,11 @@ from kemu.kernel.mm.zap import (
 )
 from kemu.trace.frames import linux
 
-MADV_NORMAL, MADV_RANDOM, MADV_SEQUENTIAL, MADV_WILLNEED, MADV_DONTNEED = range(5)
-MADV_FREE, MADV_REMOVE, MADV_DONTFORK, MADV_DOFORK, MADV_MERGEABLE, MADV_UNMERGEABLE = range(8, 14)
-MADV_HUGEPAGE, MADV_NOHUGEPAGE, MADV_DONTDUMP, MADV_DODUMP, MADV_WIPEONFORK, MADV_KEEPONFORK = (
-    range(14, 20)
-)
-(
-    MADV_COLD,
-    MADV_PAGEOUT,
-    MADV_POPULATE_READ,
-    MADV_POPULATE_WRITE,
-    MADV_DONTNEED_LOCKED,
-    MADV_COLLAPSE,
-) = range(20, 26)
-MADV_GUARD_INSTALL, MADV_GUARD_REMOVE = 102, 103
-
-ADVICE = {name[5:]: value for name, value in sorted(globals().items()) if name.startswith("MADV_")}
-"""Every advice by name."""
+VALID_ADVICE = {value for name, value in globals().items() if name.startswith("MADV_")} - {
+    MADV_HWPOISON,
+    MADV_SOFT_OFFLINE,
+}
+"""madvise_behavior_valid without CONFIG_MEMORY_FAILURE."""
 
 DISCARDING = {
     MADV_FREE, MADV_DONTNEED, MADV_DONTNEED_LOCKED, MADV_REMOVE, MADV_DONTFORK, MADV_WIPEONFORK, MADV_GUARD_INSTALL,
@@ -291,7 +273,7 @@ def madvise_willneed(vma: vm_area_struct, start: int, end: int) -> int:
         lru_add_drain()
     else:
         offset = start - vma.vm_start + (vma.vm_pgoff << PAGE_SHIFT)
-        return generic_fadvise(vma.vm_file.f_inode, offset, end - start, FADV_WILLNEED)
+        return generic_fadvise(vma.vm_file.f_inode, offset, end - start, POSIX_FADV_WILLNEED)
     return 0
 
 
@@ -370,7 +352,7 @@ def madvise_populate(mm: mm_struct, start: int, end: int, behavior: int) -> int:
 def do_madvise(start: int, len_in: int, behavior: int) -> int:
     """madvise(2) of bytes: 0, -EINVAL, -ENOMEM, -EACCES, -EAGAIN, -EPERM, -EFAULT."""
     mm = current_mm()
-    if behavior not in ADVICE.values() or start % PAGE_SIZE:
+    if behavior not in VALID_ADVICE or start % PAGE_SIZE:
         return -EINVAL
     length = PAGE_ALIGN(len_in)
     if (len_in and not length) or start + length > U64:

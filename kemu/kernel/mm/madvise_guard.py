@@ -8,6 +8,7 @@ markers, which makes fork copy it.
 
 from __future__ import annotations
 
+from kemu.abi.uapi import *
 from kemu.kernel.arch.pgtable import (
     pte_alloc,
     pte_offset_map_lock,
@@ -17,7 +18,6 @@ from kemu.kernel.arch.pgtable import (
 )
 from kemu.kernel.include.flags import *
 from kemu.kernel.include.mm_types import PAGE_SHIFT, PAGE_SIZE, vm_area_struct, vma_is_anonymous
-from kemu.kernel.include.mman import *
 from kemu.kernel.include.swapops import PTE_MARKER_GUARD, is_guard_pte_marker, make_pte_marker
 from kemu.kernel.include.system import system
 from kemu.kernel.mm.move_tables import alloc_new_pmd

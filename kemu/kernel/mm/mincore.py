@@ -3,6 +3,7 @@ mm/mseal.c)."""
 
 from __future__ import annotations
 
+from kemu.abi.uapi import *
 from kemu.kernel.arch.pgtable import pte_present
 from kemu.kernel.arch.uaccess import access_ok
 from kemu.kernel.include.flags import *
@@ -14,7 +15,6 @@ from kemu.kernel.include.mm_types import (
     mm_struct,
     vm_area_struct,
 )
-from kemu.kernel.include.mman import *
 from kemu.kernel.include.system import current_mm
 from kemu.kernel.mm.filemap import filemap_get_folio
 from kemu.kernel.mm.gup import mapped_entry
@@ -27,8 +27,6 @@ from kemu.kernel.mm.mmap_lock import (
 from kemu.kernel.mm.vma import find_vma, vma_lookup, vma_modify_flags, vmas_in
 from kemu.kernel.mm.writeback import filemap_write_and_wait_range
 from kemu.trace.frames import linux
-
-MS_ASYNC, MS_INVALIDATE, MS_SYNC = 1, 2, 4
 
 
 @linux("mm/mincore.c")

@@ -7,6 +7,7 @@ __mm_populate          then fault everything in: by write where that saves a lat
 
 from __future__ import annotations
 
+from kemu.abi.uapi import *
 from kemu.kernel.arch.pgtable import pte_offset_map_lock, pte_present, pte_unmap_unlock
 from kemu.kernel.arch.uaccess import task_size_max
 from kemu.kernel.include.flags import *
@@ -18,7 +19,6 @@ from kemu.kernel.include.mm_types import (
     U64,
     vm_area_struct,
 )
-from kemu.kernel.include.mman import *
 from kemu.kernel.include.system import current_mm
 from kemu.kernel.mm.gup import __mm_populate
 from kemu.kernel.mm.lru import lru_add_drain
@@ -27,9 +27,6 @@ from kemu.kernel.mm.mmap_lock import mmap_write_lock, mmap_write_unlock, vma_sta
 from kemu.kernel.mm.vma import VM_IGNORE_MERGE, find_vma, vma_modify_flags
 from kemu.kernel.mm.zap import pmds_in, ptes_in, vm_normal_page
 from kemu.trace.frames import linux
-
-MLOCK_ONFAULT = 1
-MCL_CURRENT, MCL_FUTURE, MCL_ONFAULT = 1, 2, 4
 
 
 def vma_supports_mlock(vma: vm_area_struct) -> bool:

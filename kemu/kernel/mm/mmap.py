@@ -9,6 +9,7 @@ the errors.
 
 from __future__ import annotations
 
+from kemu.abi.uapi import *
 from kemu.kernel.arch.pgtable import vm_get_page_prot
 from kemu.kernel.fs.files import fget, is_shmem
 from kemu.kernel.include.flags import *
@@ -24,7 +25,6 @@ from kemu.kernel.include.mm_types import (
     mm_struct,
     vm_area_struct,
 )
-from kemu.kernel.include.mman import *
 from kemu.kernel.include.system import current_mm, system
 from kemu.kernel.mm.filemap import generic_file_vm_ops
 from kemu.kernel.mm.gup import __mm_populate

@@ -11,6 +11,7 @@ fault is what copies.
 
 from __future__ import annotations
 
+from kemu.abi.uapi import *
 from kemu.kernel.arch.pgtable import (
     pte_dirty,
     pte_mkwrite,
@@ -34,7 +35,6 @@ from kemu.kernel.include.mm_types import (
     vm_area_struct,
     vma_is_anonymous,
 )
-from kemu.kernel.include.mman import *
 from kemu.kernel.include.system import current_mm
 from kemu.kernel.mm.gup import populate_vma_page_range
 from kemu.kernel.mm.mmap import calc_vm_prot_bits

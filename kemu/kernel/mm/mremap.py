@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import attrs
 
+from kemu.abi.uapi import *
 from kemu.kernel.arch.uaccess import task_size_max
 from kemu.kernel.include.flags import *
 from kemu.kernel.include.mm_types import (
@@ -23,7 +24,6 @@ from kemu.kernel.include.mm_types import (
     vma_is_anonymous,
     vma_pages,
 )
-from kemu.kernel.include.mman import *
 from kemu.kernel.include.system import current_mm, system
 from kemu.kernel.mm.gup import __mm_populate
 from kemu.kernel.mm.mmap_lock import mmap_write_lock, mmap_write_unlock
@@ -50,8 +50,6 @@ from kemu.kernel.mm.vma import (
     vmas_in,
 )
 from kemu.trace.frames import linux
-
-MREMAP_MAYMOVE, MREMAP_FIXED, MREMAP_DONTUNMAP = 1, 2, 4
 
 
 @attrs.define

@@ -7,6 +7,7 @@ vms_complete_munmap_vmas   count the VMAs out and free them
 
 from __future__ import annotations
 
+from kemu.abi.uapi import *
 from kemu.kernel.arch.uaccess import task_size_max
 from kemu.kernel.include.flags import *
 from kemu.kernel.include.mm_types import (
@@ -17,7 +18,6 @@ from kemu.kernel.include.mm_types import (
     vm_area_struct,
     vma_pages,
 )
-from kemu.kernel.include.mman import *
 from kemu.kernel.include.system import current_mm, system
 from kemu.kernel.mm.mmap_lock import mmap_write_lock, mmap_write_unlock, vma_start_write
 from kemu.kernel.mm.util import update_hiwater, vm_stat_account, vm_unacct_memory

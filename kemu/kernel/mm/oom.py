@@ -8,6 +8,7 @@ as if the scheduler had let it run.
 
 from __future__ import annotations
 
+from kemu.abi.uapi import *
 from kemu.kernel.include.flags import *
 from kemu.kernel.include.mm_types import (
     MM_ANONPAGES,
@@ -19,7 +20,6 @@ from kemu.kernel.include.mm_types import (
 from kemu.kernel.include.sched_types import PF_KTHREAD, PF_SIGNALED, siginfo, task_struct
 from kemu.kernel.include.system import current, system
 from kemu.kernel.kernel.sched import schedule_to
-from kemu.kernel.kernel.signal import SI_KERNEL, SIGKILL
 from kemu.trace.frames import linux
 
 OOM_SCORE_ADJ_MIN = -1000

@@ -9,6 +9,7 @@ The faults happen in the other address space and are charged to the caller.
 
 from __future__ import annotations
 
+from kemu.abi.uapi import *
 from kemu.kernel.arch.uaccess import copy_from_user, copy_to_user
 from kemu.kernel.fs.files import fget
 from kemu.kernel.fs.pipe import wakeup_pipe_readers
@@ -21,7 +22,6 @@ from kemu.kernel.include.mm_types import (
     folio,
     mm_struct,
 )
-from kemu.kernel.include.mman import *
 from kemu.kernel.include.system import current, current_mm, system
 from kemu.kernel.kernel.mm_life import get_task_mm, mmput
 from kemu.kernel.mm.filemap import folio_mark_dirty

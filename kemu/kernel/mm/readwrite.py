@@ -7,11 +7,11 @@ write  copy_from_user -> page cache
 
 from __future__ import annotations
 
+from kemu.abi.uapi import *
 from kemu.kernel.arch.uaccess import copy_from_user_inatomic, copy_to_user, fault_in_readable
 from kemu.kernel.fs.files import is_shmem
 from kemu.kernel.include.flags import *
 from kemu.kernel.include.mm_types import PAGE_SHIFT, PAGE_SIZE, file, folio, inode
-from kemu.kernel.include.mman import *
 from kemu.kernel.include.system import system
 from kemu.kernel.mm.filemap import (
     filemap_get_folio,

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kemu.abi.uapi import *
 from kemu.kernel.arch.pgtable import pte_lock, pte_pfn, pte_present, pte_unmap_unlock, ptep_get
 from kemu.kernel.include.flags import *
 from kemu.kernel.include.mm_types import (
@@ -28,7 +29,6 @@ from kemu.kernel.include.mm_types import (
     vm_fault,
     vma_pages,
 )
-from kemu.kernel.include.mman import *
 from kemu.kernel.include.system import system
 from kemu.kernel.mm.mlock_folio import mlock_vma_folio, munlock_vma_folio
 from kemu.kernel.mm.slab import slab_fails

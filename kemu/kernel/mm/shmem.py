@@ -7,6 +7,7 @@ another fault.
 
 from __future__ import annotations
 
+from kemu.abi.uapi import *
 from kemu.kernel.fs.files import (
     new_inode,
     open_file,
@@ -28,7 +29,6 @@ from kemu.kernel.include.mm_types import (
     vm_operations_struct,
     vma_pages,
 )
-from kemu.kernel.include.mman import *
 from kemu.kernel.mm.filemap import file_pages, filemap_map_pages, truncate_inode_pages_final
 from kemu.kernel.mm.lru import folio_add_lru, folio_mark_accessed
 from kemu.kernel.mm.page_alloc import GFP_ZERO, alloc_page, folio_get

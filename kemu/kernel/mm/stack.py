@@ -6,10 +6,9 @@ long as the limits allow it and a guard gap of 256 pages stays to an accessible 
 
 from __future__ import annotations
 
+from kemu.abi.uapi import *
 from kemu.kernel.include.flags import *
 from kemu.kernel.include.mm_types import PAGE_MASK, PAGE_SHIFT, vm_area_struct
-from kemu.kernel.include.mman import *
-from kemu.kernel.include.sched_types import RLIMIT_STACK
 from kemu.kernel.include.system import system
 from kemu.kernel.mm.rmap import anon_vma_prepare
 from kemu.kernel.mm.util import __vm_enough_memory, may_expand_vm, rlimit, vm_stat_account

@@ -8,6 +8,7 @@ fadvise          clean pages that nobody maps are dropped; they can be read agai
 
 from __future__ import annotations
 
+from kemu.abi.uapi import *
 from kemu.kernel.fs.files import is_shmem
 from kemu.kernel.include.flags import *
 from kemu.kernel.include.mm_types import (
@@ -20,7 +21,6 @@ from kemu.kernel.include.mm_types import (
     inode,
     vma_pages,
 )
-from kemu.kernel.include.mman import *
 from kemu.kernel.include.system import system
 from kemu.kernel.mm.filemap import (
     cached_page,
@@ -34,9 +34,6 @@ from kemu.kernel.mm.shmem import SGP_FALLOC, shmem_get_folio_gfp
 from kemu.kernel.mm.writeback import filemap_write_and_wait_range
 from kemu.kernel.mm.zap import zap_details, zap_page_range_single
 from kemu.trace.frames import linux
-
-FALLOC_FL_KEEP_SIZE, FALLOC_FL_PUNCH_HOLE = 1, 2
-FADV_NORMAL, FADV_RANDOM, FADV_SEQUENTIAL, FADV_WILLNEED, FADV_DONTNEED, FADV_NOREUSE = range(6)
 
 
 @linux("mm/memory.c")
@@ -187,16 +184,16 @@ def invalidate_mapping_pages(mapping: address_space, start: int, end: int) -> in
 @linux("mm/fadvise.c")
 def generic_fadvise(node: inode, offset: int, length: int, advice: int) -> int:
     """posix_fadvise(2): 0, -EINVAL.  ``length`` 0: to the end of the file."""
-    if offset < 0 or length < 0 or not 0 <= advice <= FADV_NOREUSE:
+    if offset < 0 or length < 0 or not 0 <= advice <= POSIX_FADV_NOREUSE:
         return -EINVAL
     end = offset + length if length else U64 & PAGE_MASK
     if is_shmem(node):
         return 0
-    if advice == FADV_WILLNEED:
+    if advice == POSIX_FADV_WILLNEED:
         page_cache_ra_unbounded(
             node, offset >> PAGE_SHIFT, ((end - 1) >> PAGE_SHIFT) - (offset >> PAGE_SHIFT) + 1
         )
-    elif advice == FADV_DONTNEED:
+    elif advice == POSIX_FADV_DONTNEED:
         first, last = (offset + PAGE_SIZE - 1) >> PAGE_SHIFT, (end >> PAGE_SHIFT) - 1
         filemap_write_and_wait_range(node, offset >> PAGE_SHIFT, end >> PAGE_SHIFT)
         if last >= first:

@@ -8,10 +8,10 @@ is taken, so mappings grow downwards, each right below the last.
 
 from __future__ import annotations
 
+from kemu.abi.uapi import *
 from kemu.kernel.arch.uaccess import default_map_window, task_size_max
 from kemu.kernel.fs.files import is_shmem
 from kemu.kernel.include.mm_types import PAGE_MASK, PAGE_SHIFT, PAGE_SIZE, U64, file, mm_struct
-from kemu.kernel.include.mman import *
 from kemu.kernel.include.system import current_mm, system
 from kemu.kernel.mm.vma import find_vma, vm_start_gap
 from kemu.trace.frames import linux

@@ -6,6 +6,7 @@ Sources: mm/mmap.c (vm_stat_account, may_expand_vm), mm/util.c (__vm_enough_memo
 
 from __future__ import annotations
 
+from kemu.abi.uapi import *
 from kemu.kernel.include.flags import *
 from kemu.kernel.include.mm_types import (
     MM_ANONPAGES,
@@ -14,8 +15,6 @@ from kemu.kernel.include.mm_types import (
     PAGE_SHIFT,
     mm_struct,
 )
-from kemu.kernel.include.mman import *
-from kemu.kernel.include.sched_types import RLIM_INFINITY, RLIMIT_AS, RLIMIT_DATA
 from kemu.kernel.include.system import current, system
 from kemu.trace.frames import linux
 

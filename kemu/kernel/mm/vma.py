@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import attrs
 
+from kemu.abi.uapi import *
 from kemu.errors import KernelBug
 from kemu.kernel.arch.pgtable import vm_get_page_prot
 from kemu.kernel.include.flags import *
@@ -26,7 +27,6 @@ from kemu.kernel.include.mm_types import (
     vm_operations_struct,
     vma_pages,
 )
-from kemu.kernel.include.mman import *
 from kemu.kernel.include.system import system
 from kemu.kernel.mm.mmap_lock import vma_start_write
 from kemu.kernel.mm.rmap import anon_vma_clone, unlink_anon_vmas

@@ -9,6 +9,7 @@ While it is on its way the VMA carries VM_STACK_INCOMPLETE_SETUP.
 
 from __future__ import annotations
 
+from kemu.abi.uapi import *
 from kemu.kernel.arch.pgtable import vm_get_page_prot
 from kemu.kernel.arch.uaccess import task_size_max
 from kemu.kernel.include.flags import *
@@ -20,7 +21,6 @@ from kemu.kernel.include.mm_types import (
     vma_is_anonymous,
     vma_pages,
 )
-from kemu.kernel.include.mman import *
 from kemu.kernel.mm.mmap_lock import mmap_write_lock, mmap_write_unlock
 from kemu.kernel.mm.move_tables import move_page_tables
 from kemu.kernel.mm.util import __vm_enough_memory, vm_unacct_memory

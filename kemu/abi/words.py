@@ -1,0 +1,137 @@
+"""The words that the shell and recordings use for the numbers of `uapi`, and the numbers' names.
+
+Words("MAP_", "private shared anon")   {"private": MAP_PRIVATE, "shared": ..., "anon": ...}
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kemu.abi import uapi
+
+_NUMBERS: dict[str, Any] = vars(uapi)
+
+
+class Words(dict[str, int]):
+    """Word -> number. `prefix`: what Linux writes before the word in capitals."""
+
+    def __init__(self, prefix: str, words: str) -> None:
+        self.prefix = prefix
+        super().__init__((word, _NUMBERS[prefix + word.upper()]) for word in words.split())
+
+
+PROT = {"r": uapi.PROT_READ, "w": uapi.PROT_WRITE, "x": uapi.PROT_EXEC, "-": uapi.PROT_NONE}
+PROT_WORDS = Words("PROT_", "none growsdown growsup")
+MMAP_FLAGS = Words(
+    "MAP_",
+    "private shared shared_validate droppable anon fixed fixed_noreplace growsdown locked noreserve "
+    "populate nonblock stack hugetlb sync",
+)
+CLONE_FLAGS = Words(
+    "CLONE_",
+    "vm fs files sighand vfork parent thread newns sysvsem settls parent_settid child_cleartid "
+    "detached untraced child_settid newuser newpid io",
+)
+WAIT_FLAGS = Words("W", "nohang")
+MREMAP_FLAGS = Words("MREMAP_", "maymove fixed dontunmap")
+MSYNC_FLAGS = Words("MS_", "async invalidate sync")
+MLOCKALL_FLAGS = Words("MCL_", "current future onfault")
+MLOCK2_FLAGS = Words("MLOCK_", "onfault")
+OPEN_FLAGS = Words("O_", "rdonly wronly rdwr creat")
+PIPE_FLAGS = Words("O_", "nonblock")
+WHENCE = Words("SEEK_", "set cur end")
+FALLOCATE_FLAGS = Words(
+    "FALLOC_FL_", "keep_size punch_hole collapse_range zero_range insert_range unshare_range"
+)
+MADVISE = Words(
+    "MADV_",
+    "normal random sequential willneed dontneed free remove dontfork dofork mergeable unmergeable "
+    "hugepage nohugepage dontdump dodump wipeonfork keeponfork cold pageout populate_read "
+    "populate_write dontneed_locked collapse hwpoison soft_offline guard_install guard_remove",
+)
+FADVISE = Words("POSIX_FADV_", "normal random sequential willneed dontneed noreuse")
+RLIMITS = Words(
+    "RLIMIT_",
+    "cpu fsize data stack core rss nproc nofile memlock as locks sigpending msgqueue nice rtprio "
+    "rttime",
+)
+
+SIGNALS = {
+    name[3:]: number
+    for name, number in _NUMBERS.items()
+    if name.startswith("SIG") and isinstance(number, int)
+}
+"""`SEGV`: 11."""
+STOPPING = frozenset((uapi.SIGSTOP, uapi.SIGTSTP, uapi.SIGTTIN, uapi.SIGTTOU))
+"""Those that stop a process, in Linux."""
+
+_CODES = {uapi.SIGSEGV: "SEGV_", uapi.SIGBUS: "BUS_"}
+SIGNAL_CODES = {
+    (signo, number): name
+    for signo, prefix in _CODES.items()
+    for name, number in _NUMBERS.items()
+    if name.startswith(prefix)
+}
+SIGNAL_CODES_OF_ALL = {number: name for name, number in _NUMBERS.items() if name.startswith("SI_")}
+
+ERRNO = {
+    number: name
+    for name, number in _NUMBERS.items()
+    if name.startswith("E") and number <= uapi.MAX_ERRNO and number != uapi.ERESTARTSYS
+}
+"""12: `ENOMEM`."""
+
+ERRNO_TEXT = {
+    uapi.EPERM: "not permitted",
+    uapi.ENOENT: "no such file",
+    uapi.ESRCH: "no such process",
+    uapi.EINTR: "a signal came first",
+    uapi.EIO: "input/output error",
+    uapi.ENXIO: "nothing there",
+    uapi.E2BIG: "argument list too long",
+    uapi.ENOEXEC: "not an executable that Linux knows",
+    uapi.EBADF: "bad file descriptor",
+    uapi.ECHILD: "no child to wait for",
+    uapi.EAGAIN: "try again",
+    uapi.ENOMEM: "not enough memory or address space",
+    uapi.EACCES: "permission denied",
+    uapi.EFAULT: "bad address",
+    uapi.EBUSY: "busy",
+    uapi.EEXIST: "it exists",
+    uapi.ENODEV: "the file cannot be mapped",
+    uapi.ENOTDIR: "not a directory",
+    uapi.EISDIR: "it is a directory",
+    uapi.EINVAL: "invalid argument",
+    uapi.ENFILE: "too many open files in the system",
+    uapi.EMFILE: "too many open files",
+    uapi.ETXTBSY: "text file busy",
+    uapi.EFBIG: "file too large",
+    uapi.ENOSPC: "no room left",
+    uapi.ESPIPE: "it has no position",
+    uapi.EMLINK: "too many links",
+    uapi.EPIPE: "nobody reads the pipe",
+    uapi.ENAMETOOLONG: "name too long",
+    uapi.ENOSYS: "no such system call",
+    uapi.ELOOP: "too many links",
+    uapi.EOVERFLOW: "the value is too large",
+    uapi.ELIBBAD: "bad interpreter or library",
+    uapi.EOPNOTSUPP: "not supported",
+    uapi.EHWPOISON: "the page is poisoned",
+}
+
+_SIGNAL_NAMES = {number: f"SIG{name}" for name, number in SIGNALS.items()}
+
+
+def errno_name(number: int) -> str:
+    """`ENOMEM` for 12."""
+    return ERRNO.get(number, f"errno {number}")
+
+
+def signal_name(number: int) -> str:
+    """`SIGSEGV` for 11."""
+    return _SIGNAL_NAMES.get(number, f"signal {number}")
+
+
+def code_name(signo: int, code: int) -> str:
+    """`SEGV_MAPERR` for (11, 1)."""
+    return SIGNAL_CODES_OF_ALL.get(code) or SIGNAL_CODES.get((signo, code), f"code {code}")
