@@ -3,14 +3,14 @@
     a command that waits or computes        KeyboardInterrupt, at once
     inside a move of the journal            a moment later, when the state is whole again
     a `deferred()` block                    at its next `check`, which says how far it got
-    a `running_on()` block                  it goes on to its end, where somebody is there to look at what came of it
+    a `running_on()` block                  it goes on to its end, where somebody is there to look at the result
     a second Ctrl-C in such a block         as in the first two rows
 
 The state of a machine is spread over thousands of objects; between two events, and only there, it
 is one moment of the experiment. So a long search asks `check` between two of them, and a change of
 the machine runs to its end: the moment of Ctrl-C is then one that can be gone to.
 
-The rule that keeps this file honest: it imports nothing of kemu, so that every part of it may ask.
+It imports nothing of kemu, so that every part of kemu may import it.
 """
 
 from __future__ import annotations

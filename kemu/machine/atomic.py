@@ -1,7 +1,7 @@
 """Atomic operations: ``atomic_t`` and ``refcount_t``.
 
 Linux writes ``atomic_inc(&mm->mm_users)``; Python has no address of a field, so it is
-``atomic_inc(mm, "mm_users")``. Each operation is one micro-step: ``step()`` stands before it, and
+``atomic_inc(mm, "mm_users")``. Each operation is one micro-step: ``step()`` comes before it, and
 nothing can come in between.  Values are C ``int``: ``atomic_t`` wraps at 2**31, ``refcount_t``
 saturates (include/linux/refcount.h, lib/refcount.c).
 """

@@ -120,9 +120,9 @@ class Geometry:
     a general-protection fault (x86).  ``valid_when_clear`` is not offered: a format whose entries
     are valid by a set bit is all that the walk knows.
 
-    What follows from these and is asked for at every walk stands ready: ``offset_mask`` covers the
+    What follows from these and is needed by every walk is kept ready: ``offset_mask`` covers the
     offset in a page, ``low_half`` is the highest address of the lower half, ``large_shifts`` are
-    the shifts of the levels with large leaves. ``careful``: tables are no frames of 512 words, or a
+    the shifts of the levels with large leaves. ``careful``: tables are not frames of 512 words, or a
     last entry can be present and yet no leaf.  ``pointers``, for all levels but the last: shift and
     mask of each one's index; two masks; the shift of the frame number.  An entry with just the bits
     of the second mask among those of the first points to a table, takes no right away and has
@@ -307,7 +307,7 @@ def toy(
     """A format for the MMU alone: ``index_bits`` of each level from the root, entries of
     ``entry_bytes`` bytes with one valid bit and the frame number in the low ``pfn_bits`` bits.
 
-    ``ValueError`` if a size is no power of two or a field does not fit."""
+    ``ValueError`` if a size is not a power of two or a field does not fit."""
     _check_toy(page_size, index_bits, entry_bytes, valid_bit, pfn_bits)
     page_shift = page_size.bit_length() - 1
     names = (

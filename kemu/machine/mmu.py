@@ -131,7 +131,7 @@ def is_leaf(bits: EntryBits, entry: int) -> bool:
 
 
 def _leaf_fault(geometry: Geometry, shift: int, entry: int) -> str:
-    """Why the present ``entry``, at which the walk ended, is no leaf of the level with index
+    """Why the present ``entry``, at which the walk ended, is not a leaf of the level with index
     ``shift``; "" if it is one.  A large leaf must be aligned and of a level that has large leaves;
     in RISC-V, write without read is reserved and the last level must be a leaf."""
     bits = geometry.bits

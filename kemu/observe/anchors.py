@@ -5,7 +5,7 @@ put in order.
     events          13 14        15         16 17
     keys     (52,0) (53..)(57..) (60,4) ...                what is compared: the place in the log, then that among the marks
 
-A key is no event number: two calls may begin between the same two events.
+A key is not an event number: two calls may begin between the same two events.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ def of_event(event: int) -> Key:
     return event * SLOTS - 2, 0
 
 
-def behind(event: int) -> Key:
-    """The key of the moment just behind an event, before any mark there."""
+def after(event: int) -> Key:
+    """The key of the moment just after an event, before any mark there."""
     return event * SLOTS - 1, 0
 
 

@@ -41,7 +41,7 @@ def calls(
 
 
 def _begin(journal: Journal, first: int) -> int:
-    """The first mark that belongs to the events behind ``first``: calls that end before it belong
+    """The first mark that belongs to the events after ``first``: calls that end before it belong
     to what came earlier."""
     marks = journal.marks
     index = start = first_mark(journal, first)

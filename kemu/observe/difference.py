@@ -1,8 +1,8 @@
 """What differs between two moments: net changes, whatever happened in between.
 
 The journal says which fields were touched; their values are read at both moments.  A field that is
-back at its old value is no difference.  What did not exist at one of the moments has the value
-"none" there; what existed at neither is none.
+back at its old value is not a difference.  What did not exist at one of the moments has the value
+"none" there; what existed at neither is left out.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def diff(
 
 
 def _rank(words: Words) -> tuple[Any, ...]:
-    """By kind, then by name; numbers in names count as numbers, page tables stand together from the
+    """By kind, then by name; numbers in names count as numbers, page tables are listed together from the
     root down."""
     kind = ORDER.index(words.kind) if words.kind in ORDER else len(ORDER)
     parts = [
@@ -235,7 +235,7 @@ def _vmas(touched: Touched, before: Moment, after: Moment) -> list[Words]:
 
 
 def _tlbs(before: Moment, after: Moment) -> list[Words]:
-    """Entries that a TLB has learnt or forgotten; the machine stands at the later moment."""
+    """Entries that a TLB has learnt or forgotten; the machine is at the later moment."""
     found = []
     for cpu, was, now in zip(system.cpus, before.tlbs, after.tlbs, strict=True):
         changed = [

@@ -96,7 +96,7 @@ def _tables(pfn: int, level: int, base: int, end: int) -> Iterator[TableAt]:
 
 
 def user_end() -> int:
-    """The first address behind the user half."""
+    """The first address after the user half."""
     geometry = system.geometry
     return 1 << (geometry.va_bits - 1) if geometry.sign_extended else 1 << geometry.va_bits
 

@@ -1,7 +1,7 @@
 """Events in words: the journal read aloud.
 
 To say whose page table a word lies in, the machine is taken back to the moment before the range and
-led through it event by event; at the end it stands where it stood.
+led through it event by event; at the end it is back where it was.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def events(
 
 
 def one_event(kernel: Kernel, number: int, names: Names = None, until: int = 0) -> EventReading:
-    """Event ``number``.  ``UsageError`` if there is none.  What the events up to ``until`` (the end
+    """Event ``number``.  ``UsageError`` if it does not exist.  What the events up to ``until`` (the end
     of its command) link together is known by name: the tables of a child that is not born yet."""
     with travelling(kernel) as journal:
         check_range(journal, number - 1, number)
@@ -83,7 +83,7 @@ def check_range(journal: Journal, first: int, last: int) -> None:
 
 
 AHEAD = 50_000
-"""How many events behind an event are asked for what is born in them."""
+"""How many events after an event are searched for what is created in them."""
 
 
 def directory_at(
@@ -132,7 +132,7 @@ def _reading(number: int, words: Words, fid: int | None) -> EventReading:
 
 
 def first_mark(journal: Journal, event: int) -> int:
-    """Index of the first mark that stands at or behind the end of ``event``."""
+    """Index of the first mark at or after the end of ``event``."""
     marks = journal.marks
     return 2 * bisect_left(range(len(marks) // 2), event * SLOTS, key=lambda i: marks[2 * i])
 

@@ -147,7 +147,7 @@ def address_spaces() -> list[mm_struct]:
 
 
 def holders(found: page, state: str, names: Names) -> tuple[Holder, ...]:
-    """All who hold a reference to the page, as far as they can be found."""
+    """All holders of a reference to the page that can be found."""
     mapped_at = [
         (vma, address) for vma, address, mapped in candidates(found) if mapped
     ] or _vdso_places(found)
@@ -200,7 +200,7 @@ def _batches(cpu: percpu) -> tuple[tuple[str, tuple[page, ...]], ...]:
 
 
 def _vdso_places(found: page) -> list[tuple[vm_area_struct, int]]:
-    """(VMA, address) where a page of the vdso is mapped.  It is no page of a file: no reverse walk
+    """(VMA, address) where a page of the vdso is mapped.  It does not belong to a file: no reverse walk
     finds it."""
     offset = (found.pfn - system.vdso_pfn - IMAGE_FRAME) * 4096
     if not found.flags & flags.PG_reserved or found._mapcount < 0:

@@ -1,6 +1,6 @@
 """The one way to look at a kernel: make it the active one and seal it, so that any write raises.
 
-A look at another moment moves the journal's cursor and brings it back; that is no write, it is the
+A look at another moment moves the journal's cursor and brings it back; that is not a write, it is the
 same state at the end.
 """
 
@@ -25,7 +25,7 @@ def looking(kernel: Kernel) -> Iterator[None]:
 
 @contextmanager
 def travelling(kernel: Kernel) -> Iterator[Journal]:
-    """The same, with a journal whose cursor may be moved; at the end it stands where it stood.
+    """The same, with a journal whose cursor may be moved; at the end it is back where it was.
     ``UsageError`` without one."""
     if not kernel.recording:
         raise UsageError(

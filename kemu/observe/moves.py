@@ -9,7 +9,7 @@ begin there. The function *at* a moment is the innermost one that is open both b
 `next` and `reverse-next` stay in it, `finish` and `reverse-finish` leave it. So each move and its
 reverse are mirror images.
 
-The rule that keeps this file honest: it reads marks, never the log, and moves nothing.
+This module reads marks, never the log, and moves nothing.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from kemu.trace.journal import SLOTS, Journal
 
 class Place(NamedTuple):
     """A moment among the marks: the functions that are open (fids, outermost first), and the index
-    in ``journal.marks`` of the first mark behind the point where just these are open."""
+    in ``journal.marks`` of the first mark after the point where just these are open."""
 
     stack: tuple[int, ...]
     mark: int
@@ -51,7 +51,7 @@ class Place(NamedTuple):
 
 
 def place(journal: Journal, now: int) -> Place:
-    """The function at the moment `now`: of the marks that stand there, the point where the fewest
+    """The function at the moment `now`: of the marks there, the point where the fewest
     calls are open."""
     marks = journal.marks
     index = first_mark(journal, now)
@@ -88,7 +88,7 @@ def after_next(journal: Journal, now: int, frame: int | None = None) -> int:
 
 def before_next(journal: Journal, now: int, frame: int | None = None) -> int:
     """Where `reverse-next` ends: before the last event of this function, or before the call that
-    came behind it."""
+    came after it."""
     marks = journal.marks
     here = place(journal, now)
     depth = here.depth
@@ -188,7 +188,7 @@ def entries(journal: Journal, fids: frozenset[int], first: int, last: int) -> li
 
 
 def _behind(journal: Journal, number: int) -> int:
-    """Index of the first mark behind the point at which the event happened."""
+    """Index of the first mark after the point at which the event happened."""
     marks = journal.marks
     index = first_mark(journal, number - 1)
     while index < len(marks) and marks[index] == (number - 1) * SLOTS:

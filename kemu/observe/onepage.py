@@ -9,7 +9,7 @@ Which page?  The one that the events are about: a command changes entries of the
 first of them says the page; in the middle of a command it is the page whose entry is written next.
 Where no entry changes, the mapping that goes, comes or changes says it.
 
-The rule that keeps this file honest: it reads entries and VMAs of two moments and knows no kernel
+It reads entries and VMAs of two moments and knows no kernel
 function.
 """
 
@@ -40,7 +40,7 @@ MOST_PAGES = 2
 """Pages of one picture: the same address in two address spaces, or two addresses."""
 
 WINDOW = 2048
-"""Events before and behind a moment among which its page is looked for."""
+"""Events before and after a moment that are searched for its page."""
 
 
 INTERESTING = frozenset({Frame, Row, maple_tree, vm_area_struct})

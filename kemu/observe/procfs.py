@@ -48,7 +48,7 @@ PSS_SHIFT = 12
 
 
 def vm_normal_page(entry: int) -> page | None:
-    """The page behind a present entry; None for the zero page and other special entries."""
+    """The page that a present entry maps; None for the zero page and other special entries."""
     return None if pte_special(entry) else system.mem_map.get(pte_pfn(entry))
 
 
@@ -220,7 +220,7 @@ def _vm(task: task_struct) -> VmStatus | None:
 
 def _text(mm: mt.mm_struct) -> int:
     """Bytes of the program's code in whole pages (u64: a program without any has ``start_code``
-    behind ``end_code``)."""
+    after ``end_code``)."""
     return (mt.PAGE_ALIGN(mm.end_code) - (mm.start_code & mt.PAGE_MASK)) & mt.U64
 
 
@@ -337,7 +337,7 @@ KPAGEFLAGS = (
     ("W", flags.PG_writeback),
     ("E", flags.PG_anon_exclusive),
 )
-"""Letters for bits of /proc/kpageflags; M (mapped) and a (anonymous) are no bits of
+"""Letters for bits of /proc/kpageflags; M (mapped) and a (anonymous) are not bits of
 ``page.flags``."""
 
 

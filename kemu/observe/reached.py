@@ -1,6 +1,6 @@
 """What exists at a moment: all that the kernel's globals lead to.
 
-A structure that nobody has linked yet, or that has been left behind, is not there.  Frames are:
+A structure that nobody has linked yet, or that nothing leads to any more, is not there.  Frames are:
 each has its struct page, and the way does not go through them.
 """
 

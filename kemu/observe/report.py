@@ -5,7 +5,7 @@ with what it changed.
     before           for each event the one that wrote the same thing before: the chain that `why` would show
     start, changes   the state (report_state.py)
 
-The rule that keeps this file honest: a film holds what the other commands say, nothing that they
+A film holds what the other commands say, nothing that they
 would not.
 """
 

@@ -9,7 +9,7 @@ it wrote, and that says which facts may be others now; only those are read again
     a CPU's batch       the looks of the pages that came or went
     anything else       the tasks and the address spaces with their mappings
 
-The rule that keeps this file honest: a fact is always read from the machine, never computed from
+A fact is always read from the machine, never computed from
 the event. A test holds the sum of the changes against readings of whole moments.
 """
 
@@ -63,12 +63,12 @@ class Pool(dict[Any, int]):
     """Things by their place, each of them once."""
 
     def place(self, thing: Any) -> int:
-        """Where the thing stands."""
+        """Where the thing is."""
         return self.setdefault(thing, len(self))
 
 
 class States:
-    """The facts of the moment at which the machine stands, kept up event by event."""
+    """The facts of the shown moment, kept up to date event by event."""
 
     def __init__(self, who: Directory, names: Names = None) -> None:
         self.who, self.names = who, names

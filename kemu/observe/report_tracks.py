@@ -147,7 +147,7 @@ class _Places:
         return (runs[at - 1][1], runs[at - 1][2]) if at else (0, "swapper")
 
     def sent(self, number: int, name: str, pid: int) -> Sent:
-        """A signal; one to a whole process (pid -1) stands on the task that runs."""
+        """A signal; one to a whole process (pid -1) is drawn on the running task."""
         return Sent(
             number, name, pid if pid >= 0 else self.task(self.cpu(number, number), number)[0]
         )

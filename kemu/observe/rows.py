@@ -1,4 +1,4 @@
-"""Whole-row events in the journal, and the loops over entries that they stand for."""
+"""Whole-row events in the journal, and the loops over entries that they replace."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ def permissions(vma: vm_area_struct) -> str:
 
 
 def vma_name(vma: vm_area_struct) -> str:
-    """What maps shows behind the inode (get_vma_name)."""
+    """What maps shows after the inode (get_vma_name)."""
     mm = vma.vm_mm
     if vma.vm_file is not None:
         return vma.vm_file.f_path.replace("\n", "\\012")
@@ -183,7 +183,7 @@ def _counts(space: mm_struct, names: Names) -> tuple[MmHolder, ...]:
 
 
 def vma(task: task_struct, addr: int, names: Names = None) -> VmaDetail:
-    """The VMA in which ``addr`` lies.  ``UsageError`` with the neighbours if there is none."""
+    """The VMA in which ``addr`` lies.  ``UsageError``, naming the neighbours, if there is no such VMA."""
     space = need_mm(task, names)
     found = space.mm_mt.find(addr)
     if found is None or found.vm_start > addr:

@@ -1,4 +1,4 @@
-"""Translation: one walk with everything that it touches, whole page tables, the bytes behind a
+"""Translation: one walk with everything that it touches, whole page tables, the bytes at a
 range of addresses."""
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def walk(kernel: Kernel, task: task_struct, addr: int, names: Names = None) -> T
     touched: no fault, no A or D."""
     with looking(kernel):
         if not 0 <= addr < 1 << 64:
-            raise UsageError(f"{addr:#x} is no address", hint="addresses have 64 bits")
+            raise UsageError(f"{addr:#x} is not an address", hint="addresses have 64 bits")
         mm, geometry = space_of(task, names), system.geometry
         canonical = geometry.canonical(addr)
         steps, stopped = (

@@ -26,7 +26,7 @@ from kemu.trace.journal import SLOTS, Journal
 
 
 class Place(NamedTuple):
-    """Where a page-table frame stands: its level in the geometry, whose it is, the first address
+    """Where a page-table frame belongs: its level in the geometry, whose it is, the first address
     that it covers, and the address space."""
 
     level: int
@@ -49,7 +49,7 @@ BIRTH_FIELDS = frozenset({"pid", "comm", "mm", "pgd", *SHARED_PARTS})
 """Fields that are written when a task or an address space is born."""
 
 AROUND = 4096
-"""Events before and behind a range in which names are looked for too: fork fills the child's mm
+"""Events before and after a range that are searched for names too: fork fills the child's mm
 before it is the child's."""
 
 

@@ -13,7 +13,7 @@ number is written is said by its annotation:
     Word     64 bits whose bits mean something (a page-table entry, flags): "0x..." too
     Pairs    (name, number) in a fixed order: an object for a program; Addresses: the same of addresses
 
-The rule that keeps this file honest: no import of kemu, no text for people but names, no logic but
+No import of kemu, no text for people but names, no logic but
 a property.
 """
 

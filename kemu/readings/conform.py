@@ -18,7 +18,7 @@ class DifferenceRow(Reading):
 
 
 class Conformance(Reading):
-    """What came of recorded programs. ``agree``, ``differ`` and ``stopped`` (those that took too
+    """The results of recorded programs. ``agree``, ``differ`` and ``stopped`` (those that took too
     long) count programs; ``differences`` holds the first one of each that differs, or all."""
 
     programs: int
@@ -30,7 +30,7 @@ class Conformance(Reading):
 
 
 class RealRow(Reading):
-    """One operation on the host and in kemu: the ``command`` of the experiment that it stands for,
+    """One operation on the host and in kemu: the ``command`` of the experiment that it came from,
     ``operation`` as it was asked, and what each side gave."""
 
     command: str

@@ -52,7 +52,7 @@ MEANINGS = {
     "S": "mapped more than once",
     "+": "of a process without a letter",
 }
-"""What the letters of frames mean that are no process's."""
+"""What the letters of frames mean that belong to no process."""
 
 
 class MemoryMap(Reading):

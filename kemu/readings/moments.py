@@ -130,7 +130,7 @@ class OpenCall(Reading):
 
 
 class Moment(Reading):
-    """Where the experiment stands: event ``now`` of ``end``; ``mark``: a name of the moment or "";
+    """Where the experiment is: event ``now`` of ``end``; ``mark``: a name of the moment or "";
     ``event``: the last one that happened; ``stops``: the breakpoints and their like that stopped
     here; ``shown``: what ``display`` shows.
 
@@ -219,7 +219,7 @@ class SubSteps(Reading):
 
 
 class TimelineRow(Reading):
-    """A timeline: it left timeline ``parent`` behind event ``branched`` (0: the first); how many
+    """A timeline: it left timeline ``parent`` after event ``branched`` (0: the first); how many
     commands it has, and its last one."""
 
     number: int

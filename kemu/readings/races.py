@@ -48,7 +48,7 @@ class RaceOutcome(Reading):
 
 
 class RaceReading(Reading):
-    """What an exploration found. ``race``: what stands behind the word race; ``cpus``: what each
+    """What an exploration found. ``race``: the words after `race`; ``cpus``: what each
     CPU does; ``bound``: the most preemptions of a schedule, none if all schedules were counted;
     ``steps``: of the longest schedule; ``states``: different states that were looked at;
     ``complete``: false if it was given up before all schedules within the bound had run;

@@ -21,7 +21,7 @@ class RanCall(NamedTuple):
 
 
 class Counted(NamedTuple):
-    """A value behind event ``number``."""
+    """A value after event ``number``."""
 
     number: int
     name: str

@@ -17,7 +17,7 @@ class ViolationReading(Reading):
 
 
 class VerifyReading(Reading):
-    """Invariants checked at one moment, or behind each of ``events`` events up to ``event``;
+    """Invariants checked at one moment, or after each of ``events`` events up to ``event``;
     ``function``: the innermost kernel function of the first event that broke one, or ""."""
 
     event: int

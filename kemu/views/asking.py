@@ -1,6 +1,6 @@
 """Answers for the terminal: why, history, cost, timelines, sub-steps.
 
-An answer of `why` is the thing, the events that wrote it, and behind the newest of them the
+An answer of `why` is the thing, the events that wrote it, and after the newest of them the
 command, the functions that were open, and the rule in one sentence.
 """
 
@@ -14,7 +14,7 @@ from kemu.views.style import Style, plural
 
 
 def why(reading: Why, style: Style) -> str:
-    """The chain of events, the newest marked, and what is behind it."""
+    """The chain of events, the newest marked, and the details of that one."""
     width = max((len(event.function) for event in reading.events), default=0)
     lines = [reading.thing]
     if reading.more:
@@ -110,7 +110,5 @@ def sub_steps(reading: SubSteps, style: Style) -> str:
         number = f"{reading.number}.{event.number}"
         lines += hanging(f"#{number:<9} {event.function:<{width}} ", event.text, style)
     if reading.events and reading.events[-1].number < reading.total:
-        lines.append(
-            f"of {reading.total} that event #{reading.number} stands for; step into goes on"
-        )
+        lines.append(f"of {reading.total} in event #{reading.number}; step into goes on")
     return "\n".join(lines)

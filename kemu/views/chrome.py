@@ -4,8 +4,8 @@
     process 2 "CPUs"       a track a CPU: which task ran, and in it the same calls; free frames as a curve
     process 3 "commands"   what was typed; the resident pages of each process as curves
 
-There is no clock in kemu: a microsecond is one event. Event N stands at N us; a call that begins
-behind it and before the next one begins at a fraction between them, each at its own, so that a call
+There is no clock in kemu: a microsecond is one event. Event N is at N us; a call that begins
+after it and before the next one begins at a fraction between them, each at its own, so that a call
 lies within the one that made it.
 """
 
@@ -86,12 +86,12 @@ def trace_events(tracks: Tracks) -> Iterator[Event]:
 
 
 COMMAND = 0.5
-"""A command begins and ends so much behind the event before its first and its last one: where its
+"""A command begins and ends so much after the event before its first and its last one: where its
 neighbours end and begin."""
 
 
 def timed(roots: tuple[RanCall | tuple[int, str], ...]) -> list[Span]:
-    """Every call with its times. What happens behind the same event shares the microsecond behind
+    """Every call with its times. What happens after the same event shares the microsecond after
     it, in order."""
     order: list[tuple[int, RanCall, bool]] = []
     for root in roots:
@@ -171,7 +171,7 @@ EDGE = 0.0005
 
 
 def _names(tracks: Tracks) -> Iterator[Event]:
-    """What processes and tracks are called, and in which order they stand."""
+    """What processes and tracks are called, and in which order they are listed."""
     for order, (pid, name) in enumerate(((TASKS, "tasks"), (CPUS, "CPUs"), (COMMANDS, "commands"))):
         yield {"ph": "M", "name": "process_name", "pid": pid, "args": {"name": name}}
         yield {"ph": "M", "name": "process_sort_index", "pid": pid, "args": {"sort_index": order}}

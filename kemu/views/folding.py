@@ -8,7 +8,7 @@ wherever its edge is.
 
 What follows goes under the last column, if that begins in the left half, and else a little to the
 right. A line that cannot be broken stays whole, and so does what is to be copied: commands and
-code, which stand indented, in no columns, and have marks.
+code, which are indented, not in columns, and have marks.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from kemu.readings import Reading
 
 
 def to_data(value: Any, annotation: str = "") -> Any:
-    """``value`` as JSON values; ``annotation`` is that of the field in which it stands."""
+    """``value`` as JSON values; ``annotation`` is that of the field that holds it."""
     if isinstance(value, Reading):
         return {name: to_data(getattr(value, name), kind) for name, kind in value._fields.items()}
     if isinstance(value, (tuple, list)):

@@ -45,7 +45,7 @@ def event_lines(reading: EventReading, width: int, style: Style) -> list[str]:
 
 
 def hanging(head: str, text: str, style: Style) -> list[str]:
-    """``text`` behind ``head``, its further lines below its beginning."""
+    """``text`` after ``head``, its further lines below its beginning."""
     room = max(style.width - len(head), 30)
     first, *rest = wrap(text, room, break_long_words=False, break_on_hyphens=False) or [""]
     return [head + first, *[" " * len(head) + line for line in rest]]
@@ -172,7 +172,7 @@ def change(reading: Change, style: Style) -> str:
 
 
 def moment(reading: Moment, style: Style) -> str:
-    """Where the experiment stands; with context the way there: calls, changes, the page in
+    """Where the experiment is; with context the way there: calls, changes, the page in
     question."""
     r = reading
     where = f"#{r.now}" + (f" of {r.end}, past" if r.now < r.end else "")

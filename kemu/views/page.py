@@ -5,7 +5,7 @@
 Every page carries a content security policy that forbids all requests, so that a text which slips
 in can load nothing.
 
-The rule that keeps this file honest: a text reaches a page through ``esc``, data through
+A text reaches a page through ``esc``, data through
 ``data_block``, nothing else.
 """
 
@@ -19,7 +19,7 @@ from typing import Any
 
 INSIDE = "style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
 POLICY = f"default-src 'none'; {INSIDE}; base-uri 'none'; form-action 'none'"
-"""No request of any kind; what stands inside the file may run."""
+"""No request of any kind; what the file itself contains may run."""
 
 UNSAFE = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 """Characters that end a script element, begin a comment in it, or end a line of JavaScript, as JSON
@@ -64,5 +64,5 @@ def data_block(name: str, value: Any) -> str:
 
 @cache
 def part(name: str) -> str:
-    """The text of a file that stands beside this module."""
+    """The text of a file next to this module."""
     return files("kemu.views").joinpath(name).read_text(encoding="utf-8")

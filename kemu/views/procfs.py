@@ -153,7 +153,7 @@ VM_KEYS = (
 
 
 def vm_lines(vm: VmStatus) -> list[str]:
-    """The memory part of status (task_mem, hugetlb_report_usage, and what stands behind them)."""
+    """The memory part of status (task_mem, hugetlb_report_usage, and what they call)."""
     sizes = [f"{label}:\t{getattr(vm, name) >> 10:>8} kB" for label, name in VM_KEYS]
     return [
         *sizes,
@@ -191,7 +191,7 @@ def status(reading: StatusReading) -> str:
 
 
 def _status_tail(r: StatusReading) -> list[tuple[str, object]]:
-    """The lines behind the memory part: threads, signals, capabilities, CPUs."""
+    """The lines after the memory part: threads, signals, capabilities, CPUs."""
     sets = [
         ("SigPnd", r.pending),
         ("ShdPnd", r.shared_pending),

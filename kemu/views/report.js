@@ -1,4 +1,4 @@
-// Walking through the film: the slider, the buttons, the keys, and what stands beside the drawings.
+// Walking through the film: the slider, the buttons, the keys, and what is next to the drawings.
 "use strict";
 
 const $ = (id) => document.getElementById(id);

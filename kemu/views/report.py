@@ -7,7 +7,7 @@
 
 What the page shows before its script runs, or without one, is the last moment.
 
-The rule that keeps this file honest: a text goes through ``esc``, data through ``data_block``.
+A text goes through ``esc``, data through ``data_block``.
 """
 
 from __future__ import annotations
@@ -184,7 +184,7 @@ class Texts(dict[str, int]):
     """Texts by their place, each of them once."""
 
     def place(self, text: str) -> int:
-        """Where the text stands."""
+        """The place of the text."""
         return self.setdefault(text, len(self))
 
 

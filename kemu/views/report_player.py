@@ -4,7 +4,7 @@ does the same.
     tables   frame -> index -> (look of the entry, frame that it leads to)
     frames   frame -> look
 
-The rule that keeps this file honest: nothing here knows what happened, only what is.
+Nothing here knows what happened, only what is.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ FREE = FrameLook("free", 0, 0, exclusive=False, preview=b"")
 
 
 class Entry(NamedTuple):
-    """An entry of a page table where it stands. ``kind``: table, page, huge, protnone, swap,
+    """An entry of a page table, in place. ``kind``: table, page, huge, protnone, swap,
     marker."""
 
     level: int

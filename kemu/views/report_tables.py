@@ -9,11 +9,11 @@ tables with arrows of SVG.
         [16] 0x10000 P-U... --> 0x112 anon     <-- [16] 0x10000 P-U...
                                 refcount 2
 
-No engine lays this out: a table stands below the one before it, each line is ``ROW`` high, a frame
-stands beside the first entry that leads to it, or below the frame before. The page's script draws
+No engine lays this out: a table goes below the one before it, each line is ``ROW`` high, a frame
+goes next to the first entry that leads to it, or below the frame before. The page's script draws
 the same, character for character, at every moment (report.js); a test compares them.
 
-The rule that keeps this file honest: what an arrow says is also written in the line at which it
+What an arrow says is also written in the line at which it
 begins.
 """
 
@@ -114,7 +114,7 @@ def joined(player: Player, ids: tuple[int, ...], shape: Shape = WIDE) -> str:
     return "".join(parts)
 
 
-# ---------------------------------------------------------------- where things stand
+# ---------------------------------------------------------------- where things go
 
 
 def _column(player: Player, space: SpaceRow, mapped: dict[int, list[int]]) -> list[Box]:
@@ -203,7 +203,7 @@ def _cells(
 def frame_lines(
     pfn: int, times: int, look: FrameLook, others: list[str], *, full: bool
 ) -> list[str]:
-    """What stands in the box of a frame."""
+    """The text in the box of a frame."""
     name = f"{pfn:#x}" if times == 1 else f"{pfn:#x} x{times}"
     words = {
         "anon": "exclusive" if look.exclusive else "not exclusive",
@@ -226,7 +226,7 @@ def frame_lines(
 
 
 def preview(data: bytes, room: int) -> str:
-    """The first ``room`` bytes as text, or half as many as numbers where they are no text."""
+    """The first ``room`` bytes as text, or half as many as numbers where they are not text."""
     if all(32 <= byte < 127 for byte in data):
         return f'"{data[:room].decode("ascii")}"'
     return data[: room // 2].hex(" ")

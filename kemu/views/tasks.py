@@ -22,7 +22,7 @@ UNLIMITED = (1 << 64) - 1
 
 
 def process_list(reading: ProcessList, _style: Style) -> str:
-    """ps: one line a task; ``*`` behind the CPU on which it runs now."""
+    """ps: one line per task; ``*`` after the CPU on which it runs now."""
     rows = [
         (t.pid, t.ppid, t.name, t.state, f"{t.cpu}{' ' if t.running_on is None else '*'}")
         + ((t.mm, t.size, t.rss) if t.mm else ("-", "-", "-"))
@@ -33,7 +33,7 @@ def process_list(reading: ProcessList, _style: Style) -> str:
 
 
 def remark(task: TaskRow) -> str:
-    """What a task list says behind the numbers."""
+    """What a task list says after the numbers."""
     words = []
     if task.comm != task.name:
         words.append(f"[{task.comm}]")

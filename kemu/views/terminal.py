@@ -23,7 +23,7 @@ from kemu.views.style import PLAIN, Style
 
 
 def _picture(reading: r.Picture, style: Style) -> str:
-    """A picture; what draws pictures is imported by who asks for one."""
+    """A picture; the code that draws it is imported on demand."""
     from kemu.views.pictures import draw as graph
 
     return graph.picture(reading, style)

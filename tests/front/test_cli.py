@@ -189,7 +189,7 @@ def test_ctrl_c_ends_a_run_with_130_and_says_how_far_it_got():
         process.send_signal(signal.SIGINT)
         errors = process.stderr.read()
     assert process.returncode == 130
-    assert "stopped: -:3: write app 0x10000000 0b 256M; the machine stands at #" in errors
+    assert "stopped: -:3: write app 0x10000000 0b 256M; the machine is at #" in errors
     assert "Traceback" not in errors
 
 

@@ -39,10 +39,10 @@ def test_the_file_sets_what_is_the_shells(session, tmp_path):
 @pytest.mark.parametrize(
     ("line", "why"),
     [
-        ("spawn app", "only alias, context, display, set, unalias may stand here"),
+        ("spawn app", "only alias, context, display, set, unalias may be used here"),
         ("set lru_batch on", "lru_batch belongs to the machine"),
         ("set aslr 7", "aslr belongs to the machine"),
-        ("set paging off; spawn app", "one on a line"),
+        ("set paging off; spawn app", "one per line"),
         ("set paging maybe", "paging: expected on or off"),
         ("alias look spwan", ""),
         ("set", "setting: missing"),

@@ -32,9 +32,9 @@ def test_a_value_may_be_joined_by_an_equals_sign():
 @pytest.mark.parametrize(
     ("words", "what"),
     [
-        (["-c"], "-c: a value is missing"),
-        (["run"], "run: a file is missing"),
-        (["run", "--json"], "run: a file is missing"),
+        (["-c"], "expected a value after -c"),
+        (["run"], "run: expected a file name"),
+        (["run", "--json"], "run: expected a file name"),
         (["--mem", "lots"], "--mem: expected a size"),
         (["--mem", "1K"], "--mem: 1K is too small"),
         (["--mem", "9" * 500], "--mem: expected a size"),

@@ -134,7 +134,7 @@ def test_ctrl_c_in_a_command_takes_it_back(runner, monkeypatch):
     assert runner.session.end == before
     assert runner.session.state_hash() == state
     assert len(runner.session.timeline.records) == 1
-    assert f"stopped; the machine stands at #{before}" in runner.output.out.getvalue()
+    assert f"stopped; the machine is at #{before}" in runner.output.out.getvalue()
 
 
 @pytest.fixture
@@ -184,7 +184,7 @@ def test_ctrl_c_twice_in_a_command_takes_it_back(runner, pressing):
     talk(runner, "mmap app 4p rw")
     assert (runner.session.end, runner.session.state_hash()) == (before, state)
     assert len(runner.session.timeline.records) == 1
-    assert f"stopped; the machine stands at #{before}" in shown(runner)
+    assert f"stopped; the machine is at #{before}" in shown(runner)
 
 
 def test_ctrl_c_in_a_search_stays_at_the_event_that_was_reached(runner, monkeypatch):
@@ -202,7 +202,7 @@ def test_ctrl_c_in_a_search_stays_at_the_event_that_was_reached(runner, monkeypa
     talk(runner, "until tasks() > 100")
     assert 0 < session.now < session.end
     assert (
-        f"stopped: looked at the events up to #{session.now}; the machine stands at #{session.now} "
+        f"stopped: looked at the events up to #{session.now}; the machine is at #{session.now} "
         "of" in shown(runner)
     )
 
@@ -236,7 +236,7 @@ def test_ctrl_c_in_a_script_says_at_which_line(runner, tmp_path, monkeypatch):
 
     monkeypatch.setattr(runner.session, "looking", looking)
     talk(runner, f"run '{script}'")
-    assert f"stopped: at {script}:2; the machine stands at #" in shown(runner)
+    assert f"stopped: at {script}:2; the machine is at #" in shown(runner)
     assert "app" in runner.session.names()
     assert runner.session.desk.depth == 0
 

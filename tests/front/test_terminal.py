@@ -162,7 +162,7 @@ FIRST_TIME = [
     ("mmap app 0x200000 1M rw populate\r", "mmap -> 0x200000", "app>"),
     ("verify\r", "invariants", "app>"),
     ("verify every-event\r",),
-    ("\x03", "stopped: nothing is broken before #", "stands at #", "app>"),
+    ("\x03", "stopped: nothing is broken before #", "the machine is at #", "app>"),
     ("trace 0 120\r", " PG"),
     ("set paging off\r", "paging: off", "app>"),
     ("alias look walk app 0x10000\r", "look = walk app 0x10000", "app>"),

@@ -279,7 +279,7 @@ def test_other_machines_have_reports_too(tmp_path):
         ((), "expected one script"),
         (("x.kemu",), "expected one script"),
         (("a", "b", "-o", "x.html"), "expected one script"),
-        (("x.kemu", "-o"), "a value is missing"),
+        (("x.kemu", "-o"), "expected a value"),
         (("x.kemu", "--colour", "-o", "x"), "unknown option"),
         (("missing.kemu", "-o", "x.html"), "cannot read"),
         (("-", "-o", "x.html", "--first", "1e3"), "expected the number of an event"),
@@ -348,5 +348,5 @@ def test_a_part_that_ends_before_it_begins_is_a_mistake(tmp_path, monkeypatch, c
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "stdin", io.StringIO("spawn app\n"))
     assert cli.main(["report", "-", "-o", "x.html", "--first", "10", "--last", "5"]) == 2
-    assert "--first 10 lies behind --last 5" in capsys.readouterr().err
+    assert "--first 10 is after --last 5" in capsys.readouterr().err
     assert not (tmp_path / "x.html").exists()

@@ -42,7 +42,7 @@ def test_every_kind_fits_80_columns_in_both_sets_of_characters(kemu, words):
         ("walk", "addr: missing"),
         ("walk parent", "addr: missing"),
         ("walk nobody 0x10000", "no task"),
-        ("walk 0x8000 toy", "no address of the toy"),
+        ("walk 0x8000 toy", "not an address of the toy"),
         ("tables @99", "no task"),
         ("tables kthreadd", "has no address space"),
         ("sharing", "tasks: missing"),

@@ -47,7 +47,7 @@ def test_the_textbook_machine_can_be_checked_by_hand():
     assert (found.physical, found.byte) == (0x405, 0x20)
     assert textbook(0x7FFF).walk.byte == 0x7F
     assert textbook(0x0841).walk.stopped == "not present"
-    with pytest.raises(UsageError, match="no address of the toy"):
+    with pytest.raises(UsageError, match="not an address of the toy"):
         textbook(0x8000)
 
 

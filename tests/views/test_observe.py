@@ -326,7 +326,7 @@ def test_a_kernel_address_is_there_but_not_for_the_user(forked):
 def test_an_address_that_is_not_canonical_has_no_steps(forked):
     walk = forked.walk("parent", 1 << 47)
     assert (walk.canonical, walk.steps, walk.stopped) == (False, (), "not canonical")
-    with pytest.raises(UsageError, match="is no address"):
+    with pytest.raises(UsageError, match="is not an address"):
         forked.walk("parent", 1 << 64)
 
 

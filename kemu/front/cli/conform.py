@@ -48,11 +48,11 @@ exit codes: 0 all agree, 2 an input cannot be used, 3 something differs or took 
 """
 
 MOST = {"--jobs": 256, "--seconds": 86_400}
-"""The largest number behind an option."""
+"""The largest number that an option takes."""
 
 
 class Asked:
-    """The words behind `conform`, read."""
+    """The words after `conform`, parsed."""
 
     def __init__(self) -> None:
         self.paths: list[str] = []
@@ -116,13 +116,13 @@ def parse(words: Iterable[str]) -> Asked:
             _value(asked, name, value or (left.pop(0) if left else ""))
         elif word.startswith("-"):
             raise UsageError(
-                f"conform: '{word[:40]}' is no option of it", hint="kemu conform --help lists them"
+                f"conform: unknown option '{word[:40]}'", hint="kemu conform --help lists them"
             )
         else:
             asked.paths.append(word)
     if not (asked.paths or asked.emit or asked.open or asked.help):
         raise UsageError(
-            "conform: a file or a folder is missing behind it",
+            "conform: expected a file or a folder",
             hint="kemu conform --help shows what it does",
         )
     return asked
@@ -132,7 +132,7 @@ def _value(asked: Asked, name: str, value: str) -> None:
     attribute = name.removeprefix("--")
     if name not in MOST:
         if not value:
-            raise UsageError(f"{name}: a file is missing behind it")
+            raise UsageError(f"{name}: expected a file name")
         setattr(asked, attribute, value)
     elif value.isascii() and value.isdigit() and 1 <= int(value[:9]) <= MOST[name]:
         setattr(asked, attribute, int(value))
@@ -251,10 +251,10 @@ def _open(programs: list[Program], asked: Asked, options: Options) -> int:
     out.write(f"{chosen.name}: {chosen.question}\n" if chosen.question else f"{chosen.name}\n")
     if opened.difference is not None:
         out.write(
-            f"{opened.difference}\nthe machine stands behind step {opened.step}; back leads into "
+            f"{opened.difference}\nthe machine is at the end of step {opened.step}; back leads into "
             "it\n"
         )
     else:
-        out.write(f"no difference: the machine stands behind the last step, {opened.step}\n")
+        out.write(f"no difference: the machine is at the end of the last step, {opened.step}\n")
     options.interactive = True
     return front_end(options, opened.session)

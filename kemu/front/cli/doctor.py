@@ -82,7 +82,7 @@ def terminal() -> Iterator[Row]:
         if color
         else "NO_COLOR is set"
         if os.environ.get("NO_COLOR")
-        else "the output is no colour terminal"
+        else "the output is not a colour terminal"
     )
     yield "colour", "ok" if color else "off", why
 

@@ -72,7 +72,7 @@ def _at_terminal(options: Options) -> bool:
 
 
 def _tame(stream: TextIO) -> None:
-    """Bytes that are no text are read as they are instead of raising."""
+    """Bytes that are not text are read as they are instead of raising."""
     reconfigure = getattr(stream, "reconfigure", None)
     if reconfigure is not None:
         reconfigure(errors="surrogateescape")

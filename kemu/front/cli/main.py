@@ -31,7 +31,7 @@ usage: kemu [OPTIONS]                    the shell; with a pipe as input, run wh
 
   -c COMMANDS       run these; may be given several times
   -i                stay in the shell afterwards
-  --keep-going      go on behind a command that fails; the exit code is then 1
+  --keep-going      go on after a command that fails; the exit code is then 1
   --json            one JSON object a command on standard output (docs/json.md)
   --errno-fails     a simulated errno or signal makes the exit code 1
   --color WHEN      auto (as the terminal says), always or never
@@ -59,7 +59,7 @@ SUBCOMMANDS = {
 """Words that have a `main(options) -> int` of their own, by module."""
 
 OWN_WORDS = frozenset({"conform", "lesson", "grade", "report"})
-"""Those of them that read the words behind them by themselves."""
+"""Those of them that parse their own words."""
 
 NOT_BESIDE = {"commands": "-c", "running": "run", "interactive": "-i"}
 """What says itself what is to run, and has no meaning beside such a word."""
@@ -198,7 +198,7 @@ def parse(words: list[str]) -> Options:
             raise _unknown(word)
     if options.running and not (options.scripts or options.help):
         raise UsageError(
-            "run: a file is missing behind it",
+            "run: expected a file name",
             hint="kemu run FILE, or kemu run - for standard input",
         )
     if options.subcommand:
@@ -221,7 +221,7 @@ def _value(options: Options, word: str, left: list[str]) -> None:
     name, _, value = word.partition("=")
     if "=" not in word:
         if not left:
-            raise UsageError(f"{name}: a value is missing behind it")
+            raise UsageError(f"expected a value after {name}")
         value = left.pop(0)
     if name == "-c":
         options.commands.append(value)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 class Options:
     """The command line, read. `commands` of -c; `scripts` files of `run`; `subcommand` a word such
-    as doctor, or empty; `words` what stands behind a subcommand that reads its own."""
+    as doctor, or empty; `words` the words after a subcommand that parses its own."""
 
     def __init__(self) -> None:
         self.commands: list[str] = []

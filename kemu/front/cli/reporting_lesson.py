@@ -1,6 +1,6 @@
 """The report of a lesson: it is played with its solutions, step by step, as one page.
 
-A step that starts from a machine of its own begins a new part, and so does the one behind a step
+A step that starts from a machine of its own begins a new part, and so does the one after a step
 whose machine is not carried on. Each part is a film with the steps' texts at the moments at which
 they begin.
 """

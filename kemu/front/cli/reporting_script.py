@@ -60,7 +60,7 @@ def main(options: Options) -> int:
         return lesson_report(script, path)
     first, last = (_event(asked[name], name) for name in ("--first", "--last"))
     if first is not None and last is not None and first > last:
-        raise UsageError(f"report: --first {first} lies behind --last {last}", hint=HOW)
+        raise UsageError(f"report: --first {first} is after --last {last}", hint=HOW)
     lines = list(sys.stdin if script == "-" else read_script(script))
     session = Session(mem=options.mem, geometry=options.geometry, cpus=options.cpus)
     runner = Runner(options, session, Failures())
@@ -72,14 +72,14 @@ def main(options: Options) -> int:
 
 
 def _words(words: list[str]) -> tuple[str, dict[str, str]]:
-    """The script, and what is given behind options. Raises UsageError."""
+    """The script, and the values of the options. Raises UsageError."""
     found = {"-o": "", "--title": "", "--first": "", "--last": ""}
     scripts, left = [], list(words)
     while left:
         word = left.pop(0)
         if word in found:
             if not left:
-                raise UsageError(f"report: a value is missing behind {word}", hint=HOW)
+                raise UsageError(f"report: expected a value after {word}", hint=HOW)
             found[word] = left.pop(0)
         elif word.startswith("-") and word != "-":
             raise UsageError(f"report: unknown option '{word[:40]}'", hint=HOW)

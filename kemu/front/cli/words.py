@@ -1,4 +1,4 @@
-"""The words behind a subcommand that reads its own: positional ones, and options with a value or
+"""The words after a subcommand that parses its own: positional ones, and options with a value or
 without."""
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Words:
     @staticmethod
     def _next(left: list[str], name: str) -> str:
         if not left:
-            raise UsageError(f"{name}: a value is missing behind it")
+            raise UsageError(f"expected a value after {name}")
         return left.pop(0)
 
     def number(self, name: str, low: int, high: int) -> int:

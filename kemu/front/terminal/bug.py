@@ -1,4 +1,4 @@
-"""What is said when a command ends by something that is no error of the user: a bug of kemu, or
+"""What is said when a command ends by something other than an error of the user: a bug of kemu, or
 Ctrl-C."""
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ def report_bug(error: BaseException, *, debug: bool) -> int:
 
 
 def stopped(session: Session, stop: KeyboardInterrupt) -> str:
-    """How far it got, and where the machine stands: at an event, or before the command that was
+    """How far it got, and where the machine is: at an event, or before the command that was
     taken back."""
-    where = f"the machine stands at #{session.now}" + (f" of {session.end}" if session.past else "")
+    where = f"the machine is at #{session.now}" + (f" of {session.end}" if session.past else "")
     if isinstance(stop, Interrupted):
         return f"stopped: {stop.how_far}; {where}"
     return f"stopped; {where}, nothing of the command stays"

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     linux="the kernel that made the recordings",
 )
 def conform(session: Session, paths: tuple[str, ...], form: tuple[str, ...]) -> Conformance:
-    """Judge the programs. Raises UsageError for what is none."""
+    """Judge the programs. Raises UsageError for a file that is not one."""
     from kemu.conform.judge import judge_all, programs_below
     from kemu.front.cli.conform import conformance, rows_of
 
@@ -55,7 +55,7 @@ def conform(session: Session, paths: tuple[str, ...], form: tuple[str, ...]) -> 
     effect=FREE,
     host=True,
     summary="repeat the experiment on the host's kernel",
-    more="The system calls and accesses up to this moment, as far as they can be expressed: at "
+    more="The system calls and accesses up to this moment that can be expressed: at "
     "most eight processes of one "
     "family, in an address window of their own. What cannot be is named. An access is repeated as "
     "one of a single byte in each "

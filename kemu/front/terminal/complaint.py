@@ -6,7 +6,7 @@
       write 3p for three pages, or 12288 (see: help sizes)
 
 A long line is shown around the place only; control characters are shown as one column each; wide
-characters (CJK) take two columns, so the caret still stands under the place.
+characters (CJK) take two columns, so the caret is still under the place.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ LONGEST_MARK = 40
 
 
 def render(complaint: Complaint, where: str = "", width: int = 0, style: Style = PLAIN) -> str:
-    """The lines of the error; `where` (such as `FILE:3: `) stands before what is wrong.
+    """The lines of the error; `where` (such as `FILE:3: `) goes before the message.
 
     With a `width`, that of a terminal, longer lines are wrapped between words; without one they
     stay whole. Colour marks the word error and the caret, which say the same without it."""
@@ -61,7 +61,7 @@ def _place(complaint: Complaint) -> list[str]:
 
 
 def _clean(text: str) -> str:
-    """The text with control characters (and what is no character) as spaces or `?`, one column
+    """The text with control characters (and invalid characters) as spaces or `?`, one column
     each."""
     return "".join(" " if char.isspace() else char if char.isprintable() else "?" for char in text)
 

@@ -68,7 +68,7 @@ class Config:
         if not words or words[0].startswith("#"):
             return ""
         if ALIASES.get(words[0], words[0]) not in ALLOWED or ";" in line:
-            return f"only {', '.join(sorted(ALLOWED))} may stand here, one on a line"
+            return f"only {', '.join(sorted(ALLOWED))} may be used here, one per line"
         if words[0] == "set" and len(words) > 1 and words[1] not in OF_THE_SESSION:
             return f"{words[1][:40]} belongs to the machine; a script can set it"
         error = next((result.error for result in run(session, line) if result.error), None)

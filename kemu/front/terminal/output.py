@@ -38,7 +38,7 @@ class Output(Protocol):
         """Show one result; `where` (`FILE:3: `, or empty) is the place of the command."""
 
     def say(self, text: str) -> None:
-        """A line for the person, which is no result."""
+        """A line for the person, not a result."""
 
     def flush(self) -> None:
         """Write out what is still held back."""
@@ -271,7 +271,7 @@ def fitted(text: str, style: Style) -> str:
 
 
 def to_json(result: Result, state: str, where: str = "") -> dict[str, Any]:
-    """The object that docs/json.md describes; `state` is the hash of the machine behind the
+    """The object that docs/json.md describes; `state` is the hash of the machine after the
     command."""
     from kemu.views.json import to_data
 

@@ -45,8 +45,8 @@ def is_long(text: str, stream: TextIO) -> bool:
 
 
 def pager() -> tuple[str, ...]:
-    """The program with its arguments; none where there is none. Raises ValueError for a $PAGER that
-    is no command line."""
+    """The program with its arguments; empty without a pager. Raises ValueError for a $PAGER that
+    is not a command line."""
     asked = os.environ.get("PAGER", "").strip()
     if asked:
         words = tuple(shlex.split(asked))

@@ -43,7 +43,7 @@ class Runner:
         self.given = 0
 
     def line(self, text: str, where: str = "") -> bool:
-        """Run one line; False if nothing more should run. `where` says where it stands in a
+        """Run one line; False if nothing more should run. `where` is its place in a
         file."""
         self.given = 0
         with interrupts.listening(patient=self.stay):

@@ -1,4 +1,4 @@
-"""The prompt and the toolbar: where the experiment stands, in words."""
+"""The prompt and the toolbar: where the experiment is, in words."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def prompt(session: Session) -> str:
 def toolbar(session: Session, width: int = 0) -> str:
     """One line: lesson and step, the event, the current task, the timeline, and whether this is the
     past. What does not fit into the width (of the terminal, if none is given) is left out from the
-    end; each fact stands in the prompt or in `show` too."""
+    end; each fact is in the prompt or in `show` too."""
     room = (width or shutil.get_terminal_size().columns) - 2
     parts = _facts(session)
     if session.past and len(" | ".join(parts)) > room:

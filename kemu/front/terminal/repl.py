@@ -63,7 +63,7 @@ FIRST_STEPS = "help lists commands, Tab completes, lesson teaches, quit leaves. 
 class Repl:
     """One conversation. `read` gives the next line; it raises EOFError at the end and
     KeyboardInterrupt on Ctrl-C. Lines that it gives are in the `history` already; those that are
-    typed elsewhere are put there. `news` are asked behind each line for what else is to be said, if
+    typed elsewhere are put there. `news` are asked after each line for what else is to be said, if
     anything."""
 
     def __init__(
@@ -176,7 +176,7 @@ def repl(runner: Runner) -> None:
 
 
 def warm_up() -> None:
-    """Import, behind the first prompt, what the first Tab would wait for; nothing of the machine is
+    """Import, after the first prompt, what the first Tab would wait for; nothing of the machine is
     touched."""
     import kemu.observe.entries
     import kemu.observe.moves

@@ -3,7 +3,7 @@
     report -o story.html            all of this timeline
     report 120 480 -o story.html    the commands between two moments
 
-The rule that keeps this file honest: it only collects and writes; what is in the page, observe says
+It only collects and writes; what is in the page, observe says
 and views draw.
 """
 
@@ -138,7 +138,7 @@ def played(session: Session) -> list[Played]:
 
 
 def _played(result: Result, now: int) -> Played:
-    """A command with all that it showed; its events, or the moment at which it stood."""
+    """A command with all that it showed; its events, or the moment at which it ran."""
     texts = [to_text(result, STYLE), *result.notes]
     if result.error is not None:
         texts.append(render_complaint(result.error))

@@ -1,7 +1,7 @@
 """A sign of life: `working ...` at a terminal where a line of a lesson takes longer than one can
 believe.
 
-What a lesson says is held back until the line is done (`TextOutput.held`), so the word stands
+What a lesson says is held back until the line is done (`TextOutput.held`), so the word is
 before all of it and never in the middle.  A thread writes it; whoever is about to write or to ask
 ends the wait first.
 """

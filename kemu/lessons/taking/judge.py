@@ -198,7 +198,7 @@ def place_of(session: Session, anchor: str, values: Values, first: int, last: in
             return anchors.of_text(session.kernel, rest, first, last, session.name_of)
     if word == "until":
         found = first_held(session, Condition(rest), values, first, last)
-        return None if found is None else anchors.behind(found)
+        return None if found is None else anchors.after(found)
     raise UsageError(
         f"at: '{anchor[:40]}' is no place",
         text=anchor,

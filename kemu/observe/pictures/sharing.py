@@ -160,7 +160,7 @@ def _look(pfn: int, places: list[Place]) -> object:
 
 
 def _follows(group: Group, places: list[Place]) -> bool:
-    """Are these the next page behind the group in every process?"""
+    """Are these the next page after the group in every process?"""
     count = len(group.pfns)
     for first, place in zip(group.places, places, strict=True):
         if place.leaf.va != first.leaf.va + (
@@ -202,7 +202,7 @@ def _edge(mm: mm_struct, place: Place) -> SharingEdge:
 
 
 def _others(spaces: list[mm_struct], state: FrameReading) -> tuple[str, ...]:
-    """Who else holds the frame: what is no entry of one of the drawn processes."""
+    """Other holders: everything except entries of the drawn processes."""
     pids = {pid for pid, task in system.tasks.items() if any(task.mm is mm for mm in spaces)}
     held = [holder for holder in state.holders if holder.what != "pte" or holder.pid not in pids]
     missing = (f"{state.missing} unknown",) if state.missing else ()

@@ -26,7 +26,7 @@ MOST_PAGES = 8
 
 def mm(kernel: Kernel, task: task_struct, names: Names = None) -> MmGraph:
     """The task's address space with all that hangs on it; for a kernel thread the one that it
-    borrows. ``UsageError`` if there is none."""
+    borrows. ``UsageError`` if it has none."""
     reading = space.mm(kernel, task, names)
     with looking(kernel):
         mine = space.space_of(task, names)

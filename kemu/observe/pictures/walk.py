@@ -32,7 +32,7 @@ TEXTBOOK = toy("textbook", 32, (5, 5), 1, valid_bit=7, pfn_bits=7)
 
 
 def walk(kernel: Kernel, task: task_struct, addr: int, names: Names = None) -> WalkGraph:
-    """The walk of ``addr`` through the task's tables. ``UsageError`` for what is no address, or a
+    """The walk of ``addr`` through the task's tables. ``UsageError`` for what is not an address, or a
     task without tables."""
     found = translation.walk(kernel, task, addr, names)
     kernel.activate()
@@ -127,7 +127,7 @@ def textbook(addr: int) -> WalkGraph:
     not have."""
     if not TEXTBOOK.canonical(addr):
         raise UsageError(
-            f"{addr:#x} is no address of the toy",
+            f"{addr:#x} is not an address of the toy",
             hint=f"its addresses have {TEXTBOOK.va_bits} bits: 0 to 0x7fff",
         )
     return toy_walk(textbook_ram(), TEXTBOOK, 0x20, addr)

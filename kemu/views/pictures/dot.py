@@ -31,13 +31,13 @@ ROLES: dict[str, dict[str, str]] = {
 """How a node of each role is drawn beside the plain record."""
 
 MARKED = {"+": {"penwidth": "3"}, "-": {"style": "dashed", "penwidth": "2"}, "*": {"penwidth": "3"}}
-"""How a node or an edge that differs is drawn; the mark itself stands in the text."""
+"""How a node or an edge that differs is drawn; the mark itself is in the text."""
 
 _SPECIAL = re.compile(r"[\\{}|<> ]")
 
 
 def label(text: str, *, left: bool = False) -> str:
-    r"""``text`` as a label, or as a field of one: each character means itself. Lines stand at the
+    r"""``text`` as a label, or as a field of one: each character means itself. Lines are set at the
     left (they end in ``\l``); one alone in the middle, unless ``left``."""
     from graphviz import nohtml
 
@@ -66,7 +66,7 @@ def record(texts: Iterable[str], down: bool) -> str:
 
 def source(*pictures: tuple[str, Diagram]) -> str:
     """DOT of one picture, or of several in one file, each with a heading (the text before it).
-    Title and notes that all have in common stand below, the others with the heading."""
+    Title and notes that all have in common go below, the others with the heading."""
     from graphviz import Digraph
 
     graph = Digraph("kemu")

@@ -39,7 +39,7 @@ def engine(form: str = "svg") -> str:
 
 
 def described() -> str:
-    """The engine with its version and what it makes, for people; "" if there is none."""
+    """The engine with its version and what it makes, for people; "" without one."""
     from importlib.metadata import version
 
     found = engine()

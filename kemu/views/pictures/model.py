@@ -4,7 +4,7 @@ are compared by.
     Node    a box of cells, one below the other; a cell has a name, so that an edge can begin or end at it
     Edge    from a cell to a cell, with words on it
 
-The rule that keeps this file honest: a key means the same thing at every moment (a frame by its
+A key means the same thing at every moment (a frame by its
 number, a table by its frame and owner), never a place in the picture. So `compared` can mark what
 is new (+), gone (-) and different (*) by keys alone.
 """

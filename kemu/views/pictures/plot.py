@@ -111,7 +111,7 @@ def _legend(r: PlotGraph, style: Style) -> list[str]:
 
 
 def diagram(reading: PlotGraph) -> Diagram:
-    """As DOT there is no plot, but a table of the changes: event and value of each series."""
+    """DOT has no plots; this is a table of the changes: event and value of each series."""
     nodes = []
     for number, series in enumerate(reading.series):
         cells = [Cell(f"{LETTERS[number % 26]}: {series.name}", "head")]

@@ -116,7 +116,7 @@ def parts(reading: LayoutReading) -> list[tuple[Region, list[Region]]]:
 
 
 def _texts(region: Region, inside: list[Region]) -> list[str]:
-    """What stands in a part: its name and size, then what is mapped in it with the gaps between."""
+    """The text of a part: its name and size, then what is mapped in it with the gaps between."""
     what = {"hole": f"({region.what})", "user": "user half"}.get(region.kind, region.what)
     lines = [f"{what}, {size_text(region.end - region.start)}"]
     above = region.end

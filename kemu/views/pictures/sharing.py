@@ -100,7 +100,7 @@ def folded(r: SharingGraph) -> list[str]:
 
 
 def frame_lines(frame: SharingFrame) -> list[str]:
-    """What stands in the box of a frame."""
+    """The text in the box of a frame."""
     first = frame.pfns[0]
     counts = f"refcount {frame.refcount}, mapcount {frame.mapcount}"
     if frame.state == "zero":
@@ -164,7 +164,7 @@ def _pair(one: str, other: str, side: int, style: Style) -> str:
 def _trees(
     one: list[SharingTable], other: list[SharingTable], side: int, style: Style
 ) -> list[str]:
-    """The new tables of both sides; those of one depth stand on one line."""
+    """The new tables of both sides; those of one depth share a line."""
     lines = []
     for depth in sorted({table.depth for table in (*one, *other)}):
         lefts = [_table(table, style) for table in one if table.depth == depth]
@@ -309,7 +309,7 @@ def _entry(frame: SharingFrame, edge: SharingEdge) -> str:
 
 
 def diagram(reading: SharingGraph) -> Diagram:
-    """Tables as records. Two processes stand at both sides of the frames, any other number at the
+    """Tables as records. Two processes are drawn on both sides of the frames, any other number at the
     left."""
     r, two = reading, len(reading.spaces) == 2
     nodes, edges = [], []
@@ -337,7 +337,7 @@ def diagram(reading: SharingGraph) -> Diagram:
 
 
 def frame_key(frame: SharingFrame) -> str:
-    """A frame is one node; the zero page is one for each page that it stands in for."""
+    """A frame is one node; the zero page is drawn once for each page that it backs."""
     return f"frame {frame.pfns[0]:#x}" + (
         f" {frame.edges[0].address:#x}" if frame.state == "zero" else ""
     )
@@ -388,7 +388,7 @@ def _table_edges(r: SharingGraph, number: int, mirrored: bool) -> list[Edge]:
 
 
 def _frame_edge(edge: SharingEdge, frame: SharingFrame, key: str, labelled: bool) -> Edge:
-    """The arrow from an entry. Of two processes it carries the words; of more they stand in the
+    """The arrow from an entry. Of two processes it carries the words; of more they are in the
     entry, or labels would cross."""
     tail, cell = _table_key(edge.space, edge.table), f"e{edge.entry.index}"
     if not labelled:

@@ -273,7 +273,7 @@ Said = dict[int, list[tuple[str, list[str]]]]
 
 
 def _family_lines(node: TaskNode, indent: str, said: Said, style: Style) -> list[str]:
-    """A process, what it shares, and its children; ``indent`` stands before all but the first
+    """A process, what it shares, and its children; ``indent`` is put before all but the first
     line."""
     g, task = style.glyphs, node.task
     lines = [f"{plain(task.name)} ({_pid(task)}) {_mm_of(task)}"]

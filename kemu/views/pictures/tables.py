@@ -31,7 +31,7 @@ MOST_ROWS = 16
 
 
 class Row(NamedTuple):
-    """One line of a table: the runs that it stands for, all alike. With ``left_out`` it stands for
+    """One line of a table: the runs that it shows, all alike. With ``left_out`` it shows
     runs of any kind."""
 
     runs: tuple[EntryRun, ...]
@@ -39,7 +39,7 @@ class Row(NamedTuple):
 
     @property
     def entries(self) -> int:
-        """Entries of the table that it stands for."""
+        """Entries of the table that it shows."""
         return sum(run.count for run in self.runs)
 
     @property
