@@ -21,7 +21,6 @@ from kemu.kernel.arch.pgtable import (
     pte_dirty,
     pte_none,
     pte_pfn,
-    pte_present,
     pte_special,
     pte_young,
 )
@@ -66,9 +65,10 @@ from kemu.kernel.include.flags import (
     PG_writeback,
 )
 from kemu.kernel.include.mm_types import inode, mm_struct, page, vm_area_struct
-from kemu.kernel.include.swapops import is_guard_pte_marker
+from kemu.kernel.include.swapops import classify
 from kemu.kernel.include.system import pfn_to_page, system
 from kemu.kernel.mm.rmap import folio_mapcount, folio_test_anon
+from kemu.observe.entries import is_table
 
 WINDOW_PAGES = 256
 """Pages of the window, counted up from its base."""
@@ -233,8 +233,9 @@ def _place(vma: vm_area_struct, addr: int, page: page) -> tuple[int, int] | None
 def _see_entry(pte: int) -> tuple[PageSeen, page | None]:
     """What pagemap and the page's flags show for an entry that is not empty, and its page if it is
     an ordinary one."""
-    if not pte_present(pte):
-        return {"pm": "SG" if is_guard_pte_marker(pte) else "S"}, None
+    kind = classify(pte)
+    if kind != "present":
+        return {"pm": "SG" if kind == "guard" else "S"}, None
     if pte_special(pte):
         return {"pm": "P", "id": "zero"}, None
     page = pfn_to_page(pte_pfn(pte))
@@ -338,12 +339,12 @@ def entries(mm: mm_struct, start: int, end: int) -> Iterator[tuple[int, int]]:
 def _table(mm: mm_struct, addr: int) -> tuple[int | None, int]:
     """The frame of the table with the entry for ``addr``, or None; and where the span of that
     answer ends."""
-    phys, bits = system.phys, system.bits
+    phys = system.phys
     frame = mm.pgd // PAGE_SIZE
-    for level in system.geometry.levels[:-1]:
+    for number, level in enumerate(system.geometry.levels[:-1]):
         entry = phys.load(frame * PAGE_SIZE + ((addr >> level.shift) & (level.entries - 1)) * 8)
         boundary = ((addr >> level.shift) + 1) << level.shift
-        if not entry & bits.present or entry & bits.huge:
+        if not is_table(number, entry):
             return None, boundary
         frame = pte_pfn(entry)
     return frame, boundary

@@ -23,6 +23,7 @@ from kemu.kernel.include.flags import PG_reserved
 from kemu.kernel.include.lists import list_for_each, list_head
 from kemu.kernel.include.mm_types import address_space, inode, mm_struct, page, vm_area_struct
 from kemu.kernel.include.sched_types import percpu, task_struct
+from kemu.kernel.include.swapops import Kind, classify
 from kemu.kernel.include.system import system
 from kemu.kernel.init.boot import PAGE_OFFSET
 from kemu.machine.tlb import TlbEntry
@@ -46,11 +47,12 @@ class Mapped(NamedTuple):
 
 
 class Marker(NamedTuple):
-    """An entry that is neither empty nor present: a guard marker."""
+    """An entry that is neither empty nor present, as a guard marker is."""
 
     mm: mm_struct
     address: int
     vma: vm_area_struct | None
+    kind: Kind
 
 
 class TableFrame(NamedTuple):
@@ -113,7 +115,7 @@ class Scan:
                 vma = mm.mm_mt.find(address)
                 vma = vma if vma is not None and vma.vm_start <= address else None
             if not pte_present(entry):
-                self.markers.append(Marker(mm, address, vma))
+                self.markers.append(Marker(mm, address, vma, classify(entry)))
                 continue
             pfn = pfn_of(entry)
             found = None if pte_special(entry) else pages.get(pfn) or page(pfn=pfn)

@@ -40,7 +40,8 @@ def settled(scan: Scan) -> Iterator[Mapped]:
 
 @invariant(25, when=ALWAYS)
 def entries_lie_in_vmas(scan: Scan) -> Iterator[Finding]:
-    """Every entry that is not empty lies in a VMA of its address space.
+    """Every entry that is not empty lies in a VMA of its address space, and is a page's or a guard
+    marker: no code makes others.
 
     Not between the two steps of munmap, which holds the mmap lock for writing.  mm/vma.c:
     vms_complete_munmap_vmas."""
@@ -48,6 +49,8 @@ def entries_lie_in_vmas(scan: Scan) -> Iterator[Finding]:
         if mapped.vma is None:
             yield scan.at(mapped), f"maps frame {mapped.pfn:#x}", "no VMA is there"
     for marker in scan.markers:
+        if marker.kind != "guard":
+            yield scan.at(marker), f"an entry of kind {marker.kind}", "no code makes one"
         if marker.vma is None and marker.mm.mmap_lock >= 0:
             yield scan.at(marker), "a marker", "no VMA is there"
 

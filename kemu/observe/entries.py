@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from kemu.kernel.arch.pgtable import pte_none, pte_protnone, pte_special
-from kemu.kernel.include.swapops import is_guard_pte_marker
+from kemu.kernel.arch.pgtable import pte_protnone, pte_special
+from kemu.kernel.include.swapops import classify
 from kemu.kernel.include.system import system
 from kemu.machine.mmu import is_leaf
 from kemu.observe.names import entry_bits, entry_letters
@@ -103,17 +103,18 @@ def user_end() -> int:
 
 # ---------------------------------------------------------------- one entry
 
+LEADING = frozenset({"page", "huge", "protnone"})
+"""Kinds of entries that hold the number of a frame, and not of a table."""
+
 
 def entry_kind(level: int, entry: int) -> str:
-    """none, table, page, huge, protnone, marker (a guard page); swap for any other entry that is
-    not present."""
-    bits = system.bits
-    if pte_none(entry):
-        return "none"
-    if is_guard_pte_marker(entry):
-        return "marker"
-    if not entry & bits.present:
-        return "protnone" if pte_protnone(entry) else "swap"
+    """none, table, page, huge, protnone, marker (a guard page), or what else ``classify`` calls an
+    entry that is not present."""
+    kind = classify(entry)
+    if kind != "present":
+        return "marker" if kind == "guard" else kind
+    if pte_protnone(entry):
+        return "protnone"
     if is_table(level, entry):
         return "table"
     return "page" if level == len(system.geometry.levels) - 1 else "huge"
@@ -122,7 +123,7 @@ def entry_kind(level: int, entry: int) -> str:
 def read_entry(level: int, entry_pa: int, entry: int) -> EntryReading:
     """The entry ``entry`` at ``entry_pa`` in a table of ``level``."""
     kind = entry_kind(level, entry)
-    pfn = None if kind in ("none", "swap", "marker") else system.geometry.entry_pfn(entry)
+    pfn = system.geometry.entry_pfn(entry) if kind in LEADING or kind == "table" else None
     return EntryReading(
         level=system.geometry.levels[level].name,
         index=entry_pa % 4096 // 8,

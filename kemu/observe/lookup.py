@@ -16,6 +16,7 @@ from kemu.kernel.include.system import system
 from kemu.kernel.mm.rmap import folio_mapcount
 from kemu.machine import mmu
 from kemu.observe.entries import (
+    LEADING,
     TableAt,
     entry_kind,
     is_table,
@@ -106,10 +107,6 @@ def frames_from(
             for leaf in entries
             if entry_kind(leaf.level, leaf.entry) in LEADING
         ]
-
-
-LEADING = frozenset({"page", "huge", "protnone"})
-"""Kinds of entries that hold the number of a frame, and not of a table."""
 
 
 def zero_frame(kernel: Kernel) -> int:

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING
 from kemu.abi import uapi
 from kemu.abi.uapi import PAGE_SIZE as PAGE
 from kemu.errors import UsageError
-from kemu.kernel.arch.pgtable import pte_dirty, pte_pfn, pte_present, pte_special, pte_young
+from kemu.kernel.arch.pgtable import pte_dirty, pte_pfn, pte_special, pte_young
 from kemu.kernel.include import flags, sched_types
 from kemu.kernel.include import mm_types as mt
 from kemu.kernel.include.mm_types import page, vm_area_struct
 from kemu.kernel.include.sched_types import task_struct
-from kemu.kernel.include.swapops import is_guard_pte_marker
+from kemu.kernel.include.swapops import classify
 from kemu.kernel.include.system import system
 from kemu.kernel.mm.rmap import folio_mapcount, folio_test_anon
 from kemu.observe.entries import Leaf, entry_kind, leaves, user_end
@@ -80,7 +80,10 @@ class Counter:
 
     def _count_entry(self, leaf: Leaf, *, locked: bool) -> None:
         entry = leaf.entry
-        if not pte_present(entry):
+        kind = classify(entry)
+        if kind == "swap":
+            self.add("swap", PAGE)
+        if kind != "present":
             return
         folio = vm_normal_page(entry)
         if folio is not None:
@@ -371,9 +374,10 @@ def pagemap(
 
 def _pagemap_page(leaf: Leaf) -> PagemapPage:
     """One page (pte_to_pagemap_entry); an entry that is not present is shown as swapped."""
-    if is_guard_pte_marker(leaf.entry):
+    kind = classify(leaf.entry)
+    if kind == "guard":
         return PagemapPage(leaf.va, PM_SWAP | PM_GUARD_REGION, "SG")
-    if not pte_present(leaf.entry):
+    if kind != "present":
         return PagemapPage(leaf.va, PM_SWAP, "S")
     pfn, folio = pte_pfn(leaf.entry), vm_normal_page(leaf.entry)
     if folio is None:

@@ -18,11 +18,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from kemu.kernel.arch.pgtable import pte_none, pte_protnone, pte_special
+from kemu.kernel.arch.pgtable import pte_protnone, pte_special
 from kemu.kernel.include import lists, sched_types
 from kemu.kernel.include import mm_types as mt
 from kemu.kernel.include.mm_types import PGTY_table, mm_struct, page
-from kemu.kernel.include.swapops import is_guard_pte_marker
+from kemu.kernel.include.swapops import classify
 from kemu.kernel.include.system import system
 from kemu.kernel.mm.fork_row import Row
 from kemu.kernel.mm.rmap import PageAnonExclusive, folio_mapcount
@@ -177,11 +177,13 @@ class States:
 
     def _look_of_word(self, entry: int) -> tuple[int, int] | None:
         """(word, pfn); None for an empty entry."""
-        if pte_none(entry):
+        kind: str = classify(entry)
+        if kind == "none":
             return None
         bits = system.bits
-        kind = "present" if entry & bits.present else "protnone" if pte_protnone(entry) else "swap"
-        if is_guard_pte_marker(entry):
+        if pte_protnone(entry):
+            kind = "protnone"
+        elif kind == "guard":
             kind = "marker"
         framed = kind in ("present", "protnone")
         base = entry & ~bits.pfn_mask if framed else entry

@@ -32,7 +32,7 @@ Op = tuple[int, ...]
 
 class WordLook(NamedTuple):
     """A page-table entry without its frame number. ``base``: its other bits (for one that is not
-    present all of them); ``kind``: present, protnone, swap, marker; ``leaf``: above the last level
+    present all of them); ``kind``: present, protnone, marker, swap, ...; ``leaf``: above the last level
     it maps memory itself; ``special``: not managed as a page."""
 
     base: int

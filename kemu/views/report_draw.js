@@ -146,7 +146,7 @@ class Player {
 
   // The 64 bits of an entry, as text.
   value(entry) {
-    const framed = entry.kind !== "swap" && entry.kind !== "marker";
+    const framed = entry.leads || entry.kind === "table";
     return hex(BigInt(entry.look.base) | (framed ? BigInt(entry.pfn) << BigInt(this.film.machine.pfnShift) : 0n));
   }
 
@@ -319,7 +319,7 @@ function rowOf(player, row, shape, changed) {
 
 function targetOf(player, row, shape) {
   const entry = row.entry;
-  if (entry.kind === "swap" || entry.kind === "marker") return player.note(entry) || entry.kind;
+  if (!entry.leads && entry.kind !== "table") return player.note(entry) || entry.kind;
   const words = shape.full ? { huge: "huge ", protnone: "none " } : {};
   return (words[entry.kind] || "") + hex(entry.pfn) + (row.times > 1 && shape.full ? ` x${row.times}` : "");
 }

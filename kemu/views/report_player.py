@@ -30,6 +30,8 @@ from kemu.readings.report import (
 FIXED = {"free": ".", "kernel": "K", "table": "T", "zero": "Z", "released": "R"}
 """Letters of frames by their state, as in `mem`."""
 
+FRAMED = frozenset({"table", "page", "huge", "protnone"})
+"""Kinds of entries that hold the number of a frame."""
 FREE = FrameLook("free", 0, 0, exclusive=False, preview=b"")
 
 
@@ -134,7 +136,7 @@ class Player:
 
     def value(self, entry: Entry) -> int:
         """The 64 bits of the entry."""
-        framed = entry.kind not in ("swap", "marker")
+        framed = entry.kind in FRAMED
         return entry.look.base | (entry.pfn << self.film.machine.pfn_shift if framed else 0)
 
     def note(self, entry: Entry) -> str:

@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 from kemu.readings.report import FrameLook, SpaceRow
 from kemu.views.page import esc
-from kemu.views.report_player import Entry, Player
+from kemu.views.report_player import FRAMED, Entry, Player
 
 ROW, CAPTION, GAP, HEAD, LINE, PAD = 20, 22, 10, 30, 16, 8
 """Heights in pixels: of an entry, of a table's caption, between tables, of a name, of a line in a
@@ -279,7 +279,7 @@ def target(player: Player, row: Row, shape: Shape) -> str:
     entry = row.entry
     if entry is None:
         return ""
-    if entry.kind in ("swap", "marker"):
+    if entry.kind not in FRAMED:
         return player.note(entry) or entry.kind
     words = {"huge": "huge ", "protnone": "none "} if shape.full else {}
     return (

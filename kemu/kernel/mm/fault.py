@@ -26,7 +26,7 @@ from kemu.kernel.arch.pgtable import (
 )
 from kemu.kernel.include.flags import *
 from kemu.kernel.include.mm_types import is_cow_mapping, vm_area_struct, vm_fault, vma_is_anonymous
-from kemu.kernel.include.swapops import is_guard_pte_marker
+from kemu.kernel.include.swapops import classify, no_handler
 from kemu.kernel.include.system import current, system
 from kemu.kernel.mm.fault_missing import do_anonymous_page, do_fault
 from kemu.kernel.mm.fault_wp import do_wp_page
@@ -135,5 +135,8 @@ def do_swap_page(vmf: vm_fault) -> int:
 
 @linux("mm/memory.c")
 def handle_pte_marker(vmf: vm_fault) -> int:
-    """A guard marker: every access is a SIGSEGV, as if nothing were mapped."""
-    return VM_FAULT_SIGSEGV if is_guard_pte_marker(vmf.orig_pte) else VM_FAULT_SIGBUS
+    """A guard marker: every access is a SIGSEGV, as if nothing were mapped.  No other kind is made
+    here, so none can be resolved."""
+    if classify(vmf.orig_pte) == "guard":
+        return VM_FAULT_SIGSEGV
+    raise no_handler(vmf.orig_pte)

@@ -46,7 +46,7 @@ from kemu.kernel.include.mm_types import (
     vm_area_struct,
     vma_pages,
 )
-from kemu.kernel.include.swapops import is_guard_pte_marker
+from kemu.kernel.include.swapops import classify, no_handler
 from kemu.kernel.include.system import system
 from kemu.kernel.kernel.mm_life import allocate_mm, mm_init, mmput, set_mm_exe_file
 from kemu.kernel.mm.filemap import mm_counter_file
@@ -313,9 +313,13 @@ def copy_present_ptes(
 
 @linux("mm/memory.c")
 def copy_nonpresent_pte(dst_vma: vm_area_struct, dst_pte: int, addr: int, pte: int) -> None:
-    """A guard marker guards in the child too."""
-    if is_guard_pte_marker(pte):
+    """A guard or poison marker means the same in the child; that of userfaultfd only if the child's
+    VMA is watched too (``copy_pte_marker``)."""
+    kind = classify(pte)
+    if kind in {"guard", "poison"} or (kind == "uffd-wp" and dst_vma.vm_flags & VM_UFFD_WP):
         set_pte_at(dst_vma.vm_mm, addr, dst_pte, pte)
+    elif kind not in {"none", "uffd-wp"}:
+        raise no_handler(pte)
 
 
 @linux("mm/memory.c")

@@ -23,7 +23,7 @@ from kemu.kernel.include.mm_types import (
     page,
     vm_area_struct,
 )
-from kemu.kernel.include.swapops import is_guard_pte_marker
+from kemu.kernel.include.swapops import PTE_MARKER_GUARD, make_pte_marker
 from kemu.kernel.include.system import system
 from kemu.kernel.mm.filemap import mm_counter_file
 from kemu.machine.physmem import WORDS, Frame
@@ -115,16 +115,15 @@ _do = deque[None](maxlen=0).extend
 
 def copy_row(src_vma: vm_area_struct, dst_pte: int, src_pte: int, nr: int) -> list[int] | None:
     """Copy the entries among the ``nr`` words from ``src_pte`` in the parent's table to the
-    child's, in one event; the rss by MM_* counter.  None: they are too few for a row, and nothing
-    was done."""
+    child's, in one event; the rss by MM_* counter.  None: they are too few for a row, or of a kind
+    that a row cannot carry, and nothing was done."""
     frames = system.phys.frames
     src, first = frames.get(src_pte >> PAGE_SHIFT), (src_pte >> 3) & 511
     if src is None or not row_copy.enabled or nr < row_copy.min_entries:
         return None
     dst = frames.get(dst_pte >> PAGE_SHIFT)
     row = Row(src, Frame(dst_pte >> PAGE_SHIFT) if dst is None else dst)
-    _fill(row, src_vma.vm_flags, range(first, first + nr))
-    if len(row.keys) < row_copy.min_entries:
+    if not _fill(row, src_vma.vm_flags, range(first, first + nr)):
         return None
     if dst is None:
         frames.put(dst_pte >> PAGE_SHIFT, row.dst)
@@ -133,9 +132,10 @@ def copy_row(src_vma: vm_area_struct, dst_pte: int, src_pte: int, nr: int) -> li
     return _rss(row)
 
 
-def _fill(row: Row, vm_flags: int, indices: range) -> None:
+def _fill(row: Row, vm_flags: int, indices: range) -> bool:
     """Compute the row: the rules of ``copy_present_ptes`` and ``__copy_present_ptes`` for each word
-    in ``indices``."""
+    in ``indices``.  False if a row cannot carry them: too few entries are present, or there are
+    others than these and guard markers."""
     bits, src = system.bits, row.src
     protect = U64 & ~bits.write if is_cow_mapping(vm_flags) else U64
     copy = protect & ~(bits.accessed | (bits.dirty if vm_flags & VM_SHARED else 0))
@@ -149,13 +149,15 @@ def _fill(row: Row, vm_flags: int, indices: range) -> None:
     )
     mapping = entries
     if [pte for pte in entries if pte & plain != usual]:
-        present = bits.present | bits.protnone
-        row.markers = {
-            i: src[i] for i in keys if not src[i] & present and is_guard_pte_marker(src[i])
-        }
+        present, guard = bits.present | bits.protnone, make_pte_marker(PTE_MARKER_GUARD)
+        row.markers = {i: src[i] for i in keys if src[i] == guard}
         keys = [i for i in keys if src[i] & present]
+        if len(keys) + len(row.markers) < len(entries):
+            return False
         entries = list(map(src.__getitem__, keys))
         mapping = [pte for pte in entries if not pte & bits.special]
+    if len(keys) < row_copy.min_entries:
+        return False
     row.keys, row.before = keys, entries
     row.child = [pte & copy for pte in entries]
     row.after = entries if protect == U64 else [pte & protect for pte in entries]
@@ -164,6 +166,7 @@ def _fill(row: Row, vm_flags: int, indices: range) -> None:
     )
     exclusive = [p for p in row.pages if p.flags & PG_anon_exclusive]
     row.exclusive = row.pages if len(exclusive) == len(row.pages) else exclusive
+    return True
 
 
 def _rss(row: Row) -> list[int]:

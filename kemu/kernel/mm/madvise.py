@@ -23,6 +23,7 @@ from kemu.kernel.arch.pgtable import (
     pte_unmap_unlock,
     pte_young,
     ptep_get_and_clear,
+    set_pte,
     set_pte_at,
 )
 from kemu.kernel.fs.files import is_shmem
@@ -37,6 +38,7 @@ from kemu.kernel.include.mm_types import (
     vm_area_struct,
     vma_is_anonymous,
 )
+from kemu.kernel.include.swapops import classify, only_marker
 from kemu.kernel.include.system import current_mm
 from kemu.kernel.mm.gup import faultin_page_range
 from kemu.kernel.mm.lru import folio_deactivate, folio_mark_lazyfree, lru_add_drain
@@ -184,7 +186,13 @@ def madvise_free_pte_range(
     mm = tlb.mm
     ptep = pte_offset_map_lock(mm, pmd, addr)
     for at, address, pte in ptes_in(ptep, addr, end):
-        page = vm_normal_page(vma, address, pte) if pte_present(pte) else None
+        if not pte_present(pte):
+            if classify(pte) == "poison":
+                set_pte(at, 0)
+            else:
+                only_marker(pte)
+            continue
+        page = vm_normal_page(vma, address, pte)
         if page is None:
             continue
         if page.flags & PG_dirty:

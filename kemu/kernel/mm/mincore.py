@@ -15,6 +15,7 @@ from kemu.kernel.include.mm_types import (
     mm_struct,
     vm_area_struct,
 )
+from kemu.kernel.include.swapops import only_marker
 from kemu.kernel.include.system import current_mm
 from kemu.kernel.mm.filemap import filemap_get_folio
 from kemu.kernel.mm.gup import mapped_entry
@@ -56,8 +57,10 @@ def do_mincore(start: int, length: int) -> tuple[int, bytes]:
 
 def _resident(vma: vm_area_struct, address: int) -> bool:
     """True if the page at ``address`` is in memory (``mincore_pte_range``)."""
-    if pte_present(mapped_entry(vma.vm_mm, address)):
+    pte = mapped_entry(vma.vm_mm, address)
+    if pte_present(pte):
         return True
+    only_marker(pte)
     if vma.vm_file is None:
         return False
     page = filemap_get_folio(

@@ -25,6 +25,7 @@ from kemu.kernel.arch.pgtable import (
 )
 from kemu.kernel.arch.tlbflush import flush_tlb_range
 from kemu.kernel.include.mm_types import mm_struct, vm_area_struct
+from kemu.kernel.include.swapops import classify, no_handler
 from kemu.kernel.include.system import system
 from kemu.kernel.mm.zap import addr_end, pmds_in, ptes_in
 from kemu.trace.frames import linux
@@ -60,7 +61,8 @@ def alloc_new_pmd(mm: mm_struct, addr: int) -> int:
 def move_ptes(
     vma: vm_area_struct, old_pmd: int, old_addr: int, old_end: int, new_pmd: int, new_addr: int
 ) -> None:
-    """Move the entries of one table; the old addresses are flushed before the table is unlocked."""
+    """Move the entries of one table, those of every known kind as they are; the old addresses are
+    flushed before the table is unlocked."""
     mm = vma.vm_mm
     old_pte = pte_offset_map_lock(mm, old_pmd, old_addr)
     same_table = system.phys.load(old_pmd) == system.phys.load(new_pmd)
@@ -72,6 +74,8 @@ def move_ptes(
     force_flush = False
     for at, address, _ in ptes_in(old_pte, old_addr, old_end):
         pte = ptep_get_and_clear(mm, address, at)
+        if classify(pte) == "unknown":
+            raise no_handler(pte)
         force_flush = force_flush or pte_present(pte)
         set_pte_at(mm, address - old_addr + new_addr, new_pte + at - old_pte, pte)
     if force_flush:

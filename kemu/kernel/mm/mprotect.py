@@ -35,6 +35,7 @@ from kemu.kernel.include.mm_types import (
     vm_area_struct,
     vma_is_anonymous,
 )
+from kemu.kernel.include.swapops import only_marker
 from kemu.kernel.include.system import current_mm
 from kemu.kernel.mm.gup import populate_vma_page_range
 from kemu.kernel.mm.mmap import calc_vm_prot_bits
@@ -80,6 +81,7 @@ def change_pte_range(
     pages = 0
     for at, address, oldpte in ptes_in(ptep, addr, end):
         if not pte_present(oldpte):
+            only_marker(oldpte)
             continue
         oldpte = ptep_get_and_clear(mm, address, at)
         ptent = pte_modify(oldpte, vma.vm_page_prot)

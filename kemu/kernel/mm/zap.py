@@ -40,9 +40,10 @@ from kemu.kernel.include.mm_types import (
     mm_struct,
     page,
     vm_area_struct,
+    vma_is_anonymous,
     vma_pages,
 )
-from kemu.kernel.include.swapops import is_guard_pte_marker
+from kemu.kernel.include.swapops import classify, no_handler
 from kemu.kernel.include.system import pfn_to_page, system
 from kemu.kernel.mm.filemap import folio_mark_dirty, mm_counter_file
 from kemu.kernel.mm.lru import folio_mark_accessed
@@ -206,8 +207,7 @@ def zap_pte_range(
     ptep = pte_offset_map_lock(mm, pmd, addr)
     for at, address, pte in ptes_in(ptep, addr, end):
         if not pte_present(pte):
-            if details.drop_markers or not is_guard_pte_marker(pte):
-                set_pte(at, 0)
+            zap_nonpresent_ptes(vma, at, pte, details)
             continue
         page = vm_normal_page(vma, address, pte)
         if page is not None and not details.even_cows and folio_test_anon(page):
@@ -222,6 +222,23 @@ def zap_pte_range(
     pte_unmap_unlock(ptep)
     if details.reclaim_pt and end - addr == 1 << system.pmd_shift and not ptes_in(ptep, addr, end):
         _free_table(tlb, pmd, system.pmd_shift, addr)
+
+
+@linux("mm/memory.c")
+def zap_nonpresent_ptes(vma: vm_area_struct, ptep: int, pte: int, details: zap_details) -> None:
+    """Clear one entry that is not present, unless ``details`` keep its kind."""
+    kind = classify(pte)
+    if kind == "none":
+        return
+    if kind == "guard" or (kind == "uffd-wp" and not vma_is_anonymous(vma)):
+        if not details.drop_markers:
+            return
+    elif kind == "poison":
+        if not details.even_cows:
+            return
+    elif kind != "uffd-wp":
+        raise no_handler(pte)
+    set_pte(ptep, 0)
 
 
 def _zap_present_page(tlb: mmu_gather, vma: vm_area_struct, page: folio, pte: int) -> int:
