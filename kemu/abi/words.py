@@ -56,6 +56,29 @@ RLIMITS = Words(
     "rttime",
 )
 
+RECORDED_MAP = Words(
+    "MAP_",
+    "shared private shared_validate droppable fixed anon growsdown denywrite executable locked "
+    "noreserve populate nonblock stack hugetlb sync fixed_noreplace",
+)
+"""The words of a recorded program begin here; the other flags have the shell's words."""
+RECORDED_ADVICE = {
+    **{word.upper(): MADVISE[word] for word in MADVISE if MADVISE[word] <= uapi.MADV_COLLAPSE},
+    "BOGUS": 77,
+    "GUARD_INSTALL": uapi.MADV_GUARD_INSTALL,
+    "GUARD_REMOVE": uapi.MADV_GUARD_REMOVE,
+}
+"""Without hwpoison and soft_offline: they would break the memory of the computer itself."""
+RECORDED_FADVISE = {word.upper(): FADVISE[word] for word in list(FADVISE)[:5]}
+RECORDED_FALLOCATE = {
+    "alloc": 0,
+    "punch": uapi.FALLOC_FL_PUNCH_HOLE | uapi.FALLOC_FL_KEEP_SIZE,
+    "zero": uapi.FALLOC_FL_ZERO_RANGE,
+}
+RECORDED_RLIMITS = {
+    word.upper(): RLIMITS[word] for word in ("fsize", "data", "stack", "memlock", "as")
+}
+
 SIGNALS = {
     name[3:]: number
     for name, number in _NUMBERS.items()

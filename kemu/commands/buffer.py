@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kemu.abi.row import MOST_PAGES
 from kemu.abi.uapi import PAGE_SIZE as PAGE
 from kemu.errors import UsageError
 
@@ -64,3 +65,13 @@ def check_size(size: int) -> None:
         raise UsageError(
             f"size: {size:#x} bytes are too many for one call", hint=f"at most {MOST_BYTES:#x}"
         )
+
+
+def pages_of(length: int, what: str) -> int:
+    """Pages of a range. Raises UsageError for more than one `what` may take."""
+    pages = (length + PAGE - 1) // PAGE
+    if pages > MOST_PAGES:
+        raise UsageError(
+            f"length: {pages} pages are too many for one {what}", hint=f"at most {MOST_PAGES}p"
+        )
+    return pages

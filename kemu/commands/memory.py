@@ -1,25 +1,26 @@
-"""System calls about mappings: mmap, munmap, mprotect, brk."""
+"""The commands about mappings that do more than their system call: mmap, mincore, setrlimit."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from kemu.abi import uapi, words
+from kemu.abi.calls import BY_WORD
+from kemu.commands.buffer import buffer_of, pages_of, seen
 from kemu.commands.calls import call
+from kemu.commands.syscalls import TASK, own_body, parts
 from kemu.language import kinds
-from kemu.language.spec import CHANGE, command, flags, keyword, maybe, one
-from kemu.readings import Outcome
+from kemu.language.spec import flags, keyword, maybe, one
+from kemu.readings import Outcome, Residency
 
 if TYPE_CHECKING:
     from kemu.experiment.session import Session, Task
     from kemu.language.kinds import FilePart
 
-TASK = maybe("task", kinds.TASK)
-_START = "spawn app; mmap app 0x10000 4p rw; "
 _NO_FD = -1
 
 
-@command(
+@own_body(
     "mmap",
     arguments=(
         TASK,
@@ -33,19 +34,6 @@ _NO_FD = -1
         keyword("fd", kinds.FD),
         keyword("offset", kinds.OFFSET),
     ),
-    group="memory",
-    effect=CHANGE,
-    summary="map memory or a file",
-    more="Private anonymous memory unless shared or file says otherwise. Without an address the "
-    "kernel looks for a place, "
-    "from the top down; an address is a hint unless fixed. file PATH@1p maps from page 1 of the "
-    "file on; fd 3 offset 1p does "
-    "the same with an open file.",
-    examples=(
-        "spawn app; mmap app 0x10000 4p rw",
-        "spawn app; mmap app 1M r shared; mmap 4p rw populate",
-    ),
-    linux="mmap(2)",
 )
 def mmap(
     session: Session,
@@ -98,54 +86,23 @@ def writable_mode(bits: int, prot: int) -> int:
     return 2 if bits & uapi.MAP_SHARED and prot & words.PROT["w"] else 0
 
 
-@command(
-    "munmap",
-    arguments=(TASK, one("addr", kinds.ADDRESS), one("length", kinds.SIZE)),
-    group="memory",
-    effect=CHANGE,
-    summary="take a mapping away",
-    examples=(_START + "munmap app 0x11000 1p", _START + "munmap app 0x10000 4p; maps app"),
-    linux="munmap(2)",
+@own_body("mincore")
+def mincore(session: Session, task: Task, addr: int, length: int, into: int | None) -> Residency:
+    """Ask which pages are resident."""
+    pages = pages_of(length, "mincore")
+    vector = buffer_of(task, pages) if into is None else into
+    answer = call(session, task, "mincore", addr, length, vector)
+    stored = b"" if answer.errno else seen(session, task, vector, pages)
+    digits = "".join(str(byte & 1) for byte in stored)
+    return Residency(**answer.values(), start=addr, vector=digits)
+
+
+@own_body(
+    "setrlimit",
+    arguments=(*parts(BY_WORD["setrlimit"])[0][:-1], maybe("hard", kinds.LIMIT)),
 )
-def munmap(session: Session, task: Task, addr: int, length: int) -> Outcome:
-    """Unmap a range."""
-    return call(session, task, "munmap", addr, length)
-
-
-@command(
-    "mprotect",
-    arguments=(
-        TASK,
-        one("addr", kinds.ADDRESS),
-        one("length", kinds.SIZE),
-        one("prot", kinds.PROT),
-    ),
-    group="memory",
-    effect=CHANGE,
-    summary="change what may be done with memory",
-    examples=(
-        _START + "mprotect app 0x11000 1p r",
-        _START + "mprotect app 0x10000 4p none; maps app",
-    ),
-    linux="mprotect(2)",
-)
-def mprotect(session: Session, task: Task, addr: int, length: int, prot: int) -> Outcome:
-    """Change the protection of a range."""
-    return call(session, task, "mprotect", addr, length, prot)
-
-
-@command(
-    "brk",
-    arguments=(TASK, maybe("addr", kinds.ADDRESS, 0)),
-    group="memory",
-    effect=CHANGE,
-    summary="move the end of the heap",
-    more="Gives the end of the heap behind the call; without an address it only asks. The raw call "
-    "never fails: where it "
-    "cannot move the end, it gives the old one.",
-    examples=("spawn app; brk app", "spawn app; brk app app.heap+3p; maps app"),
-    linux="brk(2)",
-)
-def brk(session: Session, task: Task, addr: int) -> Outcome:
-    """Move the program break."""
-    return call(session, task, "brk", addr, is_address=True)
+def setrlimit(session: Session, task: Task, resource: int, soft: int, hard: int | None) -> Outcome:
+    """Set the soft and the hard limit of a resource."""
+    if hard is None:
+        hard = task.signal.rlim.get(resource, (0, uapi.RLIM_INFINITY))[1]
+    return call(session, task, "setrlimit", resource, soft, hard)

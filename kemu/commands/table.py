@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from kemu.abi.calls import BY_WORD
 from kemu.errors import UsageError
 
 if TYPE_CHECKING:
@@ -23,13 +24,8 @@ class Entry(NamedTuple):
     summary: str
 
 
-_TASKS, _MEMORY, _ACCESS = "kemu.commands.tasks", "kemu.commands.memory", "kemu.commands.access"
+_TASKS, _ACCESS = "kemu.commands.tasks", "kemu.commands.access"
 _FILES, _LOOKING, _FRAMES = "kemu.commands.files", "kemu.commands.looking", "kemu.commands.frames"
-_RANGES, _DESCRIPTORS, _OTHERS = (
-    "kemu.commands.ranges",
-    "kemu.commands.descriptors",
-    "kemu.commands.others",
-)
 _MOVING = "kemu.commands.moving"
 _STOPPING = "kemu.commands.stopping"
 _ASKING = "kemu.commands.asking"
@@ -62,67 +58,24 @@ GROUPS = {
     "shell": "the shell itself",
 }
 
+_CALLS = {
+    word: Entry(f"kemu.commands.{row.module or 'syscalls'}", row.group, row.summary)
+    for word, row in BY_WORD.items()
+}
+"""The system calls."""
+
 TABLE: dict[str, Entry] = {
     "spawn": Entry(
         _TASKS, "doing", "start a process: a child of init with an almost empty address space"
     ),
-    "fork": Entry(_TASKS, "doing", "copy a process; its memory is shared until someone writes"),
-    "vfork": Entry(_TASKS, "doing", "a child in the same address space; the parent waits for it"),
-    "clone": Entry(_TASKS, "doing", "a child that shares what the flags say"),
-    "exec": Entry(_TASKS, "doing", "replace the program of a process"),
-    "exit": Entry(_TASKS, "doing", "end a process"),
-    "wait": Entry(_TASKS, "doing", "collect a child that has ended"),
-    "kill": Entry(_TASKS, "doing", "send a signal"),
-    "tgkill": Entry(_OTHERS, "doing", "send a signal to one thread"),
-    "signal": Entry(_TASKS, "doing", "say what a signal does to a process"),
+    "read": Entry(_ACCESS, "memory", "load bytes, as user code does"),
+    "write": Entry(_ACCESS, "memory", "store bytes, as user code does"),
+    "fetch": Entry(_ACCESS, "memory", "fetch one instruction, as user code does"),
+    **_CALLS,
     "schedule": Entry(_TASKS, "doing", "let a CPU run a task"),
     "setcpu": Entry(_TASKS, "doing", "move a task to a CPU"),
     "on": Entry(_TASKS, "doing", "run one command on a CPU"),
     "use": Entry(_TASKS, "doing", "choose the task that commands without TASK mean"),
-    "mmap": Entry(_MEMORY, "memory", "map memory or a file"),
-    "munmap": Entry(_MEMORY, "memory", "take a mapping away"),
-    "mprotect": Entry(_MEMORY, "memory", "change what may be done with memory"),
-    "brk": Entry(_MEMORY, "memory", "move the end of the heap"),
-    "read": Entry(_ACCESS, "memory", "load bytes, as user code does"),
-    "write": Entry(_ACCESS, "memory", "store bytes, as user code does"),
-    "fetch": Entry(_ACCESS, "memory", "fetch one instruction, as user code does"),
-    "mremap": Entry(_RANGES, "memory", "make a mapping larger or smaller, or move it"),
-    "madvise": Entry(_RANGES, "memory", "say what will be done with a range"),
-    "msync": Entry(_RANGES, "memory", "write a mapped file back"),
-    "mincore": Entry(_RANGES, "memory", "which pages are in memory"),
-    "mseal": Entry(_RANGES, "memory", "forbid changes of a mapping for ever"),
-    "remap_file_pages": Entry(
-        _RANGES, "memory", "show another part of a file in a mapping (the old way)"
-    ),
-    "pkey_mprotect": Entry(_RANGES, "memory", "mprotect with a protection key"),
-    "mlock": Entry(_RANGES, "memory", "keep a range in memory"),
-    "mlock2": Entry(_RANGES, "memory", "keep a range in memory, page by page"),
-    "munlock": Entry(_RANGES, "memory", "take the lock off a range"),
-    "mlockall": Entry(_RANGES, "memory", "keep all memory of a process"),
-    "munlockall": Entry(_RANGES, "memory", "take all locks off"),
-    "pin": Entry(_RANGES, "memory", "let a device use a range: a long-term pin"),
-    "unpin": Entry(_RANGES, "memory", "take the pin off a range"),
-    "process_vm_readv": Entry(_OTHERS, "memory", "read the memory of another process"),
-    "process_vm_writev": Entry(_OTHERS, "memory", "write into the memory of another process"),
-    "memread": Entry(_OTHERS, "memory", "read /proc/PID/mem"),
-    "memwrite": Entry(_OTHERS, "memory", "write /proc/PID/mem"),
-    "setrlimit": Entry(_OTHERS, "memory", "set a limit"),
-    "open": Entry(_DESCRIPTORS, "files", "open a file"),
-    "memfd_create": Entry(_DESCRIPTORS, "files", "make a nameless file of memory"),
-    "close": Entry(_DESCRIPTORS, "files", "close a file"),
-    "pread": Entry(_DESCRIPTORS, "files", "read from a file into memory"),
-    "pwrite": Entry(_DESCRIPTORS, "files", "write memory into a file"),
-    "ftruncate": Entry(_DESCRIPTORS, "files", "give a file another size"),
-    "fallocate": Entry(_DESCRIPTORS, "files", "make room in a file, or a hole"),
-    "fsync": Entry(_DESCRIPTORS, "files", "write a file's dirty pages to the disk"),
-    "fadvise": Entry(_DESCRIPTORS, "files", "say what will be done with a file"),
-    "pipe": Entry(_DESCRIPTORS, "files", "make a pipe"),
-    "pipe2": Entry(_DESCRIPTORS, "files", "make a pipe with a descriptor for each end"),
-    "read_fd": Entry(_DESCRIPTORS, "files", "read from a file where it stands"),
-    "write_fd": Entry(_DESCRIPTORS, "files", "write into a pipe, or into a file where it stands"),
-    "lseek": Entry(_DESCRIPTORS, "files", "say where a file stands"),
-    "vmsplice": Entry(_DESCRIPTORS, "files", "put pages into a pipe, not copies of them"),
-    "pipe_read": Entry(_DESCRIPTORS, "files", "read bytes from a pipe"),
     "mkfile": Entry(_FILES, "files", "make a file inside kemu"),
     "load": Entry(_FILES, "files", "bring a file of the host into kemu"),
     "ls": Entry(_FILES, "files", "the files inside kemu"),
@@ -234,8 +187,7 @@ ALIASES = {
     "fin": "finish",
     "rn": "reverse-next",
     "n": "next",
-    "memfd": "memfd_create",
-    "prlimit": "setrlimit",
+    **{alias: word for word, row in BY_WORD.items() for alias in row.also},
 }
 """Other words for the same commands: crash's for looking, gdb's for moving."""
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from kemu.abi import words
 from kemu.commands.calls import call, note_completed, note_no_stop, reading_of_call
+from kemu.commands.syscalls import TASK, own_body
 from kemu.errors import UsageError
 from kemu.explain.reasons import armed, reason
 from kemu.language import kinds
@@ -18,7 +19,6 @@ from kemu.readings import Outcome, Text
 if TYPE_CHECKING:
     from kemu.experiment.session import Session, Task
 
-TASK = maybe("task", kinds.TASK)
 AS = keyword("name", kinds.NEW_TASK, "as")
 SIGCHLD = words.SIGNALS["CHLD"]
 ENVIRONMENT = ("HOME=/", "TERM=linux")
@@ -43,52 +43,30 @@ def spawn(session: Session, name: str) -> Outcome:
     return Outcome(pid=task.pid, name=name, call="spawn", arguments=(name,), value=task.pid)
 
 
-@command(
+@own_body(
     "fork",
     arguments=(TASK,),
     options=(AS,),
-    group="doing",
-    effect=CHANGE,
-    summary="copy a process; its memory is shared until someone writes",
-    more="Gives the child's pid to the parent. A child without a name is PARENT.2, PARENT.3 ...",
-    examples=(_START + "fork app as kid", _START + "fork; ps"),
-    linux="fork(2)",
 )
 def fork(session: Session, task: Task, name: str | None) -> Outcome:
     """Fork the task."""
     return _birth(session, task, "fork", name)
 
 
-@command(
+@own_body(
     "vfork",
     arguments=(TASK,),
     options=(AS,),
-    group="doing",
-    effect=CHANGE,
-    summary="a child in the same address space; the parent waits for it",
-    more="The parent is blocked until the child calls exec or exit.",
-    examples=(_START + "vfork app as kid; ps", _START + "vfork app as kid; exit kid; ps"),
-    linux="vfork(2)",
 )
 def vfork(session: Session, task: Task, name: str | None) -> Outcome:
     """Vfork the task."""
     return _birth(session, task, "vfork", name)
 
 
-@command(
+@own_body(
     "clone",
     arguments=(TASK, some("flags", kinds.WordKind("FLAGS", words.CLONE_FLAGS, prefix="CLONE_"))),
     options=(AS,),
-    group="doing",
-    effect=CHANGE,
-    summary="a child that shares what the flags say",
-    more="A thread is vm fs files sighand thread sysvsem. Combinations that Linux refuses give "
-    "EINVAL.",
-    examples=(
-        _START + "clone app vm as twin",
-        _START + "clone app vm fs files sighand thread as worker; ps",
-    ),
-    linux="clone(2)",
 )
 def clone(session: Session, task: Task, flags: tuple[int, ...], name: str | None) -> Outcome:
     """Clone the task."""
@@ -116,17 +94,9 @@ def _birth(
     return reading_of_call(session, task, call_name, outcome, shown=shown, why=why)
 
 
-@command(
+@own_body(
     "exec",
     arguments=(TASK, one("path", kinds.PATH), many("argv", kinds.ANY)),
-    group="doing",
-    effect=CHANGE,
-    summary="replace the program of a process",
-    more="PATH is a file that load brought. The words behind it are its arguments; argv[0] is PATH "
-    "as typed, the "
-    "environment is HOME=/ TERM=linux.",
-    examples=("spawn app; exec app /missing", "spawn app; exec app '/missing' one 'two words'"),
-    linux="execve(2)",
 )
 def exec_(session: Session, task: Task, path: str, argv: tuple[str, ...]) -> Outcome:
     """Exec a file."""
@@ -145,36 +115,19 @@ def _bytes(texts: Iterable[str]) -> list[bytes]:
     return [text.encode("utf-8", "surrogateescape") for text in texts]
 
 
-@command(
+@own_body(
     "exit",
     arguments=(TASK, maybe("code", kinds.EXIT_CODE, 0)),
-    group="doing",
-    effect=CHANGE,
-    summary="end a process",
-    more="It is a zombie until its parent waits for it. quit or Ctrl-D leaves kemu.",
-    examples=("spawn app; fork as kid; exit kid 3; ps", "spawn app; exit app"),
-    linux="exit_group(2)",
 )
 def exit_(session: Session, task: Task, code: int) -> Outcome:
     """End the process."""
     return call(session, task, "exit_group", code, shown=[str(code)])
 
 
-@command(
+@own_body(
     "wait",
     arguments=(TASK,),
     options=(keyword("child", kinds.TASK, "for"), flags("flags", words.WAIT_FLAGS)),
-    group="doing",
-    effect=CHANGE,
-    summary="collect a child that has ended",
-    more="Gives its pid and exit status. Without a zombie the caller waits: it is blocked until a "
-    "child ends. With for only "
-    "that child will do; nohang does not wait.",
-    examples=(
-        "spawn app; fork as kid; exit kid 3; wait app",
-        "spawn app; fork as kid; wait app; exit kid; ps",
-    ),
-    linux="wait4(2)",
 )
 def wait(session: Session, task: Task, child: Task | None, flags: tuple[int, ...]) -> Outcome:
     """Wait for a child of the task."""
@@ -196,20 +149,10 @@ def _end(status: int) -> str:
     )
 
 
-@command(
+@own_body(
     "kill",
     arguments=(TASK, maybe("signal", kinds.SIGNAL, words.SIGNALS["TERM"])),
-    group="doing",
-    effect=CHANGE,
-    summary="send a signal",
-    more="TASK receives it; the current task sends it, or the task after by. TERM unless another "
-    "is given.",
     options=(keyword("sender", kinds.TASK, "by"),),
-    examples=(
-        "spawn app; fork as kid; kill kid",
-        "spawn app; fork as kid; kill kid SEGV; wait app",
-    ),
-    linux="kill(2)",
 )
 def kill(session: Session, task: Task, signal: int, sender: Task | None) -> Outcome:
     """Send a signal to the task."""
@@ -224,24 +167,31 @@ def _sender(session: Session) -> Task:
     return session.tasks[1] if current.blocked_in or current.exit_state else current
 
 
-@command(
+@own_body(
+    "tgkill",
+    arguments=(TASK, maybe("signal", kinds.SIGNAL, words.SIGNALS["TERM"])),
+    options=(keyword("sender", kinds.TASK, "by"),),
+)
+def tgkill(session: Session, task: Task, signal: int, sender: Task | None) -> Outcome:
+    """Send a signal to the task."""
+    if sender is not None and (sender.exit_state or sender.blocked_in):
+        raise UsageError(
+            f"by: {session.name_of(sender.pid)} can do nothing now", hint="name a task that runs"
+        )
+    current = session.current
+    able = session.tasks[1] if current.blocked_in or current.exit_state else current
+    shown = [session.name_of(task.pid), words.signal_name(signal)]
+    note_no_stop(session, task, signal)
+    return call(session, sender or able, "tgkill", task.tgid, task.pid, signal, shown=shown)
+
+
+@own_body(
     "signal",
     arguments=(
         TASK,
         one("signal", kinds.SIGNAL),
         one("action", kinds.WordKind("ACTION", ("default", "handle", "ignore"))),
     ),
-    group="doing",
-    effect=CHANGE,
-    summary="say what a signal does to a process",
-    more="default: SEGV, BUS and most others kill. handle: the access fails and the process goes "
-    "on. ignore: nothing happens; "
-    "a fault kills all the same.",
-    examples=(
-        "spawn app; signal app SEGV handle; read app 0",
-        "spawn app; signal TERM ignore; kill app TERM; ps",
-    ),
-    linux="sigaction(2)",
 )
 def signal(session: Session, task: Task, signal: int, action: str) -> Outcome:
     """Set the disposition of a signal."""

@@ -1,0 +1,319 @@
+"""The rows of the calls about the caller's own mappings."""
+
+from __future__ import annotations
+
+from kemu.abi.row import ADDR, ADVICE, FD, LENGTH, OFFSET, Arg, Call, Fuzz, flags, prot
+from kemu.abi.words import (
+    MLOCK2_FLAGS,
+    MLOCKALL_FLAGS,
+    MMAP_FLAGS,
+    MREMAP_FLAGS,
+    MSYNC_FLAGS,
+    RECORDED_ADVICE,
+    RECORDED_MAP,
+)
+
+_TOUCHED = "spawn app; mmap app 0x10000 4p rw; write app 0x10000 7; "
+_SHARED = "mkfile /data 2p; spawn app; mmap app 0x10000 2p rw file /data shared; "
+_START = "spawn app; mmap app 0x10000 4p rw; "
+
+PROTS = ("rw-",) * 8 + ("r--",) * 3 + ("---", "-w-", "r-x", "rwx", "--x", "-wx")
+_MREMAP: tuple[list[str], ...] = (
+    (["maymove", "fixed"],) * 4
+    + (["maymove", "fixed", "dontunmap"],) * 3
+    + (["maymove"], [], ["fixed"], ["maymove", "dontunmap"])
+)
+_OFTEN = "FREE GUARD_INSTALL GUARD_REMOVE POPULATE_READ POPULATE_WRITE WIPEONFORK DONTFORK"
+_SELDOM = (
+    "KEEPONFORK DOFORK REMOVE WILLNEED DONTDUMP DODUMP COLD NOHUGEPAGE SEQUENTIAL RANDOM NORMAL "
+    "DONTNEED_LOCKED PAGEOUT BOGUS"
+)
+_ADVICE = (*["DONTNEED"] * 6, *_OFTEN.split() * 2, *_SELDOM.split())
+"""Without MERGEABLE, HUGEPAGE and COLLAPSE: they depend on what else the host has switched on."""
+
+_MLOCKALL: tuple[list[str], ...] = (["future"], ["future", "onfault"], ["onfault"], [])
+"""Without current: that is the worker's own memory too."""
+
+CALLS = (
+    Call(
+        "mmap",
+        9,
+        "memory",
+        "map memory or a file",
+        (
+            "spawn app; mmap app 0x10000 4p rw",
+            "spawn app; mmap app 1M r shared; mmap 4p rw populate",
+        ),
+        more="Private anonymous memory unless shared or file says otherwise. Without an "
+        "address the kernel looks for a place, from the top down; an address is a hint "
+        "unless fixed. file PATH@1p maps from page 1 of the file on; fd 3 offset 1p does "
+        "the same with an open file.",
+        args=(
+            ADDR,
+            LENGTH,
+            prot(PROTS),
+            flags(MMAP_FLAGS)._replace(recorded=RECORDED_MAP),
+            FD._replace(default=-1),
+            OFFSET,
+        ),
+        returns="address",
+        errnos="EACCES EAGAIN EBADF EINVAL ENODEV ENOMEM EPERM EEXIST EOPNOTSUPP EOVERFLOW",
+        op="mmap",
+        fuzz=Fuzz(20),
+        module="memory",
+    ),
+    Call(
+        "munmap",
+        11,
+        "memory",
+        "take a mapping away",
+        (
+            _START + "munmap app 0x11000 1p",
+            _START + "munmap app 0x10000 4p; maps app",
+        ),
+        args=(ADDR, LENGTH),
+        errnos="EINVAL ENOMEM EPERM",
+        op="munmap",
+        fuzz=Fuzz(5),
+    ),
+    Call(
+        "mprotect",
+        10,
+        "memory",
+        "change what may be done with memory",
+        (
+            _START + "mprotect app 0x11000 1p r",
+            _START + "mprotect app 0x10000 4p none; maps app",
+        ),
+        args=(ADDR, LENGTH, prot((*PROTS, "rw-d", "r--u", "rw?"))),
+        errnos="EACCES EINVAL ENOMEM EPERM",
+        op="mprotect",
+        fuzz=Fuzz(10, "rights moves io others heap"),
+    ),
+    Call(
+        "brk",
+        12,
+        "memory",
+        "move the end of the heap",
+        (
+            "spawn app; brk app",
+            "spawn app; brk app app.heap+3p; maps app",
+        ),
+        more="Gives the end of the heap behind the call; without an address it only asks. The "
+        "raw call never fails: where it cannot move the end, it gives the old one.",
+        args=(ADDR._replace(default=0),),
+        returns="address",
+        errnos="ENOMEM",
+        op="brk",
+        unreal="the heap of a program on the host lies elsewhere",
+        fuzz=Fuzz(1, "heap"),
+    ),
+    Call(
+        "mremap",
+        25,
+        "memory",
+        "make a mapping larger or smaller, or move it",
+        (
+            _TOUCHED + "mremap app 0x10000 4p 8p",
+            _TOUCHED + "mremap app 0x10000 4p 4p maymove fixed to 0x200000; maps app",
+        ),
+        more="The page-table entries move, the pages stay. Without maymove it grows only "
+        "where room follows; fixed maymove to ADDR names the new place; dontunmap leaves "
+        "an empty mapping behind; an old length of 0 maps shared memory once more.",
+        args=(
+            ADDR,
+            LENGTH._replace(name="old"),
+            Arg("new", "length", field="newlen"),
+            flags(MREMAP_FLAGS, draw=_MREMAP),
+            Arg("to", "addr", None, field="newpage", option=True),
+        ),
+        returns="address",
+        errnos="EAGAIN EFAULT EINVAL ENOMEM EPERM",
+        op="mremap",
+        fuzz=Fuzz(8, "moves ranges io heap"),
+    ),
+    Call(
+        "madvise",
+        28,
+        "memory",
+        "say what will be done with a range",
+        (
+            _TOUCHED + "madvise app 0x10000 1p dontneed; read app 0x10000",
+            _TOUCHED + "madvise app 0x11000 1p guard_install; write app 0x11000 1",
+        ),
+        more="dontneed and free drop pages, remove punches a hole into a file, populate_read "
+        "and populate_write fault in, dontfork and wipeonfork say what fork does, "
+        "guard_install makes pages that kill and guard_remove takes them away; cold, "
+        "pageout, willneed, random, sequential and others.",
+        args=(ADDR, LENGTH, ADVICE._replace(recorded=RECORDED_ADVICE, draw=_ADVICE)),
+        errnos="EACCES EAGAIN EBADF EINVAL EIO ENOMEM EPERM",
+        op="madvise",
+        fuzz=Fuzz(12, "rights ranges files pins"),
+    ),
+    Call(
+        "msync",
+        26,
+        "memory",
+        "write a mapped file back",
+        (
+            _TOUCHED + "msync app 0x10000 4p sync",
+            _SHARED + "write app 0x10000 7; msync app 0x10000 2p sync",
+        ),
+        more="With sync the dirty pages of a shared file mapping are written to the disk and "
+        "their entries made clean and read-only.",
+        args=(
+            ADDR,
+            LENGTH,
+            flags(
+                MSYNC_FLAGS,
+                draw=(["async"], ["sync"], ["sync", "invalidate"], ["async", "sync"], []),
+            ),
+        ),
+        errnos="EBUSY EINVAL ENOMEM",
+        op="msync",
+        fuzz=Fuzz(1, "files"),
+    ),
+    Call(
+        "mincore",
+        27,
+        "memory",
+        "which pages are in memory",
+        (
+            _TOUCHED + "mincore app 0x10000 4p",
+            _TOUCHED + "mmap app 0x20000 1p rw; mincore app 0x10000 4p into 0x20000",
+        ),
+        more="The answer, a byte a page, is stored on the task's stack unless into ADDR is "
+        "given. At most 65536 pages.",
+        args=(ADDR, LENGTH, Arg("into", "buffer", None, option=True, size="pages")),
+        errnos="EAGAIN EFAULT EINVAL ENOMEM",
+        op="mincore",
+        fuzz=Fuzz(2, "files"),
+        module="memory",
+    ),
+    Call(
+        "mseal",
+        462,
+        "memory",
+        "forbid changes of a mapping for ever",
+        (
+            _TOUCHED + "mseal app 0x10000 4p; munmap app 0x10000 4p",
+            _TOUCHED + "mseal app 0x10000 4p; smaps app",
+        ),
+        args=(ADDR, LENGTH),
+        order="addr length 0",
+        errnos="EINVAL ENOMEM EPERM",
+        op="mseal",
+        fuzz=Fuzz(1, "ranges"),
+    ),
+    Call(
+        "remap_file_pages",
+        216,
+        "memory",
+        "show another part of a file in a mapping (the old way)",
+        (
+            _SHARED + "remap_file_pages app 0x10000 1p 1",
+            _TOUCHED + "remap_file_pages app 0x10000 1p 1",
+        ),
+        more="PGOFF is a page of the file. Linux does it with mmap today.",
+        args=(
+            ADDR,
+            LENGTH,
+            Arg("pgoff", "number", what="a number", bounds=(0, 2**31), draw=(0, 1, 2, 3)),
+        ),
+        order="addr length 0 pgoff 0",
+        errnos="EINVAL",
+        op="remap_file_pages",
+        fuzz=Fuzz(1),
+    ),
+    Call(
+        "pkey_mprotect",
+        329,
+        "memory",
+        "mprotect with a protection key",
+        (
+            _TOUCHED + "pkey_mprotect app 0x10000 1p r -1",
+            _TOUCHED + "pkey_mprotect app 0x10000 1p r 1",
+        ),
+        more="The machine has no protection keys, so that every key but -1, the one that "
+        "means none, is refused.",
+        args=(
+            ADDR,
+            LENGTH,
+            prot(PROTS),
+            Arg("pkey", "number", -1, what="a protection key, or -1 for none", draw=(-1, 0)),
+        ),
+        errnos="EACCES EINVAL ENOMEM EPERM",
+        op="pkey_mprotect",
+        fuzz=Fuzz(1),
+    ),
+    Call(
+        "mlock",
+        149,
+        "memory",
+        "keep a range in memory",
+        (
+            _TOUCHED + "mlock app 0x10000 4p; smaps app",
+            _TOUCHED + "mlock app 0x10000 1p; maps app",
+        ),
+        more="Faults in all of it at once.",
+        args=(ADDR, LENGTH),
+        errnos="EAGAIN EINVAL ENOMEM EPERM",
+        op="mlock",
+        fuzz=Fuzz(3, "ranges locks heap"),
+    ),
+    Call(
+        "mlock2",
+        325,
+        "memory",
+        "keep a range in memory, page by page",
+        (
+            _TOUCHED + "mlock2 app 0x10000 4p onfault; smaps app",
+            _TOUCHED + "mlock2 app 0x10000 4p",
+        ),
+        more="With onfault each page is locked when it is first touched, not before.",
+        args=(ADDR, LENGTH, flags(MLOCK2_FLAGS)),
+        errnos="EAGAIN EINVAL ENOMEM EPERM",
+    ),
+    Call(
+        "munlock",
+        150,
+        "memory",
+        "take the lock off a range",
+        (
+            _TOUCHED + "mlock app 0x10000 4p; munlock app 0x10000 4p",
+            _TOUCHED + "munlock app 0x11000 1p",
+        ),
+        args=(ADDR, LENGTH),
+        errnos="EINVAL ENOMEM",
+        op="munlock",
+        fuzz=Fuzz(2, "ranges locks"),
+    ),
+    Call(
+        "mlockall",
+        151,
+        "memory",
+        "keep all memory of a process",
+        (
+            _TOUCHED + "mlockall app current",
+            _TOUCHED + "mlockall app future; mmap app 0x20000 2p rw; smaps app",
+        ),
+        more="current: what is mapped now; future: what will be; onfault: each page when it "
+        "is touched.",
+        args=(flags(MLOCKALL_FLAGS, draw=_MLOCKALL),),
+        errnos="EINVAL ENOMEM EPERM",
+        op="mlockall",
+        fuzz=Fuzz(1, "locks"),
+    ),
+    Call(
+        "munlockall",
+        152,
+        "memory",
+        "take all locks off",
+        (
+            _TOUCHED + "mlockall app current; munlockall app",
+            _TOUCHED + "mlock app 0x10000 1p; munlockall app; smaps app",
+        ),
+        op="munlockall",
+        fuzz=Fuzz(1, "locks"),
+    ),
+)

@@ -1,0 +1,160 @@
+"""The rows of the calls about pins, other processes' memory, and limits."""
+
+from __future__ import annotations
+
+from kemu.abi.row import (
+    ADDR,
+    DATA,
+    INTO,
+    LENGTH,
+    MOST_PAGES,
+    OTHER,
+    RESOURCE,
+    SIZE,
+    Arg,
+    Call,
+    Fuzz,
+)
+from kemu.abi.words import RECORDED_RLIMITS
+
+_TOUCHED = "spawn app; mmap app 0x10000 4p rw; write app 0x10000 7; "
+_FAMILY = 'spawn app; mmap app 0x10000 1p rw; write app 0x10000 "hello"; fork app as kid; '
+
+CALLS = (
+    Call(
+        "pin",
+        None,
+        "memory",
+        "let a device use a range: a long-term pin",
+        (
+            _TOUCHED + "pin app 0x10000 1p; frame (pfn(app,0x10000))",
+            _TOUCHED + "pin app 0x10000 1p; fork app as kid; walk kid 0x10000",
+        ),
+        more="As io_uring does with a registered buffer: the pages become exclusive and stay "
+        "where they are; fork copies them at once.",
+        linux="io_uring_register(2), IORING_REGISTER_BUFFERS",
+        args=(ADDR, LENGTH._replace(most=MOST_PAGES)),
+        errnos="EFAULT ENOMEM EOPNOTSUPP EOVERFLOW",
+        op="pin",
+        fuzz=Fuzz(1, "pins"),
+    ),
+    Call(
+        "unpin",
+        None,
+        "memory",
+        "take the pin off a range",
+        (
+            _TOUCHED + "pin app 0x10000 1p; unpin app 0x10000 1p",
+            _TOUCHED + "unpin app 0x10000 1p",
+        ),
+        linux="io_uring_register(2), IORING_UNREGISTER_BUFFERS",
+        args=(ADDR, LENGTH._replace(most=MOST_PAGES)),
+        errnos="EINVAL",
+        op="unpin",
+        fuzz=Fuzz(1, "pins"),
+    ),
+    Call(
+        "process_vm_readv",
+        310,
+        "memory",
+        "read the memory of another process",
+        (
+            _FAMILY + "process_vm_readv app kid 0x10000 5",
+            _FAMILY + "process_vm_readv kid 0x10000 5; walk kid 0x10000",
+        ),
+        more="The first task reads from the second; with one task the current one reads. It "
+        "honours the rights of the pages, and even reading gives the other process a "
+        "copy of its own where fork left it to share. The bytes go to the reader's stack "
+        "unless into ADDR is given.",
+        args=(OTHER, ADDR, SIZE, INTO),
+        order="other into addr size",
+        host="other {into size} 1 {addr size} 1 0",
+        returns="count",
+        fills="into",
+        errnos="EFAULT EINVAL ENOMEM EPERM ESRCH",
+        op="vmread",
+        fuzz=Fuzz(1, "others"),
+    ),
+    Call(
+        "process_vm_writev",
+        311,
+        "memory",
+        "write into the memory of another process",
+        (
+            _FAMILY + 'process_vm_writev app kid 0x10000 "bye"',
+            _FAMILY + "process_vm_writev kid 0x10000 7; read kid 0x10000 8",
+        ),
+        more="The first task writes into the second; with one task the current one writes. "
+        "The data lies on the writer's stack.",
+        args=(OTHER, ADDR, DATA),
+        order="other data addr size",
+        host="other {data size} 1 {addr size} 1 0",
+        returns="count",
+        errnos="EFAULT EINVAL ENOMEM EPERM ESRCH",
+        op="vmwrite",
+        fuzz=Fuzz(2, "rights others"),
+    ),
+    Call(
+        "memread",
+        None,
+        "memory",
+        "read /proc/PID/mem",
+        (
+            _FAMILY + "memread app kid 0x10000 5",
+            _FAMILY + "mprotect kid 0x10000 1p none; memread app kid 0x10000 5",
+        ),
+        more="As a debugger reads: also what the other process itself may not read. The bytes "
+        "go to the reader's stack unless into ADDR is given.",
+        linux="pread(2) on /proc/PID/mem",
+        args=(OTHER, ADDR, SIZE, INTO),
+        order="other into addr size",
+        returns="count",
+        fills="into",
+        errnos="EACCES EFAULT EIO ESRCH",
+        op="memread",
+        fuzz=Fuzz(1, "others"),
+    ),
+    Call(
+        "memwrite",
+        None,
+        "memory",
+        "write /proc/PID/mem",
+        (
+            _FAMILY + 'memwrite app kid 0x10000 "bye"; read kid 0x10000 5',
+            _FAMILY + "mprotect kid 0x10000 1p r; memwrite app kid 0x10000 7b; walk kid 0x10000",
+        ),
+        more="As a debugger sets a breakpoint: where the other process may not write, it gets "
+        "a private copy first.",
+        linux="pwrite(2) on /proc/PID/mem",
+        args=(OTHER, ADDR, DATA),
+        order="other data addr size",
+        returns="count",
+        errnos="EACCES EFAULT EIO ESRCH",
+        op="memwrite",
+        fuzz=Fuzz(1, "others"),
+    ),
+    Call(
+        "setrlimit",
+        160,
+        "memory",
+        "set a limit",
+        (
+            "spawn app; setrlimit app as 1M; mmap app 2M rw",
+            "spawn app; setrlimit app stack 64K unlimited",
+        ),
+        more="as (all of the address space), data, stack, memlock, fsize in bytes; others are "
+        "kept but bind nothing. The hard limit stays as it is unless it is given.",
+        linux="setrlimit(2), prlimit(2)",
+        also=("prlimit",),
+        args=(
+            RESOURCE._replace(recorded=RECORDED_RLIMITS, draw=("STACK",)),
+            Arg("soft", "limit", draw=(0, 8192, 1 << 16)),
+            Arg("hard", "limit", draw=(1 << 40,)),
+        ),
+        host="resource {soft hard}",
+        errnos="EFAULT EINVAL EPERM",
+        op="setrlimit",
+        fuzz=Fuzz(1, "heap"),
+        module="memory",
+    ),
+)

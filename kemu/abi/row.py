@@ -1,0 +1,122 @@
+"""What a row says about a system call, and about each of its arguments.
+
+    Call("msync", 26, "memory", "write a mapped file back", ...,
+         args=(ADDR, LENGTH, flags(MSYNC_FLAGS)), errnos="EBUSY EINVAL ENOMEM", fuzz=Fuzz(1, "files"))
+
+The kind of an argument decides how the shell reads it (commands/syscalls.py), what a recording
+says for it and which number that is (conform/fields.py, operands.py), what fuzz draws
+(conform/strategies.py), and how an experiment says it to a real kernel (conform/actions.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from kemu.abi.words import FADVISE, MADVISE, RLIMITS, WHENCE, Words
+
+NEEDED = ...
+"""The default of an argument that must be given."""
+
+MOST_PAGES = 1 << 16
+"""Pages of one `mincore` or `pin`."""
+
+S32 = (-(2**31), 2**31 - 1)
+
+
+class Arg(NamedTuple):
+    """One argument.
+
+    `kind`: addr, length (bytes of a range), prot, flags, choice, fd, offset (bytes in a file),
+    extent (bytes in a file, whole pages in a recording), file_size, count (bytes moved), number,
+    limit, task (another one), buffer (where the kernel stores; the task's stack unless given),
+    data (bytes that the task stores on its stack first), path, title.
+
+    `option`: given as `name VALUE` behind the arguments.  `field`: its name in a recording.
+    `words`: word -> number, of flags or of a choice; `recorded`: those of a recording, if they
+    differ.  `what` and `bounds` describe a number or a choice.  `most`: pages at most.  `size`: of
+    a buffer, in bytes or as the name of another argument.  `draw`: what fuzz chooses from, in the
+    form of a recording."""
+
+    name: str
+    kind: str
+    default: Any = NEEDED
+    field: str = ""
+    words: Mapping[str, int] | None = None
+    recorded: Mapping[str, int] | None = None
+    what: str = ""
+    bounds: tuple[int, int] = S32
+    option: bool = False
+    most: int = 0
+    size: int | str = 0
+    draw: tuple[Any, ...] = ()
+
+
+class Fuzz(NamedTuple):
+    """How often fuzz tries the call, and in programs about what (conform/strategies.py, THEMES)."""
+
+    weight: int
+    themes: str = ""
+
+
+class Call(NamedTuple):
+    """One system call, or what stands in for one.
+
+    `name`: as the kernel's table has it.  `number`: on x86-64, None for what is not a call of its
+    own.  `word`: the command, and `also` its aliases.  `args`: in the order of the shell;  `order`:
+    in the kernel's order, by name, with constants, where that differs.  `host`: in the order in
+    which the real call takes them, where kemu's takes less: `{a b}` is the address of a structure
+    of these 64-bit words.  `returns`: count, address, fd, pid or status.  `fills`: the argument at
+    which the kernel stores bytes.  `errnos`: those that its man page documents and kemu can give.
+    `op`: the operation of a recording, "" for none; `unreal`: why an experiment with it cannot be
+    repeated on a real kernel.  `module`: where its command has a body of its own."""
+
+    name: str
+    number: int | None
+    group: str
+    summary: str
+    examples: tuple[str, ...]
+    args: tuple[Arg, ...] = ()
+    more: str = ""
+    linux: str = ""
+    word: str = ""
+    also: tuple[str, ...] = ()
+    order: str = ""
+    host: str = ""
+    returns: str = "status"
+    fills: str = ""
+    errnos: str = ""
+    op: str = ""
+    unreal: str = ""
+    fuzz: Fuzz | None = None
+    module: str = ""
+
+
+ADDR = Arg("addr", "addr", field="page")
+LENGTH = Arg("length", "length", field="len")
+FD = Arg("fd", "fd", field="file")
+OFFSET = Arg("offset", "offset", 0, field="foff")
+SIZE = Arg("size", "count", field="n")
+OTHER = Arg("other", "task", field="t")
+DATA = Arg("data", "data", field="byte")
+PATH = Arg("path", "path")
+INTO = Arg("into", "buffer", None, option=True, size="size")
+
+
+def flags(words: Words, *, draw: tuple[Any, ...] = ()) -> Arg:
+    """Flag words behind the arguments."""
+    return Arg("flags", "flags", 0, words=words, draw=draw)
+
+
+def prot(draw: tuple[str, ...]) -> Arg:
+    """Protection."""
+    return Arg("prot", "prot", draw=draw)
+
+
+ADVICE = Arg("advice", "choice", words=MADVISE, what="advice such as dontneed, or its number")
+FILE_ADVICE = ADVICE._replace(words=FADVISE)
+RESOURCE = Arg(
+    "resource", "choice", field="res", words=RLIMITS, bounds=(0, 2**31 - 1),
+    what="a resource such as as, data, stack, memlock",
+)  # fmt: skip
+SEEK = Arg("whence", "choice", 0, words=WHENCE, what="set, cur or end, or its number")

@@ -1,0 +1,148 @@
+"""The rows of the calls about tasks and signals."""
+
+from __future__ import annotations
+
+from kemu.abi.row import Call
+
+_START = "spawn app; mmap app 0x10000 1p rw; write app 0x10000 7; "
+_NO_SIGNALS = "a program sends no signals; whoever died of one is ended"
+
+CALLS = (
+    Call(
+        "fork",
+        57,
+        "doing",
+        "copy a process; its memory is shared until someone writes",
+        (
+            _START + "fork app as kid",
+            _START + "fork; ps",
+        ),
+        more="Gives the child's pid to the parent. A child without a name is PARENT.2, "
+        "PARENT.3 ...",
+        returns="pid",
+        errnos="EAGAIN ENOMEM",
+        op="fork",
+        module="tasks",
+    ),
+    Call(
+        "vfork",
+        58,
+        "doing",
+        "a child in the same address space; the parent waits for it",
+        (
+            _START + "vfork app as kid; ps",
+            _START + "vfork app as kid; exit kid; ps",
+        ),
+        more="The parent is blocked until the child calls exec or exit.",
+        returns="pid",
+        errnos="EAGAIN ENOMEM",
+        unreal="the parent would wait, and with it the experiment",
+        module="tasks",
+    ),
+    Call(
+        "clone",
+        56,
+        "doing",
+        "a child that shares what the flags say",
+        (
+            _START + "clone app vm as twin",
+            _START + "clone app vm fs files sighand thread as worker; ps",
+        ),
+        more="A thread is vm fs files sighand thread sysvsem. Combinations that Linux refuses "
+        "give EINVAL.",
+        returns="pid",
+        errnos="EAGAIN EINVAL ENOMEM",
+        op="clonevm",
+        module="tasks",
+    ),
+    Call(
+        "execve",
+        59,
+        "doing",
+        "replace the program of a process",
+        (
+            "spawn app; exec app /missing",
+            "spawn app; exec app '/missing' one 'two words'",
+        ),
+        more="PATH is a file that load brought. The words behind it are its arguments; "
+        "argv[0] is PATH as typed, the environment is HOME=/ TERM=linux.",
+        word="exec",
+        errnos="E2BIG EACCES EFAULT EINVAL EIO EISDIR ELIBBAD ELOOP ENOENT ENOEXEC ENOMEM ENOTDIR EPERM ETXTBSY",
+        unreal="it would replace the process that makes the calls (see: kemu conform exec)",
+        module="tasks",
+    ),
+    Call(
+        "exit_group",
+        231,
+        "doing",
+        "end a process",
+        (
+            "spawn app; fork as kid; exit kid 3; ps",
+            "spawn app; exit app",
+        ),
+        more="It is a zombie until its parent waits for it. quit or Ctrl-D leaves kemu.",
+        word="exit",
+        op="exit",
+        module="tasks",
+    ),
+    Call(
+        "wait4",
+        61,
+        "doing",
+        "collect a child that has ended",
+        (
+            "spawn app; fork as kid; exit kid 3; wait app",
+            "spawn app; fork as kid; wait app; exit kid; ps",
+        ),
+        more="Gives its pid and exit status. Without a zombie the caller waits: it is blocked "
+        "until a child ends. With for only that child will do; nohang does not wait.",
+        word="wait",
+        returns="pid",
+        errnos="ECHILD EINTR EINVAL",
+        module="tasks",
+    ),
+    Call(
+        "kill",
+        62,
+        "doing",
+        "send a signal",
+        (
+            "spawn app; fork as kid; kill kid",
+            "spawn app; fork as kid; kill kid SEGV; wait app",
+        ),
+        more="TASK receives it; the current task sends it, or the task after by. TERM unless "
+        "another is given.",
+        errnos="EINVAL EPERM ESRCH",
+        unreal=_NO_SIGNALS,
+        module="tasks",
+    ),
+    Call(
+        "tgkill",
+        234,
+        "doing",
+        "send a signal to one thread",
+        (
+            "spawn app; fork as kid; tgkill kid",
+            "spawn app; fork as kid; tgkill kid SEGV by app; wait app",
+        ),
+        more="As kill, but TASK alone may take the signal, not another thread of its process.",
+        errnos="EAGAIN EINVAL EPERM ESRCH",
+        unreal=_NO_SIGNALS,
+        module="tasks",
+    ),
+    Call(
+        "sigaction",
+        13,
+        "doing",
+        "say what a signal does to a process",
+        (
+            "spawn app; signal app SEGV handle; read app 0",
+            "spawn app; signal TERM ignore; kill app TERM; ps",
+        ),
+        more="default: SEGV, BUS and most others kill. handle: the access fails and the "
+        "process goes on. ignore: nothing happens; a fault kills all the same.",
+        word="signal",
+        errnos="EINVAL",
+        module="tasks",
+    ),
+)
