@@ -48,7 +48,8 @@ class EntryBits:
     a leaf above the last level; with ``leaf_is_rwx`` a leaf is any entry with one of read, write,
     exec_ (RISC-V).  ``pat_large`` is the one bit below a large leaf's frame number that has a
     meaning of its own (x86: bit 12 selects a cache type).  ``ends``: a present entry with one of
-    these bits ends the walk, as a leaf or because it is malformed.  ``base_shift``: what is under
+    these bits ends the walk, as a leaf or because it is malformed; ``leads`` are these and
+    ``present``: an upper entry with just ``present`` of them leads to a table.  ``base_shift``: what is under
     ``pfn_mask``, shifted by it, is the address of a frame of 4 KiB.  ``dirtied``: what a write
     sets."""
 
@@ -70,6 +71,7 @@ class EntryBits:
     reserved: int = 0
     pat_large: int = 0
     ends: int = attrs.field(init=False)
+    leads: int = attrs.field(init=False)
     base_shift: int = attrs.field(init=False)
     dirtied: int = attrs.field(init=False)
 
@@ -86,6 +88,10 @@ class EntryBits:
         return self.reserved | (
             self.read | self.write | self.exec_ if self.leaf_is_rwx else self.huge
         )
+
+    @leads.default
+    def _leads(self) -> int:
+        return self.present | self.ends
 
 
 class Decode(dict[int, tuple[bool, bool, bool, bool]]):

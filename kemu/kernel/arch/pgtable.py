@@ -13,6 +13,7 @@ Every change of a page-table entry by the kernel happens here.
 
 from __future__ import annotations
 
+from kemu.errors import KernelBug
 from kemu.kernel.arch.tlbflush import flush_tlb_page
 from kemu.kernel.include.flags import *
 from kemu.kernel.include.mm_types import (
@@ -27,6 +28,7 @@ from kemu.kernel.include.system import pfn_to_page, system
 from kemu.kernel.mm.page_alloc import GFP_ZERO, __free_page, alloc_page
 from kemu.machine.atomic import spin_lock, spin_unlock
 from kemu.machine.geometry import EntryBits, Geometry
+from kemu.machine.mmu import is_leaf
 from kemu.trace.frames import linux
 from kemu.trace.steps import step
 
@@ -255,12 +257,20 @@ def level_shifts(geometry: Geometry) -> dict[str, int]:
     return {name: shifts.get(name, 0) for name in ("pgd", "p4d", "pud", "pmd", "pte")}
 
 
+def table_of(entry: int) -> int:
+    """Physical address of the table to which an upper entry leads (``pmd_page_vaddr`` and its
+    like).  Nothing maps large pages yet, so anything else in an upper entry is a ``KernelBug``:
+    going on would read the memory that it maps as a table."""
+    bits = system.bits
+    if entry & bits.leads != bits.present:
+        what = "maps a large page" if is_leaf(bits, entry) else "is malformed"
+        raise KernelBug(f"the upper entry {entry:#x} {what}, where a table is expected")
+    return (entry & bits.pfn_mask) << bits.base_shift
+
+
 def _offset(entry: int, shift: int, address: int) -> int:
     """The entry for ``address`` in the table to which ``entry`` points; 0 if that is empty."""
-    if not entry:
-        return 0
-    bits = system.bits
-    return ((entry & bits.pfn_mask) << bits.base_shift) + (address >> shift & 511) * 8
+    return table_of(entry) + (address >> shift & 511) * 8 if entry else 0
 
 
 def pgd_offset(mm: mm_struct, address: int) -> int:
@@ -281,6 +291,13 @@ def pud_offset(p4d: int, address: int) -> int:
 def pmd_offset(pud: int, address: int) -> int:
     """The PMD entry."""
     return _offset(system.phys.load(pud), system.pmd_shift, address)
+
+
+def pmd_of(mm: mm_struct, address: int) -> int:
+    """The PMD entry for ``address``, from the root; 0 if the tables above it do not exist."""
+    p4d = p4d_offset(pgd_offset(mm, address), address)
+    pud = pud_offset(p4d, address) if p4d else 0
+    return pmd_offset(pud, address) if pud else 0
 
 
 def pte_offset_map(pmd: int, address: int) -> int:

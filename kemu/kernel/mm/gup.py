@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from kemu.abi.uapi import *
 from kemu.kernel.arch.pgtable import (
+    pmd_of,
     pte_dirty,
     pte_offset_map,
     pte_offset_map_lock,
@@ -28,7 +29,6 @@ from kemu.kernel.arch.pgtable import (
 )
 from kemu.kernel.include.flags import *
 from kemu.kernel.include.mm_types import (
-    PAGE_MASK,
     PAGE_SHIFT,
     PAGE_SIZE,
     folio,
@@ -45,7 +45,7 @@ from kemu.kernel.mm.mmap_lock import mmap_read_lock, mmap_read_unlock
 from kemu.kernel.mm.page_alloc import folio_get, folio_put, folio_put_refs, folio_ref_add
 from kemu.kernel.mm.rmap import PageAnonExclusive, folio_test_anon
 from kemu.kernel.mm.vma import find_vma_intersection, vma_lookup
-from kemu.kernel.mm.zap import pmds_in, vm_normal_page
+from kemu.kernel.mm.zap import vm_normal_page
 from kemu.trace.frames import linux
 
 FOLL_WRITE, FOLL_GET, FOLL_FORCE = 0x1, 0x2, 0x8
@@ -135,7 +135,7 @@ def can_follow_write_pte(pte: int, page: folio | None, vma: vm_area_struct, gup_
 def follow_page_pte(vma: vm_area_struct, address: int, gup_flags: int) -> folio | int:
     """The page that is mapped at ``address``, held as asked; 0 if the access that is wanted would
     fault; -EMLINK if the page must be unshared first."""
-    pmd = _pmd_of(vma.vm_mm, address)
+    pmd = pmd_of(vma.vm_mm, address)
     ptep = pte_offset_map_lock(vma.vm_mm, pmd, address) if pmd else 0
     if not ptep:
         return 0
@@ -163,18 +163,11 @@ def _follow_entry(vma: vm_area_struct, address: int, entry: int, gup_flags: int)
     return found
 
 
-def _pmd_of(mm: mm_struct, address: int) -> int:
-    """Where the entry lies that leads to the table for ``address``, 0 if there is no table."""
-    return next(
-        (pmd for pmd, _, _ in pmds_in(mm, address & PAGE_MASK, (address & PAGE_MASK) + PAGE_SIZE)),
-        0,
-    )
-
-
 def mapped_entry(mm: mm_struct, address: int) -> int:
     """The entry for ``address``, 0 if its table does not exist."""
-    pmd = _pmd_of(mm, address)
-    return ptep_get(pte_offset_map(pmd, address)) if pmd else 0
+    pmd = pmd_of(mm, address)
+    ptep = pte_offset_map(pmd, address) if pmd else 0
+    return ptep_get(ptep) if ptep else 0
 
 
 @linux("mm/gup.c")

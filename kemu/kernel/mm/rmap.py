@@ -16,7 +16,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kemu.abi.uapi import *
-from kemu.kernel.arch.pgtable import pte_lock, pte_pfn, pte_present, pte_unmap_unlock, ptep_get
+from kemu.kernel.arch.pgtable import (
+    pmd_of,
+    pte_lock,
+    pte_offset_map,
+    pte_pfn,
+    pte_present,
+    pte_unmap_unlock,
+    ptep_get,
+)
 from kemu.kernel.include.flags import *
 from kemu.kernel.include.mm_types import (
     PAGE_SHIFT,
@@ -38,7 +46,6 @@ from kemu.machine.atomic import (
     atomic_inc,
     atomic_inc_and_test,
 )
-from kemu.machine.mmu import walk
 from kemu.trace.frames import linux
 
 # ---------------------------------------------------------------- what kind of page
@@ -327,11 +334,9 @@ def rmap_walk(folio: folio) -> Iterator[tuple[vm_area_struct, int, int]]:
 
 def page_vma_mapped(mm: mm_struct, address: int, folio: folio) -> int:
     """The entry of ``mm`` that maps ``address`` to this very page, or 0."""
-    steps = walk(system.phys, system.geometry, mm.pgd, address).steps
-    if len(steps) != len(system.geometry.levels):
-        return 0
-    entry_pa = steps[-1].entry_pa
-    return entry_pa if maps(entry_pa, folio) else 0
+    pmd = pmd_of(mm, address)
+    ptep = pte_offset_map(pmd, address) if pmd else 0
+    return ptep if ptep and maps(ptep, folio) else 0
 
 
 def lock_mapped(ptep: int, folio: folio) -> bool:

@@ -28,6 +28,7 @@ from kemu.kernel.arch.pgtable import (
     pte_young,
     ptep_get_and_clear,
     set_pte,
+    table_of,
 )
 from kemu.kernel.arch.tlbflush import TLB_FLUSH_ALL, flush_tlb_mm_range
 from kemu.kernel.include.flags import *
@@ -79,7 +80,7 @@ def _entries(table: int, shifts: list[int], addr: int, end: int) -> Iterator[tup
         if entry and len(shifts) == 1:
             yield entry_pa, addr, next
         elif entry:
-            yield from _entries(pte_pfn(entry) << PAGE_SHIFT, shifts[1:], addr, next)
+            yield from _entries(table_of(entry), shifts[1:], addr, next)
         addr = next
 
 
@@ -315,7 +316,7 @@ def _free_range(
     ``shifts[0]`` is the span of the entry."""
     span = shifts[0]
     if len(shifts) > 1:
-        table = pte_pfn(system.phys.load(entry_pa)) << PAGE_SHIFT
+        table = table_of(system.phys.load(entry_pa))
         at = addr
         while at < end:
             next = addr_end(at, end, shifts[1])
@@ -334,7 +335,7 @@ def _free_range(
 def _free_table(tlb: mmu_gather, entry_pa: int, span: int, addr: int) -> None:
     """Clear the entry and put its table aside until after the flush (``pte_free_tlb`` and its
     like)."""
-    table = pfn_to_page(pte_pfn(system.phys.load(entry_pa)))
+    table = pfn_to_page(table_of(system.phys.load(entry_pa)) >> PAGE_SHIFT)
     set_pte(entry_pa, 0)
     if not (system.p4d_shift and span == system.pgd_shift):
         tlb.mm.pgtables_bytes -= PAGE_SIZE
