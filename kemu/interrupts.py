@@ -1,10 +1,10 @@
 """Ctrl-C: where it may stop something, and who is to say how far that got.
 
-    a command that waits or computes        KeyboardInterrupt, at once
-    inside a move of the journal            a moment later, when the state is whole again
-    a `deferred()` block                    at its next `check`, which says how far it got
-    a `running_on()` block                  it goes on to its end, where somebody is there to look at the result
-    a second Ctrl-C in such a block         as in the first two rows
+    a command that waits or computes  KeyboardInterrupt, at once
+    inside a move of the journal      a moment later, when the state is whole again
+    a `deferred()` block              at its next `check`, which says how far it got
+    a `running_on()` block            it runs to its end if somebody is there to see the result
+    a second Ctrl-C in such a block   as in the first two rows
 
 The state of a machine is spread over thousands of objects; between two events, and only there, it
 is one moment of the experiment. So a long search asks `check` between two of them, and a change of

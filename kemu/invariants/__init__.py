@@ -1,9 +1,9 @@
 """What must hold in the emulated kernel, as named conditions that anybody can evaluate.
 
-    from kemu.invariants import check                check(kernel) -> [Violation]
-    check_at(kernel, 57, quiescent=False)            the same at any moment of the past
-    first_broken(kernel, 0, 900, quiet)              the first event behind which something does not hold
-    INVARIANTS["refcount_is_explained"]              one condition: name, numbers, when it holds, docstring
+    from kemu.invariants import check         check(kernel) -> [Violation]
+    check_at(kernel, 57, quiescent=False)     the same at any moment of the past
+    first_broken(kernel, 0, 900, quiet)       the first event behind which something does not hold
+    INVARIANTS["refcount_is_explained"]       one condition: name, numbers, when it holds, docstring
 
 docs/invariants.md lists all conditions that the design names, and for each that is not here the
 reason.  Each condition counts something in two independent ways and compares; none asks the kernel

@@ -1,7 +1,7 @@
 """Invariants along a history: which event broke one first.
 
-    events      #57  folio_put     #58  set_pte_at     #59  flush        ALWAYS      behind each of them
-    a call is   under way          under way           over              QUIESCENT   only here
+    events      #57  folio_put     #58  set_pte_at     #59  flush     ALWAYS     behind each of them
+    a call is   under way          under way           over           QUIESCENT  only here
 
 Events that only link lists cannot break an ``ALWAYS`` invariant, none of which reads a list; they
 are passed over.

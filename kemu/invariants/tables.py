@@ -246,7 +246,10 @@ def span(table: TableFrame) -> int:
 
 def named(scan: Scan, table: TableFrame) -> str:
     """``pte table of app from 0x0``."""
-    return f"{system.geometry.levels[table.level].name} table of {owner(scan, table.mm)} from {table.address:#x}"
+    return (
+        f"{system.geometry.levels[table.level].name} table of {owner(scan, table.mm)} from "
+        f"{table.address:#x}"
+    )
 
 
 def owner(scan: Scan, mm: mm_struct) -> str:

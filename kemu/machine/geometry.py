@@ -1,9 +1,9 @@
 """Page-table formats as data.
 
-                 63        47      39       30       21       12         0
-    x86-64        sign      | pgd  |  pud   |  pmd   |  pte   | offset  |       4 levels of 512 entries of 8 bytes
-    Sv39          sign (38) |        pgd    |  pmd   |  pte   | offset  |       3 levels of 512 entries of 8 bytes
-    toy           one or more levels, any power-of-two page, entries of 1 to 8 bytes
+            63        47      39       30       21       12         0
+    x86-64   sign      | pgd  |  pud   |  pmd   |  pte   | offset  |  4 levels of 512 8-byte entries
+    Sv39     sign (38) |        pgd    |  pmd   |  pte   | offset  |  3 levels of 512 8-byte entries
+    toy      one or more levels, any power-of-two page, entries of 1 to 8 bytes
 
 A ``Geometry`` says where the index of each level lies in the address, which bits of an entry mean
 what, and how the rights of the levels combine: x86 ANDs RW and US over the levels and ORs NX
@@ -128,10 +128,10 @@ class Geometry:
 
     What follows from these and is needed by every walk is kept ready: ``offset_mask`` covers the
     offset in a page, ``low_half`` is the highest address of the lower half, ``large_shifts`` are
-    the shifts of the levels with large leaves. ``careful``: tables are not frames of 512 words, or a
-    last entry can be present and yet no leaf.  ``pointers``, for all levels but the last: shift and
-    mask of each one's index; two masks; the shift of the frame number.  An entry with just the bits
-    of the second mask among those of the first points to a table, takes no right away and has
+    the shifts of the levels with large leaves. ``careful``: tables are not frames of 512 words, or
+    a last entry can be present and yet no leaf.  ``pointers``, for all levels but the last: shift
+    and mask of each one's index; two masks; the shift of the frame number.  An entry with just the
+    bits of the second mask among those of the first points to a table, takes no right away and has
     nothing above its frame number; the kernel makes no others there.  ``last`` is for the last
     level: shift and mask of its index, the bits present and NX."""
 

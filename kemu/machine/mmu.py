@@ -1,6 +1,6 @@
 """The hardware walk: from a virtual address to a frame, or to a fault that is a value.
 
-    CR3 -> pgd[i] -> pud[i] -> pmd[i] -> pte[i] -> frame         one step a level; a huge entry ends it early
+    CR3 -> pgd[i] -> pud[i] -> pmd[i] -> pte[i] -> frame  a huge entry ends it early
 
 At each step the entry is read from RAM as a word.  If it is present the walk goes on; at the leaf
 the rights of the levels are combined (``Geometry.combine``) and compared with the access.  Only an

@@ -1,9 +1,10 @@
 """Where a named thing happened first in a stretch of the journal, so that two such things can be
 put in order.
 
-    marks    enter f      enter g   leave g        leave f
-    events          13 14        15         16 17
-    keys     (52,0) (53..)(57..) (60,4) ...                what is compared: the place in the log, then that among the marks
+    marks   enter f      enter g   leave g        leave f
+    events         13 14        15         16 17
+    keys    (52,0) (53..)(57..) (60,4) ...  what is compared: the place in the log,
+                                          then the place among the marks
 
 A key is not an event number: two calls may begin between the same two events.
 """

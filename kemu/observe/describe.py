@@ -3,7 +3,8 @@
     page        pfn 0x1a3 _refcount 1 -> 2
     page table  pte parent 0x10000 0x80000000001a3067 -> 0x80000000001a3065 (W cleared)
     RAM         ram 0x1a3000 0x0 -> 0x78
-    mm, VMA     mm of parent total_vm 33 -> 37        vma 0x10000-0x14000 of parent vm_end 0x12000 -> 0x14000
+    mm, VMA     mm of parent total_vm 33 -> 37
+                vma 0x10000-0x14000 of parent vm_end 0x12000 -> 0x14000
 
 The event has not happened yet when it is described: the state is the one before it.
 """
@@ -140,7 +141,10 @@ def _object(who: Directory, v: Any) -> str:
 
 
 def _tlb_entry(_who: Directory, v: TlbEntry) -> str:
-    return f"{v.vpn << 12:#x} at pfn {v.pfn:#x} pcid {v.pcid} {rights_letters(v)}{'D' if v.dirty else '-'}"
+    return (
+        f"{v.vpn << 12:#x} at pfn {v.pfn:#x} pcid {v.pcid} "
+        f"{rights_letters(v)}{'D' if v.dirty else '-'}"
+    )
 
 
 def _signal_text(_who: Directory, v: sched_types.siginfo) -> str:

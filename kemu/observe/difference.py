@@ -96,8 +96,8 @@ def diff(
 
 
 def _rank(words: Words) -> tuple[Any, ...]:
-    """By kind, then by name; numbers in names count as numbers, page tables are listed together from the
-    root down."""
+    """By kind, then by name; numbers in names count as numbers, page tables are listed together
+    from the root down."""
     kind = ORDER.index(words.kind) if words.kind in ORDER else len(ORDER)
     parts = [
         int(part, 16) if part.startswith("0x") else part

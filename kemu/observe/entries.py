@@ -1,7 +1,8 @@
 """Reading page tables: every entry that is not empty, and what an entry is.
 
-    leaves(root, start, end)    (va, entry, level) of the leaves in a range, in order of address
-    tables(root)                (level, pfn, va, address of the entry that leads there) of the tables below a root
+    leaves(root, start, end)  (va, entry, level) of the leaves in a range, in order of address
+    tables(root)              (level, pfn, va, address of the entry that leads there) of the
+                              tables below a root
 
 Both look only at entries that are not zero, so an empty table of 512 entries costs nothing.
 """

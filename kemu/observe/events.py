@@ -48,8 +48,9 @@ def events(
 
 
 def one_event(kernel: Kernel, number: int, names: Names = None, until: int = 0) -> EventReading:
-    """Event ``number``.  ``UsageError`` if it does not exist.  What the events up to ``until`` (the end
-    of its command) link together is known by name: the tables of a child that is not born yet."""
+    """Event ``number``.  ``UsageError`` if it does not exist.  What the events up to ``until`` (the
+    end of its command) link together is known by name: the tables of a child that is not born
+    yet."""
     with travelling(kernel) as journal:
         check_range(journal, number - 1, number)
         return _named_events(journal, number - 1, number, names, until=min(until, number + AHEAD))[

@@ -200,8 +200,8 @@ def _batches(cpu: percpu) -> tuple[tuple[str, tuple[page, ...]], ...]:
 
 
 def _vdso_places(found: page) -> list[tuple[vm_area_struct, int]]:
-    """(VMA, address) where a page of the vdso is mapped.  It does not belong to a file: no reverse walk
-    finds it."""
+    """(VMA, address) where a page of the vdso is mapped.  It does not belong to a file: no reverse
+    walk finds it."""
     offset = (found.pfn - system.vdso_pfn - IMAGE_FRAME) * 4096
     if not found.flags & flags.PG_reserved or found._mapcount < 0:
         return []

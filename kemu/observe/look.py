@@ -1,7 +1,7 @@
 """The one way to look at a kernel: make it the active one and seal it, so that any write raises.
 
-A look at another moment moves the journal's cursor and brings it back; that is not a write, it is the
-same state at the end.
+A look at another moment moves the journal's cursor and brings it back; that is not a write, it is
+the same state at the end.
 """
 
 from __future__ import annotations

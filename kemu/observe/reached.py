@@ -1,7 +1,7 @@
 """What exists at a moment: all that the kernel's globals lead to.
 
-A structure that nobody has linked yet, or that nothing leads to any more, is not there.  Frames are:
-each has its struct page, and the way does not go through them.
+A structure that nobody has linked yet, or that nothing leads to any more, is not there.  Frames
+are: each has its struct page, and the way does not go through them.
 """
 
 from __future__ import annotations

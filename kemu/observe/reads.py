@@ -4,8 +4,9 @@
     events                        only those that write one of these can change the answer
 
 For the time of one look the structures and tables note what is asked of them.  A structure is noted
-field by field, a table key by key, or as a whole where it is gone through.  What is not a cell (a tree
-that is changed by position, a copied row) is never noted: each event of such a thing may matter.
+field by field, a table key by key, or as a whole where it is gone through.  What is not a cell (a
+tree that is changed by position, a copied row) is never noted: each event of such a thing may
+matter.
 
 An answer may be looked for too often, never too seldom.
 """

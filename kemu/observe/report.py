@@ -1,12 +1,12 @@
 """Films: what the report plays. The machine is led once through the range, and each event noted
 with what it changed.
 
-    events, calls    in words, as `trace` and `calls` have them
-    before           for each event the one that wrote the same thing before: the chain that `why` would show
-    start, changes   the state (report_state.py)
+    events, calls   in words, as `trace` and `calls` have them
+    before          for each event the one that wrote the same thing before: the chain that
+                    `why` shows
+    start, changes  the state (report_state.py)
 
-A film holds what the other commands say, nothing that they
-would not.
+A film holds what the other commands say, and nothing else.
 """
 
 from __future__ import annotations

@@ -49,8 +49,18 @@ from kemu.readings.report import (
     WordLook,
 )
 
-SILENT = {lists.list_head, lists.list_node, sched_types.zone, sched_types.free_area, sched_types.vm_event_state,
-          sched_types.counters, sched_types.lruvec, mt.anon_vma, mt.anon_vma_chain, Tlb}  # fmt: skip
+SILENT = {
+    lists.list_head,
+    lists.list_node,
+    sched_types.zone,
+    sched_types.free_area,
+    sched_types.vm_event_state,
+    sched_types.counters,
+    sched_types.lruvec,
+    mt.anon_vma,
+    mt.anon_vma_chain,
+    Tlb,
+}
 """Objects of which the report shows nothing."""
 
 DATA = ("anon", "file", "shmem")

@@ -1,8 +1,8 @@
 """The small machine of OSTEP's chapter on multi-level tables, for exercises that are done by hand.
 
-    address   14..10 directory index   9..5 table index   4..0 offset       15 bits, pages of 32 bytes
-    entry     7 valid                  6..0 frame                           one byte, so a table fills one frame
-    RAM       128 frames of 32 bytes
+    address  14..10 directory index  9..5 table index  4..0 offset  15 bits, pages of 32 bytes
+    entry    7 valid  6..0 frame     one byte, so a table fills one frame
+    RAM      128 frames of 32 bytes
 
 Its contents follow from a number alone: the same number, the same machine. Everything is walked by
 kemu's own MMU. It has no kernel, no rights and no journal.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from kemu.errors import UsageError
 from kemu.kernel.include import flags
 from kemu.kernel.include import mm_types as mt
-from kemu.kernel.include.mm_types import anon_vma, file, mm_struct, vm_area_struct
+from kemu.kernel.include.mm_types import anon_vma, mm_struct, vm_area_struct
 from kemu.kernel.include.sched_types import task_struct
 from kemu.kernel.include.system import system
 from kemu.kernel.init.boot import Kernel
@@ -65,14 +65,10 @@ def read_vma(vma: vm_area_struct) -> VmaReading:
         end=vma.vm_end,
         perm=permissions(vma),
         offset=vma.vm_pgoff << mt.PAGE_SHIFT if backing is not None else 0,
-        device=_device(backing),
+        device=DEVICES.get(backing.f_inode.kind, "00:00") if backing is not None else "00:00",
         inode=backing.f_inode.i_ino if backing is not None else 0,
         name=vma_name(vma),
     )
-
-
-def _device(backing: file | None) -> str:
-    return DEVICES.get(backing.f_inode.kind, "00:00") if backing is not None else "00:00"
 
 
 def address_space(task: task_struct, names: Names = None) -> AddressSpace:
@@ -183,7 +179,8 @@ def _counts(space: mm_struct, names: Names) -> tuple[MmHolder, ...]:
 
 
 def vma(task: task_struct, addr: int, names: Names = None) -> VmaDetail:
-    """The VMA in which ``addr`` lies.  ``UsageError``, naming the neighbours, if there is no such VMA."""
+    """The VMA in which ``addr`` lies.  ``UsageError``, naming the neighbours, if there is no such
+    VMA."""
     space = need_mm(task, names)
     found = space.mm_mt.find(addr)
     if found is None or found.vm_start > addr:

@@ -103,7 +103,8 @@ def task(kernel: Kernel, task: task_struct, names: Names = None) -> TaskReading:
             actions=tuple(sorted(task.sighand.action.items())),
             pending=tuple(info.signo for info in (*task.pending, *signal.shared_pending)),
             limits=tuple(
-                (_limit_name(number), *limit) for number, limit in sorted(signal.rlim.items())
+                (RLIMIT_NAMES[number] if number < len(RLIMIT_NAMES) else str(number), *limit)
+                for number, limit in sorted(signal.rlim.items())
             ),
             descriptors=_descriptors(task),
             vfork=task.vfork_done is not None,
@@ -111,10 +112,6 @@ def task(kernel: Kernel, task: task_struct, names: Names = None) -> TaskReading:
             child_minor=signal.cmin_flt,
             child_major=signal.cmaj_flt,
         )
-
-
-def _limit_name(number: int) -> str:
-    return RLIMIT_NAMES[number] if number < len(RLIMIT_NAMES) else str(number)
 
 
 def _descriptors(task: task_struct) -> tuple[Descriptor, ...]:

@@ -4,9 +4,11 @@ list belongs.
 An event names an object; a student wants to know whose it is.  A ``Directory`` is made at a moment
 and kept up while events are done one after the other:
 
-    mm          the task that owns it, also one that will own it later in the range (fork fills the child's mm first)
-    frame       the page table that lies in it: which level, of which mm, from which address on
-    the rest    small parts of a larger thing: the counters of an mm, the free list of an order, the TLB of a CPU
+    mm        the task that owns it, also one that will own it later in the range (fork fills the
+              child's mm first)
+    frame     the page table that lies in it: which level, of which mm, from which address on
+    the rest  small parts of a larger thing: the counters of an mm, the free list of an order, the
+              TLB of a CPU
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ number is written is said by its annotation:
     int      a count, an id, a frame number: decimal for a program
     Address  a virtual or physical address: "0x..." for a program
     Word     64 bits whose bits mean something (a page-table entry, flags): "0x..." too
-    Pairs    (name, number) in a fixed order: an object for a program; Addresses: the same of addresses
+    Pairs    (name, number) in a fixed order: an object for a program; Addresses: with addresses
 
 No import of kemu, no text for people but names, no logic but
 a property.

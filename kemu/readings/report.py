@@ -1,19 +1,20 @@
 """A film: a range of events with the state at its first moment and what each event changed of it.
 
-    start   [op, op, ...]                 the state at moment ``first``
-    changes [[op], [], [op, op], ...]     one list an event; all of them up to N, done on ``start``, give the state at N
+    start   [op, op, ...]              the state at moment ``first``
+    changes [[op], [], [op, op], ...]  one list per event; those up to N, applied to ``start``,
+                                      give the state at N
 
 An op is a few numbers. Things that occur again and again (what an entry looks like, what a frame
-looks like, a mapping, a task) are stored once in a pool, and ops name them by their place in it. So a
-film grows with what happens, not with what is there.
+looks like, a mapping, a task) are stored once in a pool, and ops name them by their place in it. So
+a film grows with what happens, not with what is there.
 
-    ENTRY       table, index, count, word, pfn    entries ``index`` .. of the table in frame ``table``; the next ones lead to the
-                                                  next frames
-    NO_ENTRY    table, index, count               these entries are empty
-    NO_TABLE    table                             the frame is not a page table any more
-    FRAMES      pfn, count, look                  frames ``pfn`` .. look like this
-    SPACES      space, space, ...                 all address spaces, by id
-    TASKS       task, task, ...                   all tasks, by pid
+    ENTRY     table, index, count, word, pfn  entries ``index`` .. of the table in frame ``table``;
+                                              the following ones lead to the following frames
+    NO_ENTRY  table, index, count             these entries are empty
+    NO_TABLE  table                           the frame is not a page table any more
+    FRAMES    pfn, count, look                frames ``pfn`` .. look like this
+    SPACES    space, space, ...               all address spaces, by id
+    TASKS     task, task, ...                 all tasks, by pid
 """
 
 from __future__ import annotations

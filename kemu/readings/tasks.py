@@ -59,8 +59,9 @@ class Descriptor(Reading):
 
 
 class TaskReading(Reading):
-    """One task in full. ``flags``: names of PF_* bits; ``actions``: (signal, handle | ignore); ``limits``: (resource, soft,
-    hard) in bytes, 2**64-1 = unlimited; ``vfork``: this task's parent waits for it."""
+    """One task in full. ``flags``: names of PF_* bits; ``actions``: (signal, handle | ignore);
+    ``limits``: (resource, soft, hard) in bytes, 2**64-1 = unlimited; ``vfork``: this task's parent
+    waits for it."""
 
     task: TaskRow
     flags: tuple[str, ...]

@@ -1,7 +1,7 @@
 """Net effects: far jumps through the journal without doing what is undone again on the way.
 
-    events     x 0->1   y 5->6   x 1->2   z 3->4   x 2->0   z 4->7        a block of the log
-    net                 y 5->6            z 3->7                          a shorter log with the same two ends
+    events     x 0->1   y 5->6  x 1->2  z 3->4  x 2->0  z 4->7  a block of the log
+    net                 y 5->6          z 3->7                  a shorter log with the same two ends
 
 Most of what a kernel writes it writes over: a lock is taken and given back, a counter goes up and
 down, a list head points here and there.  The net effect of a block holds each cell once, with the

@@ -1,7 +1,7 @@
 """The journal: every change of emulated state, in order, with the old and the new value.
 
-    log    obj  field  old  new | obj  field  old  new | ...        four slots an event, one flat list
-    marks  4*event  fid | 4*event  ~fid | ...                       entering and leaving a function, between events
+    log    obj  field  old  new | obj  field  old  new | ...  four slots per event, one flat list
+    marks  4*event  fid | 4*event  ~fid | ...     entering and leaving a function, between events
 
 Going back is writing the old values from the end to the front, going forward is writing the new
 ones again: the same loop in two directions, so nothing in the kernel needs undo code of its own.

@@ -1,8 +1,10 @@
 """A trace for ui.perfetto.dev and chrome://tracing: JSON of the Trace Event Format.
 
-    process 1 "tasks"      a track a task: the calls that it ran, nested; page faults and signals as points
-    process 2 "CPUs"       a track a CPU: which task ran, and in it the same calls; free frames as a curve
-    process 3 "commands"   what was typed; the resident pages of each process as curves
+    process 1 "tasks"     a track per task: the calls that it ran, nested; page faults and signals
+                          as points
+    process 2 "CPUs"      a track per CPU: which task ran, and in it the same calls; free frames as
+                          a curve
+    process 3 "commands"  what was typed; the resident pages of each process as curves
 
 There is no clock in kemu: a microsecond is one event. Event N is at N us; a call that begins
 after it and before the next one begins at a fraction between them, each at its own, so that a call

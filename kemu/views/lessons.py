@@ -61,7 +61,7 @@ def markdown(text: str, style: Style) -> Iterator[str]:
             paragraph, fenced = [], not fenced
         elif fenced:
             yield f"    {line}".rstrip()
-        elif _alone(line):
+        elif not line.strip() or line.startswith(("#", "|", "    ", ">")):
             yield from _paragraph(paragraph, style)
             paragraph = []
             yield from _single(line, style)
@@ -71,12 +71,6 @@ def markdown(text: str, style: Style) -> Iterator[str]:
         else:
             paragraph.append(line)
     yield from _paragraph(paragraph, style)
-
-
-def _alone(line: str) -> bool:
-    """Does the line stand for itself?  An empty one, a heading, a row of a table, an indented
-    one."""
-    return not line.strip() or line.startswith(("#", "|", "    ", ">"))
 
 
 def _single(line: str, style: Style) -> Iterator[str]:
@@ -114,7 +108,7 @@ def wrapped(text: str, style: Style, first: str = "", following: str = "") -> li
     )  # a mark that may not begin a line hangs behind its end
     for word in _words(_MARKED.sub(_emphasis, _LINK.sub(r"\1 (\2)", text))):
         size = columns(_bare(word))
-        if width + size > room and current.strip() and not _hangs(word):
+        if width + size > room and current.strip() and word not in _CLOSING:
             lines.append(current.rstrip())
             current, width = following, columns(following)
             word = word.lstrip()  # noqa: PLW2901 - the blank stays at the end of the line before
@@ -139,13 +133,9 @@ def _closed(lines: list[str]) -> Iterator[str]:
         yield f"{whole}\x02" if inside else whole
 
 
-def _hangs(word: str) -> bool:
-    """Punctuation that may not begin a line."""
-    return word in _CLOSING
-
-
 _CLOSING = frozenset(
-    "\N{IDEOGRAPHIC FULL STOP}\N{FULLWIDTH COMMA}\N{IDEOGRAPHIC COMMA}\N{FULLWIDTH SEMICOLON}\N{FULLWIDTH COLON}"
+    "\N{IDEOGRAPHIC FULL STOP}\N{FULLWIDTH COMMA}\N{IDEOGRAPHIC COMMA}\N{FULLWIDTH SEMICOLON}"
+    "\N{FULLWIDTH COLON}"
     "\N{FULLWIDTH QUESTION MARK}\N{FULLWIDTH RIGHT PARENTHESIS}\N{RIGHT DOUBLE QUOTATION MARK}"
 )
 
@@ -196,7 +186,10 @@ def lesson_list(reading: LessonList, style: Style) -> str:
     lines = [f" no  {'lesson'.ljust(wide)}  {cut('title', room)}  {'steps':>5}  points"]
     for row in reading.rows:
         reached = f"{row.done}/{row.steps}", f"{row.points}/{row.most}"
-        line = f"{row.number:>3}  {row.id.ljust(wide)}  {cut(row.title, room)}  {reached[0]:>5}  {reached[1]:>6}"
+        line = (
+            f"{row.number:>3}  {row.id.ljust(wide)}  {cut(row.title, room)}  {reached[0]:>5}  "
+            f"{reached[1]:>6}"
+        )
         here = row.id == reading.current
         lines.append(style.paint(f"*{line[1:]}", "name") if here else line)
     minutes = sum(row.minutes * (row.steps - row.done) // max(row.steps, 1) for row in reading.rows)
@@ -235,6 +228,9 @@ def lesson_steps(reading: LessonSteps, style: Style) -> str:
     return "\n".join(
         [
             *lines,
-            f"{plural(sum(row.state != 'open' for row in reading.rows), 'step')} of {len(rows)} done",
+            (
+                f"{plural(sum(row.state != 'open' for row in reading.rows), 'step')} of {len(rows)} "
+                "done"
+            ),
         ]
     )

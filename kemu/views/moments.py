@@ -134,7 +134,8 @@ def change_lines(changes: tuple[FieldChange, ...], style: Style) -> list[str]:
             lines += _block_lines(block, width, style)
         if folded:
             lines.append(
-                f"{'':<{width}} {style.glyphs.more} {len(folded)} more like this, to {folded[-1][0].what}"
+                f"{'':<{width}} {style.glyphs.more} {len(folded)} more like this, to "
+                f"{folded[-1][0].what}"
             )
     return lines
 

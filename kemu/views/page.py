@@ -1,6 +1,7 @@
 """A page of HTML that needs nothing but itself: no network, no server, no second file.
 
-    <!doctype html>  title, the shared look, the page's own style   <body> ... </body>   data and script, if there are some
+    <!doctype html>  title, the shared look, the page's own style
+    <body> ... </body>  data and script, if any
 
 Every page carries a content security policy that forbids all requests, so that a text which slips
 in can load nothing.

@@ -82,7 +82,8 @@ ROLLUP_ONLY = {"Pss_Anon", "Pss_File", "Pss_Shmem"}
 
 
 def kb_line(label: str, size: int) -> str:
-    """``Rss:                   8 kB``: 16 columns of label, 8 of number; ``Private_Hugetlb`` is wider, its number narrower."""
+    """``Rss:  8 kB``: 16 columns of label, 8 of number; ``Private_Hugetlb`` is wider, its number
+    narrower."""
     width = 7 if label == "Private_Hugetlb" else 8
     return f"{label + ':':<{24 - width}}{size >> 10:>{width}} kB"
 

@@ -38,7 +38,10 @@ def race(reading: RaceReading, style: Style) -> str:
     """What an exploration found."""
     r = reading
     within = "" if r.bound is None else f" with at most {plural(r.bound, 'preemption')}"
-    head = f"{plural(r.schedules, 'schedule')}{within}, {plural(r.steps, 'step')}, {plural(r.states, 'state')}: "
+    head = (
+        f"{plural(r.schedules, 'schedule')}{within}, {plural(r.steps, 'step')}, "
+        f"{plural(r.states, 'state')}: "
+    )
     verdict = f"{r.bad} end badly" if r.bad else "none ends badly"
     lines = [*_title(r.race, style), *_cpus(r.cpus, style), *wrap(head + verdict, style.width)]
     lines[-1] = lines[-1].replace(verdict, style.paint(verdict, "error")) if r.bad else lines[-1]
@@ -207,7 +210,10 @@ def _events(step: RaceStep) -> str:
 def _where(r: RaceReplay) -> str:
     """Where the moment lies, and what can be done."""
     if r.done < len(r.steps):
-        return f"{r.done} of {plural(len(r.steps), 'step')} have happened: step and back walk through them, race shows where"
+        return (
+            f"{r.done} of {plural(len(r.steps), 'step')} have happened: step and back walk "
+            "through them, race shows where"
+        )
     end = (
         "the calls are still under way: back leads away from here"
         if r.unfinished

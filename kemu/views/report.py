@@ -1,7 +1,8 @@
 """The report: a film as one page that plays, with nothing else needed.
 
     head      title, facts, the player (slider, buttons)
-    moment    the event, its calls, what changed; the tables joined at frames, mappings, RAM, tasks; filled by the script
+    moment    the event, its calls, what changed; the tables joined at frames, mappings, RAM, tasks;
+              filled by the script
     commands  every command with its answer, as text
     data      the film: texts once each, numbers for the rest
 
@@ -23,8 +24,18 @@ from kemu.views.report_tables import in_words, joined
 from kemu.views.style import plural
 
 TASK_FIELDS = (
-    "pid", "name", "state", "mm", "active_mm", "size", "rss", "minor", "major", "running_on", "blocked_in",
-)  # fmt: skip
+    "pid",
+    "name",
+    "state",
+    "mm",
+    "active_mm",
+    "size",
+    "rss",
+    "minor",
+    "major",
+    "running_on",
+    "blocked_in",
+)
 """What the page needs of a task."""
 
 BUTTONS = (
@@ -93,7 +104,10 @@ def default_sides(player: Player) -> tuple[int, ...]:
 def _head(films: Sequence[Film], version: str) -> str:
     film = films[0]
     counts = (sum(len(film.events) for film in films), sum(len(film.commands) for film in films))
-    facts = f"{plural(counts[0], 'event')}, {plural(counts[1], 'command')}; {film.machine.geometry}; kemu {version}"
+    facts = (
+        f"{plural(counts[0], 'event')}, {plural(counts[1], 'command')}; {film.machine.geometry}; "
+        f"kemu {version}"
+    )
     return (
         '<a class="skip screen" href="#moment">to the moment</a>\n'
         f'<header><h1>{esc(film.title)}</h1><p class="soft">{esc(facts)}</p>'
@@ -133,22 +147,29 @@ def _moment(film: Film) -> str:
     drawing = joined(player, ids) if ids else ""
     words, ram = in_words(player, ids) if ids else "", memory_in_words(player)
     return f"""<main id="moment" tabindex="-1">
-<section class="event" aria-live="polite"><div id="note"></div><p id="command"></p><p id="text"></p><p id="rule"></p></section>
+<section class="event" aria-live="polite"><div id="note"></div>\
+<p id="command"></p><p id="text"></p><p id="rule"></p></section>
 <div class="columns">
 <div class="story">
 <section><h2>Calls</h2><div id="calls" class="scroll tall"></div></section>
 <section><h2>Why</h2><div id="why"></div></section>
-<section><h2>Changed by this command so far</h2><div id="changes" class="scroll tall"></div></section>
+<section><h2>Changed by this command so far</h2>\
+<div id="changes" class="scroll tall"></div></section>
 </div>
 <div id="state" class="state">
 <section><h2>Page tables, joined at frames</h2>
-<p class="screen choose"><label>left <select id="left"></select></label> <label>right <select id="right"></select></label></p>
-<div id="joined" class="scroll" tabindex="0" role="group" aria-label="page tables, joined at frames">{drawing}</div>
+<p class="screen choose"><label>left <select id="left"></select></label> \
+<label>right <select id="right"></select></label></p>
+<div id="joined" class="scroll" tabindex="0" role="group" \
+aria-label="page tables, joined at frames">{drawing}</div>
 <p class="soft">{esc(_key(film))}</p>
-<details class="alt screen"><summary>the same in words</summary><pre id="joinedtext">{esc(words)}</pre></details></section>
-<section><h2>Mappings</h2><div id="mappings" class="scroll pair">{mappings(player, ids)}</div></section>
+<details class="alt screen"><summary>the same in words</summary>\
+<pre id="joinedtext">{esc(words)}</pre></details></section>
+<section><h2>Mappings</h2>\
+<div id="mappings" class="scroll pair">{mappings(player, ids)}</div></section>
 <section><h2>RAM, one cell a frame</h2><div id="memory" class="scroll">{memory(player)}</div>
-<details class="alt screen"><summary>the same as text</summary><pre id="memorytext">{esc(ram)}</pre></details></section>
+<details class="alt screen"><summary>the same as text</summary>\
+<pre id="memorytext">{esc(ram)}</pre></details></section>
 <section><h2>Tasks</h2><div id="tasks" class="scroll">{tasks(player)}</div></section>
 </div>
 </div>
@@ -157,7 +178,10 @@ def _moment(film: Film) -> str:
 
 def _key(film: Film) -> str:
     bits = ", ".join(f"{letter} {name}" for letter, name in film.machine.legend)
-    return f"{bits}. A solid arrow: the entry allows writing; dashed: it does not. * changed by the last step, old \u2192 new."
+    return (
+        f"{bits}. A solid arrow: the entry allows writing; dashed: it does not. * changed by the "
+        "last step, old \u2192 new."
+    )
 
 
 def _commands(number: int, commands: Iterable[Played], count: int) -> str:

@@ -78,7 +78,10 @@ def _mappings(space: SpaceRow, vmas: tuple[VmaReading, ...]) -> str:
         for vma in vmas
     )
     who = ", ".join(space.users) or space.label
-    return f'<table class="vmas"><caption>{esc(who)} (mm#{space.id})</caption><thead>{head}</thead><tbody>{rows}</tbody></table>'
+    return (
+        f'<table class="vmas"><caption>{esc(who)} '
+        f"(mm#{space.id})</caption><thead>{head}</thead><tbody>{rows}</tbody></table>"
+    )
 
 
 def vma_what(vma: VmaReading) -> str:
@@ -153,7 +156,10 @@ def memory(player: Player, grid: Grid = WIDE_GRID) -> str:
     words = legend(player, letters)
     title = f"<title>{esc('RAM, a letter a frame: ' + words)}</title>"
     width, height = size.split()
-    svg = f'<svg class="ram" width="{width}" height="{height}" viewBox="0 0 {size}" role="img">{title}{"".join(parts)}</svg>'
+    svg = (
+        f'<svg class="ram" width="{width}" height="{height}" viewBox="0 0 {size}" '
+        f'role="img">{title}{"".join(parts)}</svg>'
+    )
     return f'{svg}<p class="soft">{esc(words)}</p>'
 
 
@@ -168,7 +174,10 @@ def _line(line: Line, y: int, grid: Grid) -> str:
     for i in range(1, len(row) + 1):
         if i == len(row) or row[i] != row[start]:
             if row[start] != ".":
-                box = f'x="{grid.label + start * grid.cell}" y="{y}" width="{(i - start) * grid.cell}" height="{grid.line - 1}"'
+                box = (
+                    f'x="{grid.label + start * grid.cell}" y="{y}" '
+                    f'width="{(i - start) * grid.cell}" height="{grid.line - 1}"'
+                )
                 parts.append(f'<rect class="{letter_class(row[start])}" {box}></rect>')
             start = i
     places = " ".join(str(grid.label + i * grid.cell + grid.cell // 2) for i in range(len(row)))

@@ -266,12 +266,18 @@ def _table(player: Player, box: Box, side: int, shape: Shape) -> str:
 def _row(player: Player, row: Row, shape: Shape) -> str:
     entry = row.entry
     if entry is None:
-        return f'<tr class="more"><td colspan="{4 if shape.full else 3}">{row.times} more entries</td></tr>'
+        return (
+            f'<tr class="more"><td colspan="{4 if shape.full else 3}">{row.times} more '
+            "entries</td></tr>"
+        )
     index = f"[{entry.slot}]" if row.times == 1 else f"[{entry.slot}-{entry.slot + row.times - 1}]"
     letters = entry.look.letters if shape.full else entry.look.letters.replace("-", "")
     address = f"<td>{entry.va:#x}</td>" if shape.full else ""
     key = f"{entry.table}:{entry.slot}"
-    return f'<tr data-entry="{key}"><td>{index}</td>{address}<td>{letters}</td><td>{esc(target(player, row, shape))}</td></tr>'
+    return (
+        f'<tr data-entry="{key}"><td>{index}</td>{address}<td>{letters}</td>'
+        f"<td>{esc(target(player, row, shape))}</td></tr>"
+    )
 
 
 def target(player: Player, row: Row, shape: Shape) -> str:
@@ -329,7 +335,10 @@ def _elbow(box: Box, side: int, shape: Shape) -> str:
     start, margin, end = (
         (above, above - 4, here) if side == 0 else (above + width, above + width + 4, here + own)
     )
-    return f'<path class="down" d="M{start} {box.parent_y}H{margin}V{box.y + CAPTION // 2}H{end}"></path>'
+    return (
+        f'<path class="down" d="M{start} '
+        f'{box.parent_y}H{margin}V{box.y + CAPTION // 2}H{end}"></path>'
+    )
 
 
 def _arrow(row: Row, cell: Cell, side: int, shape: Shape) -> str:

@@ -11,7 +11,6 @@ from kemu.readings import (
     MmHolder,
     MmReading,
     Pagemap,
-    PagemapPage,
     Region,
     Smaps,
     SmapsRollup,
@@ -102,7 +101,8 @@ def mm(reading: MmReading, style: Style) -> str:
         (
             "tables",
             (
-                f"pgtables_bytes {r.pgtables_bytes}: {plural(r.pgtables_bytes >> 12, 'table')}; pgd "
+                f"pgtables_bytes {r.pgtables_bytes}: {plural(r.pgtables_bytes >> 12, 'table')}; "
+                "pgd "
                 f"at {r.pgd:#x}"
             ),
         ),
@@ -182,7 +182,7 @@ def pagemap(reading: Pagemap, style: Style) -> str:
             f"{p.address:#x}",
             f"{p.word:#018x}",
             p.letters,
-            _frame(p),
+            "zero" if p.zero else "-" if p.pfn is None else f"{p.pfn:#x}",
             "-" if p.mapcount is None else p.mapcount,
             p.kpageflags,
         )
@@ -201,13 +201,12 @@ def pagemap(reading: Pagemap, style: Style) -> str:
     )
 
 
-def _frame(page: PagemapPage) -> str:
-    return "zero" if page.zero else "-" if page.pfn is None else f"{page.pfn:#x}"
-
-
 def layout(reading: LayoutReading, style: Style) -> str:
     """The whole address space, lowest first, the task's mappings indented."""
-    head = f"address space of {reading.name} (pid {reading.pid}), {reading.geometry}: {reading.va_bits}-bit addresses"
+    head = (
+        f"address space of {reading.name} (pid {reading.pid}), {reading.geometry}: "
+        f"{reading.va_bits}-bit addresses"
+    )
     return "\n".join([head, *[_region(region, style) for region in reading.regions]])
 
 

@@ -46,7 +46,10 @@ def leads_to(entry: EntryReading) -> str:
 def translation(reading: Translation, style: Style) -> str:
     """walk: every level, what the levels together allow, and what lies at the end."""
     r = reading
-    head = f"walk {style.paint(r.name, 'name')} {r.address:#x}  (pid {r.pid}, {r.geometry}, root {r.root:#x})"
+    head = (
+        f"walk {style.paint(r.name, 'name')} {r.address:#x}  (pid {r.pid}, {r.geometry}, root "
+        f"{r.root:#x})"
+    )
     if not r.canonical:
         exception = "#GP" if r.geometry.startswith("x86") else "a page fault"
         return (
@@ -104,7 +107,8 @@ def tlb_line(row: TlbRow) -> str:
         for word, on in (("dirty", row.dirty), ("global", row.glob), ("STALE", row.stale))
         if on
     ]
-    return f"CPU {row.cpu} pcid {row.pcid}: {row.page:#x} -> {row.pfn:#x} {row.rights} {' '.join(marks)}".rstrip()
+    where = f"CPU {row.cpu} pcid {row.pcid}: {row.page:#x} -> {row.pfn:#x}"
+    return f"{where} {row.rights} {' '.join(marks)}".rstrip()
 
 
 def picture(reading: Translation, _style: Style) -> str:
@@ -233,7 +237,10 @@ def tlb(reading: TlbReading, _style: Style) -> str:
 
 def _tlb_cpu(cpu: TlbCpu) -> list[str]:
     lazy = ", lazy" if cpu.lazy else ""
-    head = f"CPU {cpu.cpu}: runs pid {cpu.curr}, mm#{cpu.loaded_mm} loaded{lazy}, cr3 {cpu.root:#x} pcid {cpu.pcid}"
+    head = (
+        f"CPU {cpu.cpu}: runs pid {cpu.curr}, mm#{cpu.loaded_mm} loaded{lazy}, cr3 {cpu.root:#x} "
+        f"pcid {cpu.pcid}"
+    )
     slots = [
         f"  slot {s.slot}: mm#{s.mm} (context {s.context_id}) at tlb_gen {s.tlb_gen}"
         + (f", {s.behind} behind" if s.behind else "")

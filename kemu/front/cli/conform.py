@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 USAGE_TEXT = """\
 usage: kemu conform [--all] [--json] [--jobs N] PATH...
        kemu conform --emit FILE         print kemu's own steps in the format of a recording
-       kemu conform --open FILE         the shell at the step of the first difference; 'back' leads into it
+       kemu conform --open FILE         the shell at the first difference; 'back' goes into it
        kemu conform host FILE...        run programs on this computer's kernel too
        kemu conform fuzz --seed S --count N    random programs on both, until they differ
        kemu conform exec FILE [ARG...]  how both kernels start a program
@@ -40,7 +40,7 @@ usage: kemu conform [--all] [--json] [--jobs N] PATH...
 PATH is a file or a folder of recorded programs (.json, .jsonl, both also with .gz).
 
   --all       every difference, not only the first one of each program
-  --json      one JSON object a program, then one with the sums
+  --json      one JSON object per program, then one with the sums
   --jobs N    so many processes at a time (1)
   --seconds N what one program may take of a CPU (30); then it is stopped
 
@@ -251,7 +251,8 @@ def _open(programs: list[Program], asked: Asked, options: Options) -> int:
     out.write(f"{chosen.name}: {chosen.question}\n" if chosen.question else f"{chosen.name}\n")
     if opened.difference is not None:
         out.write(
-            f"{opened.difference}\nthe machine is at the end of step {opened.step}; back leads into "
+            f"{opened.difference}\nthe machine is at the end of step {opened.step}; back leads "
+            "into "
             "it\n"
         )
     else:

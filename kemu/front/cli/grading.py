@@ -23,9 +23,10 @@ usage: kemu grade LESSON FILES... [--roster R.csv] [--format text|json|csv|junit
                   [--salt TEXT] [--metadata FILE] [--jobs N] [-o FILE]
        kemu grade LESSON --gradescope-zip OUT.zip [--roster R.csv]
 
-LESSON is a lesson file or the id of a shipped lesson; FILES are transcripts, or folders of them (*.jsonl).
+LESSON is a lesson file or the id of a shipped lesson; FILES are transcripts (*.jsonl), or folders
+of them.
 
-  --roster FILE     a table with a column id (and perhaps name); who hands in nothing is listed too
+  --roster FILE     a table with a column id (and perhaps name); lists also those without a file
   --format F        text (the default), json, csv, junit, or gradescope (for one file)
   --salt TEXT       the salt of the course; else that in course.toml beside the lesson
   --metadata FILE   Gradescope's submission_metadata.json: who handed in

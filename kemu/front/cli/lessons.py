@@ -27,19 +27,21 @@ if TYPE_CHECKING:
 
 USAGE_TEXT = """\
 usage: kemu lesson [list]                          the lessons, and how far you are
-       kemu lesson start ID [--student ME] [--lang L]   take one (ID, its last word, its number, or a file)
-       kemu lesson student [ID]                    say who you are: numbers and submissions depend on it
+       kemu lesson start ID [--student ME] [--lang L]   take one (an id, its last word, its
+                                                   number, or a file)
+       kemu lesson student [ID]                    say who you are: numbers and submissions use it
        kemu lesson submit ID [-o FILE]             write what you have done as one file, to hand in
 
        kemu lesson new COURSE/NAME [-o FILE]       a lesson to begin from
        kemu lesson check [--seeds N] [--students N] [--jobs N] [--json] PATH...
                                                    look for mistakes, and prove it over many seeds
        kemu lesson preview FILE [--student ID] [--lang L]     all of it, with solutions
-       kemu lesson pack [--student] -o FOLDER LESSON...       copies to give away; --student: without answers
+       kemu lesson pack [--student] -o FOLDER LESSON...       copies to give away; --student
+                                                   leaves out the answers
        kemu lesson export --html|--notebook LESSON [-o FILE] [--student ID] [--lang L]
        kemu lesson translate LESSON LANGUAGE [-o FILE]        a file with the texts to translate
 
-A lesson can also be made of what you do in the shell: lesson record begin, then lesson record FILE.md.
+What you do in the shell can become a lesson too: lesson record begin, then lesson record FILE.md.
 
 exit codes: 0 ok, 2 usage, 3 something is not satisfied, 4 a lesson file is invalid
 """

@@ -21,10 +21,11 @@ USAGE = """\
 usage: kemu [OPTIONS] report SCRIPT -o FILE.html [--title TEXT] [--first EVENT] [--last EVENT]
        kemu report LESSON.md -o FILE.html
 
-Run the script ('-' is standard input) and write what happened as one HTML file that plays: no network, no server.
-The title is TEXT, else the first line of the script if that is a comment. A command that fails ends the script; the
-report then shows all up to there, and the exit code is 1. A lesson is played with its solutions, step by step.
-With --first and --last it shows the commands between two events.
+Run the script ('-' is standard input) and write what happened as one HTML file that plays: it needs
+no network and no server. The title is TEXT, else the first line of the script if that is a comment.
+A command that fails ends the script; the report then shows everything up to there, and the exit
+code is 1. A lesson is played with its solutions, step by step. With --first and --last the report
+shows the commands between two events.
 """
 
 

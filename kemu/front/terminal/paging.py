@@ -1,6 +1,6 @@
 """Long output at a terminal, page by page; short output never, and never where nobody looks.
 
-    $PAGER where it is set      else `less -FRX`, if it can draw       else a page at a time by kemu itself
+    $PAGER where it is set    else `less -FRX`, if it can draw  else a page at a time by kemu itself
 
 `-X` keeps what is on the screen, `-R` keeps colour, `-F` leaves at once if it fits after all, `-E`
 leaves at the end.  Whoever types on without seeing that a pager listens must not save a file or

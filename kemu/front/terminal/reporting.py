@@ -75,7 +75,10 @@ def write_report(
     begin, end = whole_commands(session, first or 0, session.end if last is None else last)
     if end - begin > MOST_EVENTS:
         part = f"report {begin} {begin + MOST_EVENTS} -o {path}"
-        hint = f"at most {MOST_EVENTS}; choose a part: {part} (kemu report: --first {begin} --last {begin + MOST_EVENTS})"
+        hint = (
+            f"at most {MOST_EVENTS}; choose a part: {part} (kemu report: --first {begin} --last "
+            f"{begin + MOST_EVENTS})"
+        )
         raise UsageError(f"report: {end - begin} events are too many for one page", hint=hint)
     return write_page([film_of(session, script_of(session, title, begin, end), begin, end)], path)
 

@@ -13,7 +13,7 @@ from kemu.observe import frames
 from kemu.observe.entries import read_entry
 from kemu.observe.look import looking
 from kemu.observe.names import Names, path_of
-from kemu.readings import EntryReading, MemoryMap, RmapGraph, RmapPath, RmapVisit
+from kemu.readings import EntryReading, MemoryMap, RmapGraph, RmapPath
 
 if TYPE_CHECKING:
     from kemu.kernel.init.boot import Kernel
@@ -27,14 +27,10 @@ def rmap(kernel: Kernel, pfn: int, names: Names = None) -> RmapGraph:
         found = system.mem_map.get(pfn)
         areas = [vma for vma, _, _ in frames.candidates(found)] if found is not None else []
         paths = tuple(
-            _path(vma, visit, pfn) for vma, visit in zip(areas, reading.visits, strict=True)
+            RmapPath(visit, vma.vm_pgoff, _through(vma, pfn), _steps(vma, visit.address))
+            for vma, visit in zip(areas, reading.visits, strict=True)
         )
         return RmapGraph(frames.read_frame(pfn, names), reading, paths)
-
-
-def _path(vma: vm_area_struct, visit: RmapVisit, pfn: int) -> RmapPath:
-    """The way over one VMA: what holds it, and the entries at the address."""
-    return RmapPath(visit, vma.vm_pgoff, _through(vma, pfn), _steps(vma, visit.address))
 
 
 def _through(vma: vm_area_struct, pfn: int) -> str:
@@ -61,7 +57,10 @@ DIGITS = ".123456789"
 def counts(kernel: Kernel) -> MemoryMap:
     """RAM by ``_refcount``: a dot for none, digits, ``+`` for more than nine."""
     with looking(kernel):
-        letters = {pfn: _digit(found._refcount) for pfn, found in system.mem_map.items()}
+        letters = {
+            pfn: DIGITS[found._refcount] if 0 <= found._refcount <= 9 else "+"
+            for pfn, found in system.mem_map.items()
+        }
         runs = frames.runs_of(letters)
         tally: dict[str, int] = {}
         for run in runs:
@@ -75,7 +74,3 @@ def counts(kernel: Kernel) -> MemoryMap:
             (letter, word, tally[letter]) for letter, word in words.items() if letter in tally
         )
         return MemoryMap(system.phys.nr_frames, runs, legend)
-
-
-def _digit(count: int) -> str:
-    return DIGITS[count] if 0 <= count <= 9 else "+"

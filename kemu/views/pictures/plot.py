@@ -154,7 +154,8 @@ def svg(reading: PlotGraph) -> str:
     return "\n".join(
         [
             (
-                f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDE} {tall}" width="{WIDE}" '
+                f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDE} {tall}" '
+                f'width="{WIDE}" '
                 f'height="{tall}" role="img">'
             ),
             f"<title>{_esc(_title(r))}</title>",

@@ -309,8 +309,8 @@ def _entry(frame: SharingFrame, edge: SharingEdge) -> str:
 
 
 def diagram(reading: SharingGraph) -> Diagram:
-    """Tables as records. Two processes are drawn on both sides of the frames, any other number at the
-    left."""
+    """Tables as records. Two processes are drawn on both sides of the frames, any other number at
+    the left."""
     r, two = reading, len(reading.spaces) == 2
     nodes, edges = [], []
     for number, _ in enumerate(r.spaces):

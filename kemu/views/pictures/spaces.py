@@ -62,7 +62,10 @@ def _mm_lines(r: MmGraph) -> list[str]:
     return [
         f"mm#{m.id}  mm_users {m.mm_users}: {users}",
         f"{'':<{len(str(m.id)) + 5}}mm_count {m.mm_count}: {counts}",
-        f"{'':<{len(str(m.id)) + 5}}pgd {m.pgd:#x}, {plural(m.pgtables_bytes >> 12, 'table')} below, rss {plural(rss, 'page')}",
+        (
+            f"{'':<{len(str(m.id)) + 5}}pgd {m.pgd:#x}, {plural(m.pgtables_bytes >> 12, 'table')} "
+            f"below, rss {plural(rss, 'page')}"
+        ),
     ]
 
 
@@ -71,7 +74,10 @@ def _vma_line(vma: MmVma, r: MmGraph, arrow: str) -> str:
     target = f"  {arrow} {', '.join(to)}" if to else ""
     name = f" {plain(vma.vma.name)}" if vma.vma.name and not vma.file else ""
     at = f"+{vma.vma.offset:#x}" if vma.vma.offset else ""
-    return f"{vma.vma.start:#x}-{vma.vma.end:#x} {vma.vma.perm}{name}{at}  {vma.resident} of {vma.vma.pages} pages{target}"
+    return (
+        f"{vma.vma.start:#x}-{vma.vma.end:#x} {vma.vma.perm}{name}{at}  {vma.resident} of "
+        f"{vma.vma.pages} pages{target}"
+    )
 
 
 def _file_name(r: MmGraph, inode: int) -> str:
@@ -141,7 +147,10 @@ def mm_diagram(reading: MmGraph) -> Diagram:
 
 def _vma_cell(vma: MmVma) -> str:
     name = f" {vma.vma.name}" if vma.vma.name else ""
-    return f"{vma.vma.start:#x}-{vma.vma.end:#x} {vma.vma.perm}\n{vma.resident} of {vma.vma.pages} pages{name}"
+    return (
+        f"{vma.vma.start:#x}-{vma.vma.end:#x} {vma.vma.perm}\n{vma.resident} of {vma.vma.pages} "
+        f"pages{name}"
+    )
 
 
 # ---------------------------------------------------------------- rmap

@@ -116,7 +116,10 @@ def _leaves(row: Row) -> str:
     ]
     kind = "huge pages" if first.kind == "huge" else "pages"
     note = f" ({first.note})" if first.note else ""
-    return f"{row.entries} {kind}{note}: {', '.join(pfns[:FRAMES])}{', ...' if row.entries > FRAMES else ''}"
+    return (
+        f"{row.entries} {kind}{note}: "
+        f"{', '.join(pfns[:FRAMES])}{', ...' if row.entries > FRAMES else ''}"
+    )
 
 
 def _name(table: TableReading) -> str:

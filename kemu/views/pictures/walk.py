@@ -181,7 +181,10 @@ def diagram(reading: WalkGraph) -> Diagram:
     before = ("address", "head")
     for step in r.walk.steps:
         key = f"table {step.level}"
-        entry = f"[{step.index}] {step.value:#0{r.entry_digits + 2}x}\n{step.letters}  {_target(step)}\n{_in_lines(step)}"
+        entry = (
+            f"[{step.index}] {step.value:#0{r.entry_digits + 2}x}\n{step.letters}  "
+            f"{_target(step)}\n{_in_lines(step)}"
+        )
         head = Cell(f"{step.level}, {_table_at(r, step)}", "head")
         nodes.append(Node(key, (head, Cell(entry, "entry")), "table"))
         edges.append(Edge(*before, key, "head"))
