@@ -47,7 +47,7 @@ def timelines(session: Session) -> readings.Timelines:
                 branched=line.branched,
                 commands=len(line.records),
                 newest=line.records[-1].text if line.records else "",
-                current=line is session.timeline,
+                current=line.number == session.timeline.number,
             )
             for line in session.timelines
         )
@@ -80,7 +80,7 @@ def _line(session: Session, number: int) -> Timeline:
 def go_to(session: Session, line: Timeline) -> None:
     """Run what the timeline does not share with the current one, and stand at its end."""
     old, wanted = session.timeline, line.records
-    if line is old:
+    if line.number == old.number:
         session.goto(session.end)
         return
     shared = _shared(old.records, wanted)
@@ -95,7 +95,7 @@ def go_to(session: Session, line: Timeline) -> None:
             raise
 
 
-def _shared(one: list[Record], other: list[Record]) -> int:
+def _shared(one: tuple[Record, ...], other: tuple[Record, ...]) -> int:
     """How many commands two timelines have in common from the boot on."""
     count = 0
     while count < min(len(one), len(other)) and one[count] == other[count]:
@@ -123,7 +123,7 @@ def quiet(session: Session) -> Iterator[None]:
         try:
             yield
         finally:
-            session.notes.clear()
+            session.take_notes()
 
 
 def compare(session: Session, number: int) -> readings.TimelineDifference:

@@ -40,24 +40,20 @@ def note_completed(session: s.Session, outcome: s.Outcome) -> None:
     """Say which calls of other tasks returned because of this one."""
     for done in outcome.completed:
         answer = str(done.value) if done.value >= 0 else f"-{errno_name(-done.value)}"
-        session.notes.append(f"{session.name_of(done.pid)} is woken: {done.call} -> {answer}")
+        session.note(f"{session.name_of(done.pid)} is woken: {done.call} -> {answer}")
 
 
 def note_signal(session: s.Session, task: s.Task, outcome: s.Outcome) -> None:
     """Say which signal the task took on its way back from the call."""
     if outcome.signal is not None:
         end = "; it is dead" if outcome.signal.killed else ""
-        session.notes.append(
-            f"{session.name_of(task.pid)} takes {signal_name(outcome.signal.signo)}{end}"
-        )
+        session.note(f"{session.name_of(task.pid)} takes {signal_name(outcome.signal.signo)}{end}")
 
 
 def note_no_stop(session: s.Session, task: s.Task, signal: int) -> None:
     """Say of a signal that would stop the task in Linux that here it does not."""
     if signal in STOPPING and task.sighand.action.get(signal, "default") == "default":
-        session.notes.append(
-            f"{session.name_of(task.pid)} goes on: kemu stops no process (no job control)"
-        )
+        session.note(f"{session.name_of(task.pid)} goes on: kemu stops no process (no job control)")
 
 
 def reading_of_call(

@@ -136,12 +136,9 @@ def check_options(options: Options) -> None:
 
 def racers_of(session: Session, commands: tuple[str, ...]) -> tuple[Racer, ...]:
     """What each command would do, held back.  The session is one whose changes are thrown away."""
-    script, kept = Capture(session.kernel), session.script
-    session.script = script
-    try:
+    script = Capture(session.kernel)
+    with session.performed_by(script):
         return tuple(_racer(session, script, text) for text in commands)
-    finally:
-        session.script = kept
 
 
 def _racer(session: Session, script: Capture, text: str) -> Racer:

@@ -89,7 +89,7 @@ def _commands(session: Session, wanted: Wanted) -> Result:
     with session.changing(wanted.replay_text):
         first = session.end
         played = play(race, choices)
-        session.unfinished = played.unfinished
+        session.end_unfinished(played.unfinished)
     reading = RaceReplay(
         race=wanted.text,
         engine="kernel",
@@ -131,8 +131,7 @@ def _stand_before(session: Session, wanted: Wanted, reading: RaceReplay) -> Resu
     start = reading.steps[0].first if reading.steps and not wanted.options.end else reading.last
     reading = reading.replace(done=len(reading.steps) if wanted.options.end else 0)
     session.goto(start)
-    notes = tuple(session.notes)
-    session.notes.clear()
+    notes = session.take_notes()
     status = UNSATISFIED if reading.bad else OK
     return Result(wanted.typed_text, reading, "", status, reading.first, reading.last, start, notes)
 

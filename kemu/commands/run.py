@@ -218,7 +218,7 @@ def _change(session: Session, made: spec.Command, values: dict[str, Any], text: 
         reading = made.function(session, **values)
     last = session.now
     if getattr(reading, "errno", 0) or getattr(reading, "signal", None):
-        session.failures.append((session.timeline.records[-1], reading))
+        session.failed(reading)
     if presses:
         _go_back_to(session, presses[0], first, last)
     elif session.debugger.stops:
@@ -244,7 +244,7 @@ def _go_back_to(session: Session, moment: int, first: int, last: int) -> None:
     """Show the moment at which Ctrl-C came."""
     moment = min(max(moment, first), last)
     session.goto(moment)
-    session.notes.append(
+    session.note(
         f"stopped by Ctrl-C at #{moment}; the command has the events #{first + 1} to #{last}, "
         "continue goes on"
     )
@@ -273,14 +273,8 @@ def _result(
         session.debugger.answer(reading.value)
     now = session.now
     return Result(
-        text, reading, form, status, first, now if last is None else last, now, _notes(session)
+        text, reading, form, status, first, now if last is None else last, now, session.take_notes()
     )
-
-
-def _notes(session: Session) -> tuple[str, ...]:
-    notes = tuple(session.notes)
-    session.notes.clear()
-    return notes
 
 
 def located(error: UsageError, line: Line, session: Session) -> UsageError:
@@ -337,7 +331,7 @@ def _quotes(what: str, word: str) -> bool:
 def _failed(session: Session, text: str, error: UsageError, start: int) -> Result:
     now = session.now
     return Result(
-        text, None, "", FAILED, now, now, now, _notes(session), Complaint.of(error, start)
+        text, None, "", FAILED, now, now, now, session.take_notes(), Complaint.of(error, start)
     )
 
 

@@ -135,7 +135,7 @@ def wait(session: Session, task: Task, child: Task | None, flags: tuple[int, ...
     outcome = call(session, task, "wait4", child.pid if child else -1, 0, sum(set(flags)))
     if outcome.value > 0:
         gone = known[outcome.value]
-        session.notes.append(f"{session.name_of(gone.pid)} {_end(gone.exit_code)}")
+        session.note(f"{session.name_of(gone.pid)} {_end(gone.exit_code)}")
     return outcome
 
 
@@ -249,13 +249,11 @@ def on(session: Session, cpu: int, line: Line) -> list[Result]:
 
     _check_cpu(session, cpu)
     typed, line = line, expanded(session, line)
-    before, session.cpu = session.cpu, cpu
     try:
-        return list(execute(session, line, f"on {cpu} {line.source}"))
+        with session.on_cpu(cpu):
+            return list(execute(session, line, f"on {cpu} {line.source}"))
     except UsageError as error:
         raise as_typed(located(error, line, session), line, typed) from error
-    finally:
-        session.cpu = before
 
 
 def _check_cpu(session: Session, cpu: int) -> None:

@@ -251,7 +251,7 @@ class Translator:
 
     def opened(self, path: str, mode: str) -> str:
         """The id of the file `path`, made in the program when it is first opened."""
-        from kemu.experiment.session import system_of
+        from kemu.experiment.experiment import system_of
 
         node = system_of(self.session.kernel).files.get(path)
         if node is None:

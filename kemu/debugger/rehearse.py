@@ -43,8 +43,9 @@ def perform_line(session: Session, line: Line) -> Any:
     from kemu.language.tokens import split
 
     if line.tokens[0].text == "on":
-        session.cpu = int(line.tokens[1].value, 0)
-        (line,) = split(line.rest(2).text)
+        (inner,) = split(line.rest(2).text)
+        with session.on_cpu(int(line.tokens[1].value, 0)):
+            return perform_line(session, inner)
     made = find(line.tokens[0].text)
     if made is None:
         raise unknown(line.tokens[0].text)

@@ -324,7 +324,7 @@ def stop_after(session: Session, first: int) -> None:
         where = (
             f"shown is #{found[0].moment} of {session.end}, inside the command; continue goes on"
         )
-        session.notes += [*stop_at(session, found), where]
+        session.note(*stop_at(session, found), where)
 
 
 def displays(session: Session) -> tuple[str, ...]:

@@ -1,92 +1,41 @@
-"""One experiment: a kernel, its journal, the names that the user gave, and the commands that made
-it what it is.
+"""A session: an experiment, the debugger beside it, and the desk of the person who works on it.
 
-    events    0 ......... 12 ......... 57 ......... 91
-    commands      spawn app |  mmap .... | fork .... |          timeline 1
-                             `-- write .. | fork .... |         timeline 2: a change after going back to 12
-
-A command that changes the machine owns the events (first, last]. The cursor of the journal says
-which moment is shown; names, marks and the current task are those of that moment. Everything may be
-looked at anywhere; a change is accepted only between commands, and in the past it starts a new
-timeline: the commands of the old one are kept as text, which is enough, since the same commands
-from boot give the same journal.
-
-The rule that keeps this file honest: it knows no parser, no output and no terminal.
+Commands get one as their first argument.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from types import CodeType, FunctionType
-from typing import Any
-from zlib import crc32
 
 import attrs
 
-from kemu.abi.uapi import ENOSPC
 from kemu.debugger.debugger import Debugger
-from kemu.errors import UsageError
 from kemu.experiment.desk import Desk
-from kemu.experiment.tasknames import INIT, TaskNames
+from kemu.experiment.experiment import Experiment
+from kemu.experiment.knowledge import INIT, Knowledge, Record, Timeline
 from kemu.interrupts import uninterruptible
-from kemu.kernel.fs.files import shmem_limit
 from kemu.kernel.include.sched_types import task_struct as Task
-from kemu.kernel.include.system import System, system
 from kemu.kernel.init.boot import Kernel
-from kemu.kernel.mm.filemap import load_file, make_memory_file
-from kemu.machine.geometry import GEOMETRIES
-from kemu.trace.barrier import sealed
 from kemu.trace.journal import Journal
 from kemu.userland.script import Outcome, Script
 
 __all__ = ["INIT", "Journal", "Outcome", "Record", "Session", "Task", "Timeline"]
 
-_KNOWLEDGE = (
-    "_names",
-    "_used",
-    "_homes",
-    "_first",
-    "marks",
-    "notes",
-    "cpu",
-)
-"""What commands change of an experiment beside the machine."""
-
 
 @attrs.frozen
-class Record:
-    """A command that belongs to the experiment: its text, its events (first, last], and who is
-    current behind it. ``unfinished``: at its end calls are still under way (a race that was stopped
-    where something broke), so nothing can be changed there."""
+class Snapshot:
+    """An experiment with its debugger, to come back to as long as nobody changes its machine."""
 
-    text: str
-    first: int
-    last: int
-    current: int
-    unfinished: bool = False
-
-
-@attrs.define
-class Timeline:
-    """A sequence of commands from boot. `branched` is the event at which it left timeline `parent`
-    (0: the first)."""
-
-    number: int
-    parent: int = 0
-    branched: int = 0
-    records: list[Record] = attrs.field(factory=list)
+    kernel: Kernel
+    script: Script
+    known: Knowledge
+    debugger: Debugger
 
 
 @uninterruptible
-class Session(TaskNames):
-    """See the module. `mem` in bytes, `geometry` a name of `machine.geometry.GEOMETRIES`.
-
-    `tasks` are the tasks of the shown moment by pid; `cpu` is the CPU for the next command, None
-    for the task's own; `debugger` is what is kept beside the experiment, `desk` what belongs to the
-    person at the keyboard; `failures` are the commands that gave an errno
-    or a signal, with their readings."""
+class Session(Experiment):
+    """See the module. `mem` in bytes, `geometry` a name of `machine.geometry.GEOMETRIES`."""
 
     def __init__(
         self,
@@ -97,406 +46,38 @@ class Session(TaskNames):
         record: bool = True,
         lru_batch: bool = False,
     ) -> None:
-        if geometry not in GEOMETRIES:
-            raise UsageError(
-                f"geometry: no '{geometry}'", hint=f"known are {', '.join(sorted(GEOMETRIES))}"
-            )
-        self.cpus = cpus
-        kernel = Kernel(
-            mem=mem, geometry=GEOMETRIES[geometry], nr_cpus=cpus, record=record, lru_batch=lru_batch
-        )
-        kernel.activate()
-        super().__init__(kernel, system.tasks)
-        self.script = Script(kernel)
-        self.timelines = [Timeline(1)]
-        self.timeline = self.timelines[0]
-        self.marks: dict[str, int] = {}
-        self.notes: list[str] = []
-        self.failures: list[tuple[Record, Any]] = []
-        self._wrong: dict[int, tuple[str, Mapping[FunctionType, CodeType]]] = {0: ("", {})}
-        self.unfinished = False
-        """Whether the change under way ends inside calls."""
+        super().__init__(mem=mem, geometry=geometry, cpus=cpus, record=record, lru_batch=lru_batch)
         self.debugger = Debugger()
         self.desk = Desk()
 
-    def become(self, other: Session) -> None:
-        """Go on as the experiment of `other`, which must not be used any more; the desk stays."""
-        desk = self.desk
-        self.__dict__.clear()
-        self.__dict__.update(other.__dict__)
-        self.desk = desk
+    def snapshot(self) -> Snapshot:
+        """The experiment as it is now."""
+        return Snapshot(self.kernel, self.script, self.known, self.debugger.copy())
+
+    def become(self, other: Snapshot) -> None:
+        """Go on as another experiment; the desk stays."""
+        self.kernel, self.script, self.known = other.kernel, other.script, other.known
+        self.debugger = other.debugger.copy()
         self.kernel.activate()
-
-    # -------------------------------------------------------------------------------------- moments
-
-    def goto(self, event: int) -> None:
-        """Bring all state to where it was after `event`. Raises UsageError outside of 0..end."""
-        if not 0 <= event <= self.end:
-            raise UsageError(
-                f"event: there is no #{event}",
-                hint=f"the experiment has the events 0 to {self.end}",
-            )
-        self.kernel.activate()
-        self.journal.seek(event)
-        self._run_planted()
-
-    @contextmanager
-    def at(self, event: int) -> Iterator[None]:
-        """Within the block the state is the one after `event`, and nothing can be changed."""
-        before = self.now
-        self.goto(event)
-        try:
-            with sealed():
-                yield
-        finally:
-            self.goto(before)
-
-    def boundary(self, event: int) -> bool:
-        """Does `event` lie between two commands?"""
-        return self.command_at(event) is None
-
-    def command_at(self, event: int) -> Record | None:
-        """The command in whose middle `event` lies."""
-        records = self.timeline.records
-        index = bisect_right(records, event, key=lambda record: record.last)
-        if index and records[index - 1].last == event and records[index - 1].unfinished:
-            return records[index - 1]
-        found = records[index] if index < len(records) else None
-        return found if found and found.first < event < found.last else None
-
-    def command_of(self, event: int) -> Record | None:
-        """The command that caused `event`."""
-        records = self.timeline.records
-        index = bisect_left(records, event, key=lambda record: record.last)
-        found = records[index] if index < len(records) else None
-        return found if found and found.first < event else None
-
-    def commands_between(self, first: int, last: int) -> list[Record]:
-        """The commands with events in (first, last], in order."""
-        records = self.timeline.records
-        begin = bisect_right(records, first, key=lambda record: record.last)
-        end = bisect_left(records, last, key=lambda record: record.first)
-        return [record for record in records[begin:end] if record.last > record.first]
-
-    def last_command(self) -> tuple[int, int]:
-        """The events (first, last] of the newest command that has some, as far as they have
-        happened at this moment."""
-        for record in reversed(self.timeline.records):
-            if record.first < self.now and record.last > record.first:
-                return record.first, min(record.last, self.now)
-        return 0, self.now
-
-    def mark(self, name: str) -> None:
-        """Give the moment a name; an older mark of the name is forgotten."""
-        self.marks[name] = self.now
-
-    # -------------------------------------------------------------------------------------- changes
-
-    @contextmanager
-    def looking(self) -> Iterator[None]:
-        """A block that only looks: any write to the machine is a bug and raises."""
-        self.kernel.activate()
-        with sealed():
-            yield
-
-    @contextmanager
-    def traveling(self) -> Iterator[None]:
-        """A block that may move through time to look, and comes back to this moment."""
-        before = self.now
-        self.kernel.activate()
-        try:
-            yield
-        finally:
-            self.goto(before)
-
-    @contextmanager
-    def changing(self, text: str) -> Iterator[None]:
-        """A block that may change the machine, on behalf of the command `text`.
-
-        Raises UsageError in the middle of a command. In the past it starts a new timeline. If the
-        block raises (also by Ctrl-C), what it did is taken back, the command does not go on the
-        timeline, and no new one is started."""
-        self._refuse_inside_command()
-        self.kernel.activate()
-        rejoin = self._left_behind() if self.past else None
-        if rejoin is not None:
-            self._branch()
-        first, marks = self.end, len(self.journal.marks)
-        self._first = first
-        self.unfinished = False
-        used = self._use_for_replay(first)
-        try:
-            yield
-            self._refuse_end_of_init()
-        except BaseException:
-            self._take_back(first, marks)
-            if rejoin is not None:
-                rejoin()
-            raise
-        self.journal.catch_up()
-        self.journal.prepare()
-        self.timeline.records += [
-            *used,
-            Record(text, first, self.end, self.current_pid, self.unfinished),
-        ]
 
     @contextmanager
     def beside(self, event: int) -> Iterator[Journal]:
-        """A block in which the state is the one after `event` and changes go to a journal of their
-        own, the one that is given; at the end all of it is undone and forgotten, and this moment is
-        shown again."""
-        before, journal = self.now, self.journal
-        self.goto(event)
-        kept, debugger = {name: getattr(self, name) for name in _KNOWLEDGE}, self.debugger
-        scratch = Journal()
+        """As `Experiment.beside`; nothing stops in the block, and the debugger forgets it."""
+        before = self.debugger
+        self.debugger = before.copy()
         try:
-            self.kernel.journal = scratch
-            self.kernel.activate()
-            self._names = [(0, name, pid) for at, name, pid in self._names if at <= event]
-            self._used = [(0, pid) for at, pid in self._used if at <= event]
-            self._homes = [(0, pid, cpu) for at, pid, cpu in self._homes if at <= event]
-            self._first, self.notes, self.marks = 0, [], {}
-            self.debugger = debugger.copy()
-            with self.debugger.without_stops():
+            with self.debugger.without_stops(), super().beside(event) as scratch:
                 yield scratch
         finally:
-            scratch.catch_up()
-            scratch.seek(0)
-            self.kernel.journal = journal
-            for name, value in kept.items():
-                setattr(self, name, value)
-            self.debugger = debugger
-            self.goto(before)
-
-    def _refuse_end_of_init(self) -> None:
-        """Linux stops for good when init ends; here the command that did it is taken back."""
-        init = self.tasks.get(INIT)
-        if init is None or init.exit_state:
-            raise UsageError(
-                "init: the kernel would panic here (Attempted to kill init!)",
-                hint="the command is taken back; use a process of your own: spawn app",
-            )
-
-    def _left_behind(self) -> Callable[[], None]:
-        """A function that makes the future of this moment what it is now, when it is this moment
-        again."""
-        put_back, journal, future = _remembered(self), self.journal, self.journal.future()
-
-        def rejoin() -> None:
-            journal.rejoin(future)
-            put_back()
-
-        return rejoin
-
-    def _take_back(self, first: int, marks: int) -> None:
-        """Undo what happened since, and forget it; of the last mark only the first word may be
-        there."""
-        self.journal.catch_up()
-        self.journal.seek(first)
-        del self.journal.marks[marks:]
-        self._run_planted()
-        self.journal.truncate()
-        self._forget_after(first)
-
-    def _refuse_inside_command(self) -> None:
-        inside = self.command_at(self.now)
-        if inside is None:
-            return
-        ways = f"goto {inside.first} goes before it, where a change starts a new timeline"
-        if not inside.unfinished:
-            ways = f"goto {inside.last} goes to its end; {ways}"
-        raise UsageError(
-            f"moment: #{self.now} lies inside '{inside.text}'; the machine cannot be changed here",
-            hint=ways,
-        )
-
-    def _branch(self) -> None:
-        """Leave the timeline at the cursor: what follows is another future."""
-        now, old = self.now, self.timeline
-        kept = [record for record in old.records if record.last <= now]
-        lost = len(old.records) - len(kept)
-        self.timeline = Timeline(len(self.timelines) + 1, old.number, now, kept)
-        self.timelines.append(self.timeline)
-        self.journal.truncate()
-        self._forget_after(now)
-        self.notes.append(
-            f"timeline {self.timeline.number} starts at #{now}; timeline {old.number} keeps its "
-            f"{lost} later command{'s' * (lost != 1)}"
-        )
+            self.debugger = before
 
     @contextmanager
     def anew(self) -> Iterator[None]:
-        """A block that begins again from the boot, on a new timeline without commands. If it raises
-        (also by Ctrl-C), everything is as it was before: this moment, all timelines, what is set,
-        named and watched."""
-        before, journal, put_back = self.now, self.journal, _remembered(self)
-        self.goto(0)
-        self.kernel.journal = Journal()
-        self.kernel.activate()
+        """As `Experiment.anew`; if the block raises, debugger and desk are as before, too."""
+        debugger, desk = self.debugger.copy(), self.desk.copy()
         try:
-            if len(journal):
-                self._branch()
-                self.notes.clear()
-            yield
+            with super().anew():
+                yield
         except BaseException:
-            self.journal.seek(0)
-            self.kernel.journal = journal
-            put_back()
-            self.goto(before)
+            self.debugger, self.desk = debugger, desk
             raise
-
-    def begin_again(self, line: Timeline, records: list[Record]) -> None:
-        """Make `line` the current timeline, of which only `records`, up to this moment, have
-        happened so far."""
-        line.records = list(records)
-        self.timeline = line
-        self.journal.truncate()
-        self._forget_after(self.now)
-
-    def leave_unfinished(self, records: list[Record]) -> None:
-        """What has happened since `begin_again` becomes a timeline of its own; the one begun again
-        keeps its `records`."""
-        line, done = self.timeline, self.timeline.records
-        line.records = records
-        self.timeline = Timeline(len(self.timelines) + 1, line.number, self.end, done)
-        self.timelines.append(self.timeline)
-
-    def _forget_after(self, event: int) -> None:
-        """Drop names, uses and marks of moments that no longer exist."""
-        self._names = [entry for entry in self._names if entry[0] <= event]
-        self._used = [entry for entry in self._used if entry[0] <= event]
-        self._homes = [entry for entry in self._homes if entry[0] <= event]
-        self.marks = {name: moment for name, moment in self.marks.items() if moment <= event}
-
-    def _use_for_replay(self, first: int) -> list[Record]:
-        """A `use` for the command list where the current task came to be by looking around."""
-        records = self.timeline.records
-        current = self.current_pid
-        if current == (records[-1].current if records else INIT):
-            return []
-        return [Record(f"use @{current}", first, first, current)]
-
-    @property
-    def planted(self) -> str:
-        """The name of the mutant that makes this kernel a wrong one at this moment, or empty."""
-        return self._wrong[system_of(self.kernel).sysctl.planted][0]
-
-    def plant(self, name: str, bodies: Mapping[FunctionType, CodeType]) -> None:
-        """Let the kernel run `bodies` from now on, which makes it the wrong kernel `name`; none of
-        them: the right one.  Only inside `changing`; the journal keeps a number that does not tell
-        the name."""
-        code = crc32(name.encode())
-        self._wrong[code] = (name, bodies)
-        system_of(self.kernel).sysctl.planted = code
-        self._run_planted()
-
-    def _run_planted(self) -> None:
-        """The kernel runs what was planted at this moment, so that going back before it unplants
-        it."""
-        bodies = self._wrong[system.sysctl.planted][1]
-        if self.kernel.bodies is not bodies:
-            self.kernel.bodies = bodies
-            self.kernel.activate()
-
-    def state_hash(self) -> str:
-        """SHA-256 of the canonical dump of all journalled state, in hex."""
-        self.kernel.activate()
-        return self.kernel.state_hash()
-
-    # --------------------------------------------------------------------------- settings and files
-
-    def settings(self) -> dict[str, int | bool | None]:
-        """The settings of the machine at this moment."""
-        now = system_of(self.kernel).sysctl
-        machine = {
-            "aslr": now.randomize_seed,
-            "lru_batch": now.lru_batch,
-            "fault_around": now.fault_around_bytes,
-        }
-        return machine | {
-            "tmpfs": now.shmem_max_blocks << 12,
-            "fail": now.fail_alloc,
-            "fail_slab": now.fail_slab,
-        }
-
-    def set(self, name: str, value: int | bool | None) -> None:
-        """Change a setting; only inside `changing`."""
-        now = system_of(self.kernel).sysctl
-        if name == "aslr":
-            now.randomize_seed = value
-        elif name == "lru_batch":
-            now.lru_batch = bool(value)
-        elif name == "tmpfs":
-            if shmem_limit(int(value or 0)):
-                raise UsageError(
-                    "the files in memory hold more than that already",
-                    hint="make them shorter first (see: ls)",
-                )
-        elif name == "fail":
-            now.fail_alloc = int(value or 0)
-        elif name == "fail_slab":
-            now.fail_slab = int(value or 0)
-        else:
-            now.fault_around_bytes = int(value or 0)
-
-    def load(self, path: str, data: bytes) -> None:
-        """Put a file on disk, its pages cached and clean; only inside `changing`."""
-        load_file(path, data)
-
-    def make_file(self, path: str, kind: str, data: bytes, size: int) -> None:
-        """Make a file of `size` bytes that begins with `data`, of kind "disk" or "tmpfs"; only
-        inside `changing`.  Raises UsageError, with nothing changed, if a tmpfs has no room for the
-        data."""
-        if kind == "disk":
-            load_file(path, data).i_size = size
-            return
-        error = make_memory_file(path, data, size)
-        if error == -ENOSPC:
-            raise UsageError(
-                f"size: {len(data):#x} bytes are more than the tmpfs may hold",
-                hint="set tmpfs SIZE gives it room",
-            )
-        if error:
-            raise UsageError(
-                f"size: {len(data):#x} bytes are more than memory has to spare",
-                hint="a smaller file, sparse, or more --mem",
-            )
-
-    def files_made(self) -> int:
-        """How many files there are, nameless ones not counted."""
-        return len(system_of(self.kernel).files)
-
-    def file_list(self) -> list[tuple[str, str, int, int]]:
-        """Path, kind, size in bytes and cached pages of each file, sorted by path."""
-        files = system_of(self.kernel).files
-        return [
-            (path, node.kind, node.i_size, node.i_mapping.nrpages)
-            for path, node in sorted(files.items())
-        ]
-
-
-def _remembered(session: Session) -> Callable[[], None]:
-    """A function that makes the session know and hold again what it knows and holds now."""
-    lines = [(line, line.records) for line in session.timelines]
-    desk, debugger = session.desk.copy(), session.debugger.copy()
-    whole = (session.__dict__, *session.__dict__.values(), *(records for _, records in lines))
-    dicts = [(holder, holder.copy()) for holder in whole if isinstance(holder, dict)]
-    lists = [(holder, holder.copy()) for holder in whole if isinstance(holder, list)]
-
-    def put_back() -> None:
-        for table, entries in dicts:
-            table.clear()
-            table.update(entries)
-        for held, values in lists:
-            held[:] = values
-        for line, records in lines:
-            line.records = records
-        session.desk, session.debugger = desk, debugger
-
-    return put_back
-
-
-def system_of(kernel: Kernel) -> System:
-    """The globals of the kernel."""
-    kernel.activate()
-    return system

@@ -13,27 +13,31 @@ The rule that keeps this file honest: it reads the machine and writes only what 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import attrs
+
 from kemu.errors import UsageError
+from kemu.experiment.knowledge import INIT, Home, Knowledge, Name, Use
 from kemu.kernel.include.sched_types import task_struct as Task
 from kemu.kernel.init.boot import Kernel
+from kemu.trace.barrier import Table
 from kemu.trace.journal import Journal
-
-INIT = 1
-"""The pid that is current until something else is."""
 
 
 class TaskNames:
-    """The part of a session that knows names. `tasks` are those of the shown moment by pid; `cpu`
-    is the CPU for the next command, None for the task's own."""
+    """The part of an experiment that knows names: `known` has them, `kernel` the tasks."""
 
-    def __init__(self, kernel: Kernel, tasks: dict[int, Task]) -> None:
+    def __init__(self, kernel: Kernel, known: Knowledge) -> None:
         self.kernel = kernel
-        self.tasks = tasks
-        self.cpu: int | None = None
-        self._names: list[tuple[int, str, int]] = []
-        self._used: list[tuple[int, int]] = [(0, INIT)]
-        self._homes: list[tuple[int, int, int]] = []
-        self._first = 0
+        self.known = known
+
+    @property
+    def tasks(self) -> Table[int, Task]:
+        """The tasks of the shown moment by pid."""
+        tasks: Table[int, Task] = self.kernel.globals["tasks"]
+        return tasks
 
     # ---------------------------------------------------------------- the moment
 
@@ -63,13 +67,15 @@ class TaskNames:
         """The names that mean a task of this moment, with its pid; the kernel's own tasks first."""
         known = {task.comm: pid for pid, task in sorted(self.tasks.items()) if pid <= 2}
         return known | {
-            name: pid for event, name, pid in self._names if event <= self.now and pid in self.tasks
+            name: pid
+            for event, name, pid in self.known.names
+            if event <= self.now and pid in self.tasks
         }
 
     def name_of(self, pid: int) -> str:
         """The newest name that was given to the pid, at whatever moment of this timeline; else its
         own, else `@PID`."""
-        given = next((name for _, name, named in reversed(self._names) if named == pid), "")
+        given = next((name for _, name, named in reversed(self.known.names) if named == pid), "")
         if given or pid not in self.tasks:
             return given or f"@{pid}"
         return self.tasks[pid].comm
@@ -78,7 +84,8 @@ class TaskNames:
         """Call the pid, which the running command made, `name`: in all moments in which the pid
         exists."""
         self.journal.catch_up()
-        self._names.append((min(self._first + 1, self.end), name, pid))
+        given = Name(min(self.known.first + 1, self.end), name, pid)
+        self.known = attrs.evolve(self.known, names=(*self.known.names, given))
 
     def check_name(self, name: str) -> None:
         """Raise UsageError if a task of this moment is called `name`."""
@@ -88,7 +95,7 @@ class TaskNames:
 
     def child_name(self, parent: int) -> str:
         """A free name for an unnamed child: `PARENT.2`, `PARENT.3`."""
-        base, taken, number = self.name_of(parent), {name for _, name, _ in self._names}, 2
+        base, taken, number = self.name_of(parent), {name for _, name, _ in self.known.names}, 2
         while f"{base}.{number}" in taken:
             number += 1
         return f"{base}.{number}"
@@ -107,7 +114,7 @@ class TaskNames:
 
     def _why_not(self, name: str) -> str:
         """A few words where the name is known at another moment."""
-        known = [(event, pid) for event, known, pid in self._names if known == name]
+        known = [(event, pid) for event, known, pid in self.known.names if known == name]
         if not known:
             return ""
         _, pid = known[-1]
@@ -139,7 +146,7 @@ class TaskNames:
     def current_pid(self) -> int:
         """The pid of the task that commands without TASK mean: the last one used that lives at this
         moment."""
-        for event, pid in reversed(self._used):
+        for event, pid in reversed(self.known.used):
             task = self.tasks.get(pid)
             if event <= self.now and task is not None and not task.exit_state:
                 return pid
@@ -152,21 +159,30 @@ class TaskNames:
 
     def use(self, pid: int) -> None:
         """Make the pid current."""
-        self._used.append((self.now, pid))
+        used = (*self.known.used, Use(self.now, pid))
+        self.known = attrs.evolve(self.known, used=used)
+
+    @contextmanager
+    def on_cpu(self, cpu: int) -> Iterator[None]:
+        """A block whose commands run on the CPU, whatever the task's own is."""
+        before = self.known.cpu
+        self.known = attrs.evolve(self.known, cpu=cpu)
+        try:
+            yield
+        finally:
+            self.known = attrs.evolve(self.known, cpu=before)
 
     def cpu_for(self, task: Task) -> int:
         """The CPU on which the next command of the task runs: the one of `on`, else the task's
         own."""
-        if self.cpu is not None:
-            return self.cpu
-        return self.home(task.pid)
+        return self.home(task.pid) if self.known.cpu is None else self.known.cpu
 
     def home(self, pid: int) -> int:
         """The CPU that `setcpu` chose for the pid, else 0."""
         return next(
             (
                 cpu
-                for event, owner, cpu in reversed(self._homes)
+                for event, owner, cpu in reversed(self.known.homes)
                 if owner == pid and event <= self.now
             ),
             0,
@@ -175,13 +191,15 @@ class TaskNames:
     def set_home(self, pid: int, cpu: int) -> None:
         """Let the pid run on the CPU from the running command on; children inherit it at birth."""
         self.journal.catch_up()
-        self._homes.append((min(self._first + 1, self.end), pid, cpu))
+        home = Home(min(self.known.first + 1, self.end), pid, cpu)
+        self.known = attrs.evolve(self.known, homes=(*self.known.homes, home))
 
     def moments_of_names(self) -> set[int]:
         """The moments at which a name or another current task begins to be meant, beside what the
         machine says."""
+        known = self.known
         return (
-            {at for at, _, _ in self._names}
-            | {at for at, _ in self._used}
-            | {at for at, _, _ in self._homes}
+            {name.event for name in known.names}
+            | {use.event for use in known.used}
+            | {home.event for home in known.homes}
         )

@@ -138,7 +138,7 @@ def _descriptors(place: Place) -> Iterator[Candidate]:
 
 
 def _files(session: Session) -> list[tuple[str, object]]:
-    from kemu.experiment.session import system_of
+    from kemu.experiment.experiment import system_of
 
     return list(system_of(session.kernel).files.items())
 
@@ -169,7 +169,7 @@ def _tasks(place: Place) -> Iterator[Candidate]:
 
 def _cpus(place: Place) -> Iterator[Candidate]:
     """The CPUs and who runs there."""
-    from kemu.experiment.session import system_of
+    from kemu.experiment.experiment import system_of
 
     for cpu in system_of(place.session.kernel).cpus:
         yield (

@@ -290,7 +290,7 @@ def _pss(session: Session, task: Value) -> Value:
     "a number of the address space that a CPU has loaded, such as 'mm_users'; none without one",
 )
 def _on_cpu(session: Session, cpu: Value, field: Value) -> Value:
-    from kemu.experiment.session import system_of
+    from kemu.experiment.experiment import system_of
 
     cpus = system_of(session.kernel).cpus
     which = number_of(cpu, "CPU")
@@ -305,7 +305,7 @@ def _on_cpu(session: Session, cpu: Value, field: Value) -> Value:
     "not",
 )
 def _borrowed(session: Session, cpu: Value, field: Value) -> Value:
-    from kemu.experiment.session import system_of
+    from kemu.experiment.experiment import system_of
 
     kernel = system_of(session.kernel)
     which = number_of(cpu, "CPU")
@@ -338,7 +338,7 @@ def _of_mm(session: Session, task: Value, field: Value) -> Value:
     "the frame that holds a page of the file in the page cache; none if it is not there",
 )
 def _cached(session: Session, path: Value, index: Value) -> Value:
-    from kemu.experiment.session import system_of
+    from kemu.experiment.experiment import system_of
 
     node = system_of(session.kernel).files.get(str(path))
     found = node.i_mapping.i_pages.get(number_of(index, "page")) if node is not None else None

@@ -50,7 +50,7 @@ def test_a_rehearsal_leaves_no_trace():
         session.end,
         session.now,
         session.names(),
-        list(session.timeline.records),
+        session.timeline.records,
     )
     for record in session.timeline.records:
         with rehearsal(session, record) as scratch:
@@ -192,7 +192,7 @@ def all_of(session):
         session.names(),
         session.marks.copy(),
         session.current_pid,
-        session.cpu,
+        session.known.cpu,
         session.desk.depth,
         list(session.failures),
     )

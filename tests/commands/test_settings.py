@@ -35,7 +35,7 @@ def test_a_setting_of_the_shell_takes_its_words_and_no_others(session, name):
 
 def test_a_setting_of_the_shell_is_no_command_of_the_experiment(session):
     session.run("set paging off; set granularity command; set context short; set verify on")
-    assert session.timeline.records == []
+    assert session.timeline.records == ()
     assert session.end == 0
     session.run("set lru_batch on")
     assert len(session.timeline.records) == 1

@@ -33,7 +33,7 @@ def test_the_file_sets_what_is_the_shells(session, tmp_path):
     assert session.desk.aliases == {"look": "walk app 0x10000"}
     assert sections(session) == {"changes"}
     assert session.debugger.verifying
-    assert (session.end, session.timeline.records, session.desk.shown) == (0, [], [])
+    assert (session.end, session.timeline.records, session.desk.shown) == (0, (), [])
 
 
 @pytest.mark.parametrize(

@@ -177,13 +177,13 @@ def test_a_kernel_case_is_set_up_from_the_boot_on_a_timeline_of_its_own():
 
 def test_a_schedule_that_a_case_does_not_have_leaves_everything_as_it_was():
     made = session("spawn mine; mmap mine 0x10000 1p rw; mark spot; goto 3")
-    before = (made.now, made.end, made.state_hash(), list(made.timeline.records), made.current.pid)
+    before = (made.now, made.end, made.state_hash(), made.timeline.records, made.current.pid)
     assert "cannot take step" in refused(made, "race replay first-touch 0*12,1*300")
     assert (
         made.now,
         made.end,
         made.state_hash(),
-        list(made.timeline.records),
+        made.timeline.records,
         made.current.pid,
     ) == before
     assert len(made.timelines) == 1
@@ -214,7 +214,7 @@ def test_what_a_replay_put_on_the_timeline_means_the_same_when_it_is_run_again(t
 def test_a_race_can_be_rehearsed_like_any_command():
     made = session(FORKED)
     did(made, 'race replay "write parent 0x10000 2" "write child 0x10000 3" 0*5,1*5 --end')
-    records = list(made.timeline.records)
+    records = made.timeline.records
     before = made.state_hash()
     assert did(made, "cost").reading.rows
     assert (made.timeline.records, made.state_hash()) == (records, before)

@@ -27,7 +27,7 @@ from kemu.lessons.taking.answering import Answering
 from kemu.lessons.taking.answers import normal, with_confidence
 from kemu.lessons.taking.feedback import Texts, text
 from kemu.lessons.taking.messages import say
-from kemu.lessons.taking.stay import RECORDED, copy_of
+from kemu.lessons.taking.stay import RECORDED
 from kemu.lessons.taking.visit import OPEN, PASSED, SHOWN, open_visit
 from kemu.lessons.taking.world import WorldError
 
@@ -282,7 +282,7 @@ class Guide(Answering):
         session = self.world.after_all()
         parts = feedback.shown(self.world.lead(session, self.lesson.epilogue, self.world.values))
         self.visit, self.over, self.index = None, True, len(self.lesson.steps)
-        self.session.become(session)
+        self.session.become(session.snapshot())
         self.session.desk.follow(self)
         found = [*parts, text("title", self.score())]
         if self.lesson.next:
@@ -432,12 +432,12 @@ class Guide(Answering):
         visit = self.here
         if visit.state == OPEN and visit.step.reveal:
             raise UsageError("play: commit first", hint="answer ...; afterwards you may play")
-        kept = copy_of(self.session)
+        kept = self.session.snapshot()
         copy = open_visit(self.world, self.index)
         if visit.revealed:
             copy.reveal()
         driver.work(copy, self.commands)
-        self.session.become(copy.session)
+        self.session.become(copy.session.snapshot())
         self.session.desk.follow(self)
         self.playing = kept
         return [text("note", say(self.language, "play"), visit.step.id)]

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from kemu.commands.table import TABLE
 from kemu.errors import UsageError
-from kemu.experiment.session import Session
+from kemu.experiment.session import Session, Snapshot
 from kemu.language.tokens import Line, split
 from kemu.lessons.format.lesson import Lesson
 from kemu.lessons.format.seeds import seed_for
@@ -68,8 +68,8 @@ class Stay(Watch):
         self.index = -1
         self.visit: Visit | None = None
         self.commands: list[str] = []
-        self.before = copy_of(session)
-        self.playing: Session | None = None
+        self.before = session.snapshot()
+        self.playing: Snapshot | None = None
         self.over = False
 
     # --------------------------------------------------------------------------------- where we are
@@ -167,7 +167,7 @@ class Stay(Watch):
 
     def take(self, visit: Visit) -> None:
         """The session goes on as the visit's machine, and the visit as the session's."""
-        self.session.become(visit.session)
+        self.session.become(visit.session.snapshot())
         visit.session = self.session
         self.session.desk.follow(self)
 
@@ -229,10 +229,3 @@ class Stay(Watch):
         if self.playing is None:
             self.commands.append(source)
         self.record("command", text=source)
-
-
-def copy_of(session: Session) -> Session:
-    """The same experiment under another object, to come back to."""
-    kept = Session.__new__(Session)
-    kept.__dict__.update(session.__dict__)
-    return kept
