@@ -29,9 +29,9 @@ from kemu.races import baton, nonatomic
 from kemu.races.baton import Ending, Observer, Run
 from kemu.races.explorer import Arena, Race, Result, finished, prepared
 from kemu.trace import steps
-from kemu.trace.barrier import tape
 from kemu.trace.frames import FUNCTIONS, hardware
 from kemu.trace.journal import Journal
+from kemu.trace.tape import mark
 
 MOST_CPUS = 8
 INNER = frozenset({steps.__file__, atomic.__file__, nonatomic.__file__, baton.__file__, __file__})
@@ -112,7 +112,7 @@ class Marker(Observer):
 
     def _mark(self, fids: list[int]) -> None:
         for fid in fids:
-            tape.mark((len(tape.log), fid))
+            mark(fid)
 
     def forget_unwinding(self) -> None:
         """Drop the marks of functions that were left because the run was over."""

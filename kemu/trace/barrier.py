@@ -22,11 +22,12 @@ import gc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
-from typing import Any, TypeVar, cast, dataclass_transform
+from typing import Any, ClassVar, TypeVar, cast, dataclass_transform
 
 import attrs
 
 from kemu.errors import KernelBug
+from kemu.trace import tape
 from kemu.trace.journal import Journal
 
 T = TypeVar("T")
@@ -38,54 +39,37 @@ STRUCTS: list[type] = []
 
 _listeners: list[Callable[[bool], None]] = []
 
+Target = tuple[list[Any] | None, list[int] | None, Callable[[Any, Any], None] | None]
+"""Log, marks, and what refuses (``tape.direct``)."""
 
-class Tape:
-    """Where records go at the moment: the lists of the active journal, or nowhere."""
 
-    __slots__ = ("extend", "log", "mark", "recording")
+class _Now:
+    """Whether changes are recorded, and where the tape goes."""
 
     def __init__(self) -> None:
-        self.log: list[Any] = []
         self.recording = False
-        self.extend: Callable[[tuple[Any, ...]], None] = _discard
-        self.mark: Callable[[tuple[int, int]], None] = _no_mark
+        self.target: Target = (None, None, None)
+
+    def direct(self, target: Target) -> None:
+        """Let the tape go to ``target``."""
+        self.target = target
+        tape.direct(*target)
 
 
-def _discard(record: tuple[Any, ...]) -> None:
-    """Drop a record: nothing is being recorded."""
+_now = _Now()
 
 
-def _no_mark(mark: tuple[int, int]) -> None:
-    """Drop a mark."""
+def is_recording() -> bool:
+    """True while changes are recorded."""
+    return _now.recording
 
 
-def _refuse(record: tuple[Any, ...]) -> None:
-    """Refuse a record: the state is sealed."""
-    obj, field = record[0], record[1]
+def _refuse(obj: Any, field: Any) -> None:
+    """Refuse a change: the state is sealed."""
     raise KernelBug(
         f"write to {type(obj).__name__}.{field} while the state is sealed: looking must not change "
         "anything"
     )
-
-
-tape = Tape()
-
-
-_store = object.__setattr__
-
-
-@cache
-def _barrier_of(cls: type) -> Callable[[Any, str, Any], None]:
-    """The barrier itself, ``__setattr__`` of the structure ``cls``: record field, old and new
-    value, then store.  The stores are those of the slots, ready at hand: finding one by name anew
-    takes longer than to store."""
-    store = {field.name: plain_setter(cls, field.name) for field in attrs.fields(cls)}
-
-    def recorded_setattr(obj: Any, name: str, value: Any) -> None:
-        tape.extend((obj, name, getattr(obj, name), value))
-        store[name](obj, value)
-
-    return recorded_setattr
 
 
 def _watched(_obj: Any, _attribute: attrs.Attribute[Any], value: Any) -> Any:
@@ -99,18 +83,18 @@ def struct(cls: type[T]) -> type[T]:
     """Make ``cls`` a kernel structure: attrs class with slots, compared by identity, every
     assignment recorded."""
     made = attrs.define(cls, slots=True, eq=False, weakref_slot=False, on_setattr=_watched)
-    made._restore = _store  # type: ignore[attr-defined]
+    made._restore = object.__setattr__  # type: ignore[attr-defined]
     made._cell = True  # type: ignore[attr-defined]
     _way_round[made] = made.__init__
     STRUCTS.append(made)
-    _barrier_in_struct(made, tape.recording)
+    _barrier_in_struct(made, _now.recording)
     return made
 
 
 def _barrier_in_struct(cls: type, up: bool) -> None:
     """Put the barrier into ``cls``, or take it out."""
     if up:
-        cls.__setattr__ = _barrier_of(cls)  # type: ignore[method-assign,assignment]
+        cls.__setattr__ = tape.recorded_setattr  # type: ignore[method-assign,assignment]
         cls.__init__ = _way_round[cls]  # type: ignore[misc]
     elif "__setattr__" in vars(cls):
         del cls.__setattr__
@@ -161,7 +145,9 @@ def maker(cls: type[T]) -> Callable[..., T]:
     ``cls`` when its fields are in place."""
     parameters, body, space = _assignments(cast(type, cls))
     bare: Any = type(
-        cls.__name__, cls.__bases__, {"__slots__": vars(cls)["__slots__"], "__setattr__": _store}
+        cls.__name__,
+        cls.__bases__,
+        {"__slots__": vars(cls)["__slots__"], "__setattr__": object.__setattr__},
     )
     space |= {"_new": object.__new__, "_bare": bare, "_cls": cls}
     exec(
@@ -185,61 +171,37 @@ class Table(dict[K, V]):
             self.update(content)
         self.name = name
 
-    def put(self, key: K, value: V | None) -> None:
-        """Set ``key``; ``None`` removes it."""
-        if value is None:
-            self.pop(key, None)
-        else:
-            self[key] = value
+    put: ClassVar[Callable[[Any, Any, Any], None]] = tape.put
+    """Set a key; ``None`` removes it."""
 
-    _restore = put
-
-    def _recorded_put(self, key: K, value: V | None) -> None:
-        """What ``put`` is while changes are recorded, or refused."""
-        tape.extend((self, key, self.get(key), value))
-        if value is None:
-            self.pop(key, None)
-        else:
-            self[key] = value
-
-
-_plain_put = Table.put
+    _restore = tape.put
 
 
 def _barrier_in_tables(up: bool) -> None:
     """Put the barrier into ``Table.put``, or take it out."""
-    Table.put = Table._recorded_put if up else _plain_put  # type: ignore[method-assign]
+    Table.put = tape.recorded_put if up else tape.put
 
 
 def on_record_change(listener: Callable[[bool], None]) -> None:
     """Call ``listener(recording)`` now and whenever recording is switched."""
     _listeners.append(listener)
-    listener(tape.recording)
+    listener(_now.recording)
 
 
 def record(journal: Journal | None) -> None:
     """Record into ``journal`` from now on, or into nothing (``None``)."""
     _relax_collector()
     on = journal is not None
-    if on != tape.recording:
-        _switch(on)
-    if journal is None:
-        tape.log, tape.extend, tape.mark = [], _discard, _no_mark
-    else:
-        tape.log, tape.extend, tape.mark = (
-            journal.log,
-            journal.log.extend,
-            journal.fresh_marks.extend,
-        )
-
-
-def _switch(on: bool) -> None:
-    for cls in STRUCTS:
-        _barrier_in_struct(cls, on)
-    _barrier_in_tables(on)
-    tape.recording = on
-    for listener in _listeners:
-        listener(on)
+    if on != _now.recording:
+        for cls in STRUCTS:
+            _barrier_in_struct(cls, on)
+        _barrier_in_tables(on)
+        _now.recording = on
+        for listener in _listeners:
+            listener(on)
+    _now.direct(
+        (journal.log, journal.fresh_marks, None) if journal is not None else (None, None, None)
+    )
 
 
 @cache
@@ -255,14 +217,14 @@ def sealed() -> Iterator[None]:
     """Within the block any write raises ``KernelBug`` and no call is marked.  Without recording
     there is no barrier to close; the block then only has its effect on RAM and tables, as far as
     they are changed by a call of ``put``."""
-    kept_extend, kept_mark, kept_log = tape.extend, tape.mark, tape.log
-    tape.extend, tape.mark, tape.log = _refuse, _no_mark, []
+    before = _now.target
+    _now.direct((None, None, _refuse))
     _barrier_in_tables(True)
     try:
         yield
     finally:
-        tape.extend, tape.mark, tape.log = kept_extend, kept_mark, kept_log
-        _barrier_in_tables(tape.recording)
+        _now.direct(before)
+        _barrier_in_tables(_now.recording)
 
 
 def plain_setter(cls: type, field: str) -> Callable[[Any, Any], None]:

@@ -18,8 +18,9 @@ from typing import Any, TypeVar, cast
 
 import attrs
 
-from kemu.trace.barrier import on_record_change, tape
+from kemu.trace.barrier import is_recording, on_record_change
 from kemu.trace.journal import SLOTS
+from kemu.trace.tape import mark
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -78,7 +79,7 @@ def _register(function: FunctionType, path: str) -> FunctionType:
     )
     _codes.append((function, code, _marked(function, fid)))
     _numbers[function] = fid
-    if tape.recording:
+    if is_recording():
         function.__code__ = _codes[-1][2]
     return function
 
@@ -101,7 +102,7 @@ def _marked(function: FunctionType, fid: int) -> CodeType:
     plain = FunctionType(code, function.__globals__, function.__name__, function.__defaults__)
     as_written = f"_as_written_{fid}"
     function.__globals__[as_written] = plain
-    function.__globals__["_tape"] = tape
+    function.__globals__["_mark"] = mark
     named = code.co_argcount + code.co_kwonlyargcount
     template = _template(code.co_argcount, code.co_varnames[code.co_argcount : named])
     return template.replace(
@@ -128,11 +129,11 @@ def _template(positional: int, keywords: tuple[str, ...]) -> CodeType:
     arguments = ", ".join(names + [f"{k}={k}" for k in keywords])
     source = (
         f"def marked({signature}):\n"
-        f"    _tape.mark((len(_tape.log), {_FID}))\n"
+        f"    _mark({_FID})\n"
         f"    try:\n"
         f"        return _as_written({arguments})\n"
         f"    finally:\n"
-        f"        _tape.mark((len(_tape.log), {~_FID}))\n"
+        f"        _mark({~_FID})\n"
     )
     made: dict[str, Any] = {}
     exec(compile(source, __file__, "exec"), made)
@@ -180,7 +181,7 @@ def _set_body(function: FunctionType, code: CodeType) -> None:
         return
     function.__globals__[f"_as_written_{found}"].__code__ = code
     _codes[found] = (function, code, _codes[found][2])
-    if not tape.recording:
+    if not is_recording():
         function.__code__ = code
 
 

@@ -17,6 +17,7 @@ from array import array
 from typing import Any, Protocol
 
 from kemu.interrupts import uninterruptible
+from kemu.trace import tape
 from kemu.trace.blocks import Blocks
 from kemu.trace.index import Index
 
@@ -100,17 +101,11 @@ class Journal:
 
     def _back(self, number: int) -> None:
         for part in reversed(self.blocks.parts(self.log, number, self.cursor)):
-            log = self.blocks.of(self.log, part)
-            for obj, field, old in zip(
-                log[-4::-SLOTS], log[-3::-SLOTS], log[-2::-SLOTS], strict=True
-            ):
-                obj._restore(field, old)
+            tape.back(self.blocks.of(self.log, part))
 
     def _forward(self, number: int) -> None:
         for part in self.blocks.parts(self.log, self.cursor, number):
-            log = self.blocks.of(self.log, part)
-            for obj, field, new in zip(log[::SLOTS], log[1::SLOTS], log[3::SLOTS], strict=True):
-                obj._restore(field, new)
+            tape.forward(self.blocks.of(self.log, part))
 
     def open_before(self, index: int) -> list[int]:
         """The functions (by number) that are open before the mark at ``index`` (an index into

@@ -236,8 +236,23 @@ def test_every_geometry_runs_the_kernel(geometry):
 def test_doctor_tells_what_is_there():
     done = kemu("doctor")
     assert done.returncode == 0
-    for name in ("kemu", "python", "attrs", "terminal", "layout", "host kernel", "state folder"):
+    for name in (
+        "kemu",
+        "python",
+        "attrs",
+        "recording",
+        "terminal",
+        "layout",
+        "host kernel",
+        "state folder",
+    ):
         assert f"\n{name}" in f"\n{done.stdout}"
+
+
+def test_doctor_says_what_records():
+    done = kemu("doctor", env={"KEMU_PURE": "1"})
+    (line,) = [line for line in done.stdout.splitlines() if line.startswith("recording")]
+    assert line.endswith("off      in Python, at half the speed of C: KEMU_PURE is set")
 
 
 def test_doctor_survives_a_folder_that_cannot_be_written(tmp_path):

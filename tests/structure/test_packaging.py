@@ -1,6 +1,8 @@
 """What pip installs: the code, the lessons, nothing else; in a wheel and in an editable install."""
 
 import json
+import os
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -55,6 +57,43 @@ def test_the_wheel_holds_the_package_and_the_lessons_and_nothing_else(wheel):
     code = {path.relative_to(ROOT).as_posix() for path in PACKAGE.rglob("*.py")}
     assert code <= names
     assert {name.split("/")[0] for name in names} == {"kemu", f"kemu-{kemu.__version__}.dist-info"}
+
+
+@pytest.mark.parametrize(
+    ("env", "said"),
+    [({"KEMU_PURE": "1"}, "KEMU_PURE is set"), ({"PATH": "/nowhere"}, "No such file")],
+)
+def test_a_wheel_without_the_module_in_c_is_for_every_python(tmp_path, env, said):
+    """In a copy: in the checkout the module that these tests use is compiled beside its source."""
+    folder = tmp_path / "kemu"
+    shutil.copytree(
+        ROOT,
+        folder,
+        ignore=lambda _, names: {*names} - KEPT if "tests" in names else {"__pycache__"},
+    )
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
+    done = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+        cwd=folder,
+        env={**os.environ, **env},
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert said in done.stdout + done.stderr
+    (built,) = tmp_path.glob("*.whl")
+    assert built.name.endswith("-py3-none-any.whl")
+    assert not [
+        name
+        for name in zipfile.ZipFile(built).namelist()
+        if "trace/_fast." in name and not name.endswith((".c", ".pyi"))
+    ]
+
+
+KEPT = {"kemu", "lessons", "pyproject.toml", "hatch_build.py", "README.md", "LICENSE"}
+"""What a wheel is built from."""
 
 
 def test_an_installed_wheel_finds_its_own_lessons(wheel, tmp_path):

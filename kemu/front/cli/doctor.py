@@ -22,7 +22,7 @@ ORACLE_KERNEL = "6.18"
 
 def main(options: Options) -> int:
     """Print the facts; 0 if kemu can run."""
-    rows = [*versions(), *terminal(), *drawing(), *kernel(), *folders()]
+    rows = [*versions(), recording(), *terminal(), *drawing(), *kernel(), *folders()]
     for name, state, text in rows:
         sys.stdout.write(f"{name:<18} {state:<8} {text}".rstrip() + "\n")
     missing = [name for name, state, _ in rows if state == "MISSING"]
@@ -57,6 +57,15 @@ def versions() -> Iterator[Row]:
                 "off" if name in EXTRAS else "MISSING",
                 EXTRAS.get(name, f"pip install {name}"),
             )
+
+
+def recording() -> Row:
+    """Which implementation records what the machine does."""
+    from kemu.trace.tape import WHY_PLAIN
+
+    if WHY_PLAIN:
+        return "recording", "off", f"in Python, at half the speed of C: {WHY_PLAIN}"
+    return "recording", "ok", "in C"
 
 
 def terminal() -> Iterator[Row]:

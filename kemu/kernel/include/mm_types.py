@@ -25,7 +25,8 @@ from kemu.abi import uapi
 from kemu.errors import KernelBug
 from kemu.kernel.include.flags import *
 from kemu.kernel.include.lists import list_head
-from kemu.trace.barrier import Table, struct, tape
+from kemu.trace.barrier import Table, struct
+from kemu.trace.tape import emit
 
 PAGE_SHIFT, PAGE_SIZE = uapi.PAGE_SHIFT, uapi.PAGE_SIZE
 PAGE_MASK = ~(PAGE_SIZE - 1)
@@ -225,7 +226,7 @@ class maple_tree:
     def insert(self, vma: vm_area_struct) -> None:
         """Add ``vma`` where its addresses say."""
         at = self.index(vma.vm_start)
-        tape.extend((self, at, None, vma))
+        emit(self, at, None, vma)
         self.vmas.insert(at, vma)
 
     def remove(self, vma: vm_area_struct) -> None:
@@ -233,7 +234,7 @@ class maple_tree:
         at = self.index(vma.vm_start)
         if self.vmas[at] is not vma:
             raise KernelBug(f"{vma} is not in the tree where its addresses say")
-        tape.extend((self, at, vma, None))
+        emit(self, at, vma, None)
         del self.vmas[at]
 
     def _restore(self, at: int, vma: vm_area_struct | None) -> None:

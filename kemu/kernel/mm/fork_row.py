@@ -27,7 +27,8 @@ from kemu.kernel.include.swapops import PTE_MARKER_GUARD, make_pte_marker
 from kemu.kernel.include.system import system
 from kemu.kernel.mm.filemap import mm_counter_file
 from kemu.machine.physmem import WORDS, Frame
-from kemu.trace.barrier import plain_setter, tape
+from kemu.trace.barrier import plain_setter
+from kemu.trace.tape import emit
 
 
 class RowCopy:
@@ -127,7 +128,7 @@ def copy_row(src_vma: vm_area_struct, dst_pte: int, src_pte: int, nr: int) -> li
         return None
     if dst is None:
         frames.put(dst_pte >> PAGE_SHIFT, row.dst)
-    tape.extend((row, "copied", False, True))
+    emit(row, "copied", False, True)
     row.apply()
     return _rss(row)
 

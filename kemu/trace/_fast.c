@@ -1,0 +1,261 @@
+/* What kemu/trace/_plain.py does, in C: where records go, the barrier, the marks, and going over a log.
+ *
+ * That file is the reference: the same names, the same order of effects, the same errors, and it runs
+ * wherever this one was not compiled.  tests/properties/test_implementations.py holds the two together.
+ *
+ * One interpreter, one machine that runs: the state of the module is static, as the tape is in Python.
+ */
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <structmember.h>
+
+#ifndef SOURCE
+#define SOURCE 0	/* CRC-32 of this file, so that a test can see whether it was compiled as it is now */
+#endif
+
+static PyObject *log_list;	/* list: four slots an event; NULL: nothing is recorded */
+static PyObject *mark_list;	/* list: two slots a mark; NULL as above */
+static PyObject *refuse;	/* called with (obj, field) instead of recording; NULL: allowed */
+
+static PyObject *object_setattr;	/* object.__setattr__, the _restore of a structure */
+static PyObject *table_put;		/* put below, the _restore of a table */
+static PyObject *restore_name;		/* "_restore" */
+
+/* Append the items to the list, all or none. */
+static int append(PyObject *list, PyObject *const *items, int count)
+{
+	Py_ssize_t size = PyList_GET_SIZE(list);
+
+	for (int i = 0; i < count; i++) {
+		if (PyList_Append(list, items[i]) < 0) {
+			PyList_SetSlice(list, size, PY_SSIZE_T_MAX, NULL);
+			return -1;
+		}
+	}
+	return 0;
+}
+
+/* Record one event, or refuse it. */
+static int record(PyObject *obj, PyObject *field, PyObject *old, PyObject *new)
+{
+	PyObject *items[] = {obj, field, old, new}, *done;
+
+	if (log_list)
+		return append(log_list, items, 4);
+	if (!refuse)
+		return 0;
+	done = PyObject_CallFunctionObjArgs(refuse, obj, field, NULL);
+	Py_XDECREF(done);
+	return done ? 0 : -1;
+}
+
+static int expect(const char *name, Py_ssize_t given, Py_ssize_t expected)
+{
+	if (given == expected)
+		return 0;
+	PyErr_Format(PyExc_TypeError, "%s() takes %zd arguments (%zd given)", name, expected, given);
+	return -1;
+}
+
+/* ---------------------------------------------------------------- where records go */
+
+static PyObject *direct(PyObject *module, PyObject *const *args, Py_ssize_t count)
+{
+	PyObject **to[] = {&log_list, &mark_list, &refuse};
+
+	if (expect("direct", count, 3) < 0)
+		return NULL;
+	for (int i = 0; i < 2; i++) {
+		if (args[i] != Py_None && !PyList_CheckExact(args[i]))
+			return PyErr_Format(PyExc_TypeError, "direct() takes lists or None");
+	}
+	for (int i = 0; i < 3; i++)
+		Py_XSETREF(*to[i], args[i] == Py_None ? NULL : Py_NewRef(args[i]));
+	Py_RETURN_NONE;
+}
+
+static PyObject *emit(PyObject *module, PyObject *const *args, Py_ssize_t count)
+{
+	if (expect("emit", count, 4) < 0 || record(args[0], args[1], args[2], args[3]) < 0)
+		return NULL;
+	Py_RETURN_NONE;
+}
+
+static PyObject *mark(PyObject *module, PyObject *fid)
+{
+	PyObject *items[] = {NULL, fid};
+	int done;
+
+	if (!mark_list)
+		Py_RETURN_NONE;
+	items[0] = PyLong_FromSsize_t(log_list ? PyList_GET_SIZE(log_list) : 0);
+	if (!items[0])
+		return NULL;
+	done = append(mark_list, items, 2);
+	Py_DECREF(items[0]);
+	if (done < 0)
+		return NULL;
+	Py_RETURN_NONE;
+}
+
+/* ---------------------------------------------------------------- structures */
+
+/* The place of a field in a structure, NULL if that is no slot with something in it. */
+static PyObject **slot(PyObject *obj, PyObject *field)
+{
+	PyObject *found = _PyType_Lookup(Py_TYPE(obj), field), **place;
+
+	if (!found || !Py_IS_TYPE(found, &PyMemberDescr_Type))
+		return NULL;
+	if (((PyMemberDescrObject *)found)->d_member->type != T_OBJECT_EX)
+		return NULL;
+	place = (PyObject **)((char *)obj + ((PyMemberDescrObject *)found)->d_member->offset);
+	return *place ? place : NULL;
+}
+
+static PyObject *recorded_setattr(PyObject *self, PyObject *const *args, Py_ssize_t count)
+{
+	PyObject **place, *old;
+	int done;
+
+	if (expect("__setattr__", count, 2) < 0)
+		return NULL;
+	place = slot(self, args[0]);
+	old = place ? Py_NewRef(*place) : PyObject_GetAttr(self, args[0]);
+	if (!old)
+		return NULL;
+	done = record(self, args[0], old, args[1]);
+	Py_DECREF(old);
+	if (done < 0 || PyObject_GenericSetAttr(self, args[0], args[1]) < 0)
+		return NULL;
+	Py_RETURN_NONE;
+}
+
+/* ---------------------------------------------------------------- tables */
+
+static int store_key(PyObject *table, PyObject *key, PyObject *value)
+{
+	int there;
+
+	if (value != Py_None)
+		return PyDict_SetItem(table, key, value);
+	there = PyDict_Contains(table, key);
+	return there > 0 ? PyDict_DelItem(table, key) : there;
+}
+
+static PyObject *put(PyObject *self, PyObject *const *args, Py_ssize_t count)
+{
+	if (expect("put", count, 2) < 0 || store_key(self, args[0], args[1]) < 0)
+		return NULL;
+	Py_RETURN_NONE;
+}
+
+static PyObject *recorded_put(PyObject *self, PyObject *const *args, Py_ssize_t count)
+{
+	PyObject *old;
+	int done;
+
+	if (expect("put", count, 2) < 0)
+		return NULL;
+	old = PyDict_GetItemWithError(self, args[0]);
+	if (!old && PyErr_Occurred())
+		return NULL;
+	old = Py_NewRef(old ? old : Py_None);
+	done = record(self, args[0], old, args[1]);
+	Py_DECREF(old);
+	if (done < 0 || store_key(self, args[0], args[1]) < 0)
+		return NULL;
+	Py_RETURN_NONE;
+}
+
+/* ---------------------------------------------------------------- going over a log */
+
+/* obj._restore(field, value) */
+static int restore(PyObject *obj, PyObject *field, PyObject *value)
+{
+	PyObject *how = _PyType_Lookup(Py_TYPE(obj), restore_name), *done;
+
+	if (how == object_setattr)
+		return PyObject_GenericSetAttr(obj, field, value);
+	if (how == table_put && PyDict_Check(obj))
+		return store_key(obj, field, value);
+	done = PyObject_CallMethodObjArgs(obj, restore_name, field, value, NULL);
+	Py_XDECREF(done);
+	return done ? 0 : -1;
+}
+
+/* Restore slot ``which`` of one event after the other. */
+static PyObject *go_over(PyObject *log, Py_ssize_t first, Py_ssize_t step, int which)
+{
+	if (!PyList_CheckExact(log) || PyList_GET_SIZE(log) % 4)
+		return PyErr_Format(PyExc_ValueError, "a log is a list of four slots an event");
+	for (Py_ssize_t at = first; at >= 0 && at < PyList_GET_SIZE(log); at += step) {
+		PyObject *obj = Py_NewRef(PyList_GET_ITEM(log, at));
+		PyObject *field = Py_NewRef(PyList_GET_ITEM(log, at + 1));
+		PyObject *value = Py_NewRef(PyList_GET_ITEM(log, at + which));
+		int done = restore(obj, field, value);
+
+		Py_DECREF(obj);
+		Py_DECREF(field);
+		Py_DECREF(value);
+		if (done < 0)
+			return NULL;
+	}
+	Py_RETURN_NONE;
+}
+
+static PyObject *back(PyObject *module, PyObject *log)
+{
+	return go_over(log, PyList_Check(log) ? PyList_GET_SIZE(log) - 4 : 0, -4, 2);
+}
+
+static PyObject *forward(PyObject *module, PyObject *log)
+{
+	return go_over(log, 0, 4, 3);
+}
+
+/* ---------------------------------------------------------------- the module */
+
+#define FASTCALL(name) #name, (PyCFunction)(void (*)(void))name, METH_FASTCALL
+
+static PyMethodDef functions[] = {
+	{FASTCALL(direct), "direct(log, marks, refuse)"},
+	{FASTCALL(emit), "emit(obj, field, old, new)"},
+	{"mark", mark, METH_O, "mark(fid)"},
+	{"back", back, METH_O, "back(log)"},
+	{"forward", forward, METH_O, "forward(log)"},
+	{NULL},
+};
+
+static PyMethodDef methods[] = {
+	{FASTCALL(recorded_setattr), "__setattr__ of a structure"},
+	{FASTCALL(put), "put of a table"},
+	{FASTCALL(recorded_put), "put of a table"},
+};
+
+static struct PyModuleDef definition = {
+	PyModuleDef_HEAD_INIT, "kemu.trace._fast", "kemu/trace/_plain.py in C", -1, functions,
+};
+
+PyMODINIT_FUNC PyInit__fast(void)
+{
+	PyObject *module = PyModule_Create(&definition);
+	PyTypeObject *of[] = {&PyBaseObject_Type, &PyDict_Type, &PyDict_Type};
+
+	for (int i = 0; module && i < 3; i++) {
+		PyObject *method = PyDescr_NewMethod(of[i], &methods[i]);
+
+		if (!method || PyModule_AddObjectRef(module, methods[i].ml_name, method) < 0)
+			Py_CLEAR(module);
+		if (i == 1)
+			table_put = Py_XNewRef(method);
+		Py_XDECREF(method);
+	}
+	if (module && PyModule_AddIntConstant(module, "SOURCE", SOURCE) < 0)
+		Py_CLEAR(module);
+	restore_name = PyUnicode_InternFromString("_restore");
+	object_setattr = PyObject_GetAttrString((PyObject *)&PyBaseObject_Type, "__setattr__");
+	if (!restore_name || !object_setattr)
+		Py_CLEAR(module);
+	return module;
+}

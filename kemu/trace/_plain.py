@@ -1,0 +1,93 @@
+"""Where records go, the barrier, the marks, and going over a log, in Python.
+
+``_fast.c`` is the same in C, for speed, where a C compiler was there at installation; this is the
+reference (``tape.py`` chooses).  Everything else in kemu/trace is above the two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+Refuse = Callable[[Any, Any], None]
+"""Called with object and field of a change that is not allowed; raises."""
+
+
+def _drop(record: tuple[Any, ...]) -> None:
+    """Nothing is being recorded."""
+
+
+class _Tape:
+    """Where records go at the moment: ``extend`` and ``extend_marks`` take them, four and two
+    slots."""
+
+    __slots__ = ("extend", "extend_marks", "log")
+
+    def __init__(self) -> None:
+        self.log: list[Any] = []
+        self.extend: Callable[[tuple[Any, ...]], None] = _drop
+        self.extend_marks: Callable[[tuple[int, int]], None] = _drop
+
+
+_tape = _Tape()
+
+
+def direct(log: list[Any] | None, marks: list[int] | None, refuse: Refuse | None) -> None:
+    """From now on events go to ``log``, four slots each, and marks to ``marks``, two each; None
+    drops them.  Without a log ``refuse(obj, field)`` is called for each event, if it is given."""
+    _tape.log = [] if log is None else log
+    _tape.extend_marks = _drop if marks is None else marks.extend
+    if log is not None:
+        _tape.extend = log.extend
+    elif refuse is not None:
+        _tape.extend = lambda record: refuse(*record[:2])
+    else:
+        _tape.extend = _drop
+
+
+def emit(obj: Any, field: Any, old: Any, new: Any) -> None:
+    """One event: ``field`` of ``obj`` goes from ``old`` to ``new``."""
+    _tape.extend((obj, field, old, new))
+
+
+def mark(fid: int) -> None:
+    """The function ``fid`` is entered, or left (``~fid``), after the events so far."""
+    _tape.extend_marks((len(_tape.log), fid))
+
+
+_store = object.__setattr__
+
+
+def recorded_setattr(self: Any, name: str, value: Any) -> None:
+    """``__setattr__`` of a structure while there is a barrier: record, then store."""
+    _tape.extend((self, name, getattr(self, name), value))
+    _store(self, name, value)
+
+
+def put(self: dict[Any, Any], key: Any, value: Any) -> None:
+    """Set ``key`` of a table; ``None`` removes it."""
+    if value is None:
+        self.pop(key, None)
+    else:
+        self[key] = value
+
+
+def recorded_put(self: dict[Any, Any], key: Any, value: Any) -> None:
+    """``put`` of a table while there is a barrier: record, then store."""
+    _tape.extend((self, key, self.get(key), value))
+    if value is None:
+        self.pop(key, None)
+    else:
+        self[key] = value
+
+
+def back(log: list[Any]) -> None:
+    """Restore the old values of the events in ``log``, from the last one to the first."""
+    for obj, field, old in zip(log[-4::-4], log[-3::-4], log[-2::-4], strict=True):
+        obj._restore(field, old)
+
+
+def forward(log: list[Any]) -> None:
+    """Restore the new values of the events in ``log``, in order."""
+    for obj, field, new in zip(log[::4], log[1::4], log[3::4], strict=True):
+        obj._restore(field, new)

@@ -1,0 +1,39 @@
+"""Where records go, the barrier, the marks, going over a log: in C where that was compiled
+(``_fast.c``), else in Python (``_plain.py``).
+
+Both behave alike, event for event.  With ``KEMU_PURE`` set in the environment it is Python
+everywhere; ``kemu doctor`` says which one runs.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+from kemu.trace import _plain
+from kemu.trace._plain import Refuse
+
+
+def _choose() -> tuple[ModuleType, str]:
+    """The implementation to use; why it is not the one in C."""
+    if os.environ.get("KEMU_PURE"):
+        return _plain, "KEMU_PURE is set"
+    try:
+        from kemu.trace import _fast
+    except ImportError as error:
+        return _plain, str(error)
+    return _fast, ""
+
+
+implementation, WHY_PLAIN = _choose()
+
+direct: Callable[[list[Any] | None, list[int] | None, Refuse | None], None] = implementation.direct
+emit: Callable[[Any, Any, Any, Any], None] = implementation.emit
+mark: Callable[[int], None] = implementation.mark
+recorded_setattr: Callable[[Any, str, Any], None] = implementation.recorded_setattr
+put: Callable[[Any, Any, Any], None] = implementation.put
+recorded_put: Callable[[Any, Any, Any], None] = implementation.recorded_put
+back: Callable[[list[Any]], None] = implementation.back
+forward: Callable[[list[Any]], None] = implementation.forward

@@ -1,0 +1,255 @@
+"""Both implementations of the tape do what the tape promises: the one in Python, and the one in C
+where it was compiled."""
+
+import gc
+import sys
+import weakref
+import zlib
+
+import pytest
+
+from kemu.trace import _plain, tape
+from tests.structure.sources import PACKAGE
+
+try:
+    from kemu.trace import _fast
+except ImportError as error:
+    _fast, WHY = None, f"the tape in C: {error}"
+
+
+@pytest.fixture(params=["plain", "fast"])
+def made(request):
+    """An implementation that goes nowhere, before and after."""
+    if request.param == "fast" and _fast is None:
+        pytest.skip(WHY)
+    module = _plain if request.param == "plain" else _fast
+    module.direct(None, None, None)
+    yield module
+    module.direct(None, None, None)
+
+
+class Value:
+    """Something whose references can be counted."""
+
+    def _restore(self, _field, _value):
+        pass
+
+
+def box(made):
+    """A structure with a barrier, and a table with one."""
+
+    class Box:
+        __slots__ = ("empty", "field")
+        __setattr__ = made.recorded_setattr
+        _restore = object.__setattr__
+        constant = 5
+
+    class Shelf(dict):
+        _restore = made.put
+        put = made.recorded_put
+
+    found = Box()
+    object.__setattr__(found, "field", 1)
+    return found, Shelf()
+
+
+def refuse(obj, field):
+    raise RuntimeError(f"not {type(obj).__name__}.{field}")
+
+
+def test_an_assignment_is_four_slots_and_then_stored(made):
+    one, _ = box(made)
+    log = []
+    made.direct(log, [], None)
+    one.field = 2
+    one.field = 3
+    assert log == [one, "field", 1, 2, one, "field", 2, 3]
+    assert one.field == 3
+
+
+def test_a_key_is_set_replaced_and_removed(made):
+    _, shelf = box(made)
+    log = []
+    made.direct(log, [], None)
+    shelf.put(7, "a")
+    shelf.put(7, "b")
+    shelf.put(7, None)
+    shelf.put(7, None)
+    assert log[1::4] == [7] * 4
+    assert log[2::4] == [None, "a", "b", None]
+    assert log[3::4] == ["a", "b", None, None]
+    assert not shelf
+
+
+def test_an_event_of_its_own_and_marks_stand_where_they_were_made(made):
+    log, marks = [], []
+    made.direct(log, marks, None)
+    made.mark(3)
+    made.emit("tree", 0, None, "vma")
+    made.mark(~3)
+    assert (log, marks) == (["tree", 0, None, "vma"], [0, 3, 4, ~3])
+
+
+def test_what_is_directed_nowhere_is_stored_and_forgotten(made):
+    one, shelf = box(made)
+    one.field = 2
+    shelf.put(1, 1)
+    made.emit(one, "field", 1, 2)
+    made.mark(1)
+    assert (one.field, shelf) == (2, {1: 1})
+
+
+def test_what_is_refused_changes_nothing(made):
+    one, shelf = box(made)
+    made.direct(None, None, refuse)
+    for change, said in (
+        (lambda: setattr(one, "field", 2), r"not Box\.field"),
+        (lambda: shelf.put("key", 2), r"not Shelf\.key"),
+        (lambda: made.emit(shelf, 9, None, 2), r"not Shelf\.9"),
+    ):
+        with pytest.raises(RuntimeError, match=said):
+            change()
+    made.mark(1)
+    assert (one.field, shelf) == (1, {})
+
+
+def test_a_refusal_may_let_a_change_pass(made):
+    one, shelf = box(made)
+    seen = []
+    made.direct(None, None, lambda _obj, field: seen.append(field))
+    one.field = 2
+    shelf.put(3, 4)
+    assert (seen, one.field, shelf) == (["field", 3], 2, {3: 4})
+
+
+@pytest.mark.parametrize("name", ["unknown", "empty"])
+def test_a_field_that_has_no_value_cannot_be_assigned(made, name):
+    one, _ = box(made)
+    log = []
+    made.direct(log, [], None)
+    with pytest.raises(AttributeError, match=name):
+        setattr(one, name, 2)
+    assert not log
+
+
+def test_what_is_no_field_cannot_be_assigned(made):
+    one, _ = box(made)
+    made.direct([], [], None)
+    with pytest.raises(AttributeError, match="constant"):
+        one.constant = 2
+    assert one.constant == 5
+
+
+def test_a_key_that_cannot_be_one_is_an_error(made):
+    _, shelf = box(made)
+    log = []
+    made.direct(log, [], None)
+    for value in (1, None):
+        with pytest.raises(TypeError, match="unhashable"):
+            shelf.put([], value)
+    assert (log, shelf) == ([], {})
+
+
+@pytest.mark.parametrize("name", ["direct", "emit", "mark", "recorded_setattr", "put", "back"])
+def test_another_number_of_arguments_is_an_error(made, name):
+    with pytest.raises(TypeError):
+        getattr(made, name)()
+    with pytest.raises(TypeError):
+        getattr(made, name)({}, 1, 2, 3, 4, 5)
+
+
+def test_going_back_and_forward_restores_structures_tables_and_everything_else(made):
+    one, shelf = box(made)
+
+    class Tree:
+        def __init__(self):
+            self.seen = []
+
+        def _restore(self, at, value):
+            self.seen.append((at, value))
+
+    log, tree = [], Tree()
+    made.direct(log, [], None)
+    one.field = 2
+    shelf.put(1, "a")
+    made.emit(tree, 0, "old", "new")
+    shelf.put(1, None)
+    made.emit(tree, 1, None, 5)
+    one.field = 3
+    assert made.back(log) is None
+    assert (one.field, shelf, tree.seen) == (1, {}, [(1, None), (0, "old")])
+    assert made.forward(log) is None
+    assert (one.field, shelf, tree.seen[2:]) == (3, {}, [(0, "new"), (1, 5)])
+    made.back(log[4:12])
+    assert (one.field, shelf) == (3, {})
+    made.forward([])
+    made.back([])
+
+
+def test_an_error_while_going_over_a_log_stops_there(made):
+    one, _ = box(made)
+
+    class Broken:
+        def _restore(self, _field, _value):
+            raise RuntimeError("broken")
+
+    log = [one, "field", 1, 2, Broken(), 0, 0, 1, one, "field", 2, 3]
+    with pytest.raises(RuntimeError, match="broken"):
+        made.forward(log)
+    assert one.field == 2
+    with pytest.raises(ValueError, match=r".+"):
+        made.forward(log[:5])
+
+
+def test_no_reference_is_lost_or_kept(made):
+    one, shelf = box(made)
+    value, log, marks = Value(), [], []
+    made.direct(log, marks, None)
+    before = sys.getrefcount(value)
+    for _ in range(100):
+        one.field = value
+        one.field = 1
+        shelf.put(1, value)
+        shelf.put(1, None)
+        made.emit(value, value, value, value)
+        made.mark(5)
+        made.back(log)
+        made.forward(log)
+        del log[:], marks[:]
+    with pytest.raises(AttributeError):
+        one.unknown = value
+    made.direct(None, None, refuse)
+    with pytest.raises(RuntimeError):
+        one.field = value
+    with pytest.raises(RuntimeError):
+        shelf.put(1, value)
+    assert sys.getrefcount(value) == before
+
+
+def test_a_log_that_is_no_longer_written_can_go(made):
+    class Log(list):
+        pass
+
+    class Holder:
+        pass
+
+    holder = Holder()
+    holder.log = log = []
+    log.append(holder)
+    gone = weakref.ref(holder)
+    made.direct(log, [], None)
+    made.direct(None, None, None)
+    del holder, log
+    gc.collect()
+    assert gone() is None
+
+
+@pytest.mark.skipif(_fast is None, reason="no tape in C was compiled here")
+def test_the_tape_in_c_is_compiled_from_the_source_as_it_is():
+    text = (PACKAGE / "trace" / "_fast.c").read_bytes()
+    assert zlib.crc32(text) & 0x7FFFFFFF == _fast.SOURCE, "run: python -m pip install -e ."
+
+
+def test_one_of_the_two_is_in_use():
+    assert (tape.implementation is _plain) == bool(tape.WHY_PLAIN)
+    assert tape.emit is tape.implementation.emit
