@@ -41,6 +41,7 @@ class LockKind(kinds.TextKind):
             ("ptl", "of a page table"),
             ("mmap_lock", "of an mm"),
             ("vma_lock", "of a VMA"),
+            ("folio_lock", "of a page"),
             ("lock", "of locked-gets"),
         ]
 
@@ -95,7 +96,7 @@ KINDS: dict[str, Kind] = {
     raceknobs.COUNT: kinds.COUNT,
     raceknobs.NUMBER: kinds.NUMBER,
     raceknobs.LOCK: LockKind(
-        "LOCK", "a lock: ptl, mmap_lock, vma_lock or lock; ptl@1 for CPU 1 alone"
+        "LOCK", "a lock: ptl, mmap_lock, vma_lock, folio_lock or lock; ptl@1 for CPU 1 alone"
     ),
     raceknobs.MUTANT: MutantKind("MUTANT", "the name of a mutant"),
 }

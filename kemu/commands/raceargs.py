@@ -15,7 +15,7 @@ from kemu.races import litmus, schedule
 from kemu.races.cases import KERNEL_CASES
 from kemu.races.programs import LITMUS, Knobs, build
 
-KERNEL_LOCKS = ("ptl", "mmap_lock", "vma_lock")
+KERNEL_LOCKS = ("ptl", "mmap_lock", "vma_lock", "folio_lock")
 LITMUS_LOCK = "lock"
 MOST_RACERS = 3
 

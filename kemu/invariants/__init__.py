@@ -13,7 +13,7 @@ The rule that keeps this package honest: it only looks (``observe.look``), and i
 that a wrong kernel leaves.
 """
 
-from kemu.invariants import cow, pages, tables, tasks, tlb, vmas
+from kemu.invariants import cow, locks, pages, tables, tasks, tlb, vmas
 from kemu.invariants.along import Broken, check, check_at, examine, first_broken
 from kemu.invariants.registry import ALWAYS, INVARIANTS, QUIESCENT, Invariant, Violation
 from kemu.invariants.scan import Scan
@@ -31,6 +31,7 @@ __all__ = [
     "cow",
     "examine",
     "first_broken",
+    "locks",
     "pages",
     "tables",
     "tasks",

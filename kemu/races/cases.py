@@ -91,6 +91,29 @@ _ALL = (
         (*_TOUCHED, "on 1 read b 0x10000"),
         ("munmap a 0x10000 1p", "read b 0x10000"),
     ),
+    KernelCase(
+        "file-write",
+        "parent and child write to a page of a file that both share",
+        (
+            "mkfile /data 1p",
+            "spawn parent",
+            "mmap parent 0x10000 1p rw file /data shared",
+            "fork parent as child",
+        ),
+        ("write parent 0x10000 2", "write child 0x10000 3"),
+    ),
+    KernelCase(
+        "truncate-fault",
+        "one process shortens a file while another reads the page that goes",
+        (
+            "mkfile /data 1p",
+            "spawn a",
+            "open a /data rdwr",
+            "spawn b",
+            "mmap b 0x10000 1p rw file /data shared",
+        ),
+        ("ftruncate a 3 0", "read b 0x10000"),
+    ),
 )
 
 KERNEL_CASES: Mapping[str, KernelCase] = {case.name: case for case in _ALL}

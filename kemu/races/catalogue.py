@@ -39,6 +39,15 @@ PUT_EARLY = """\
 """The two puts of ``wp_page_copy`` too early; the count is made right again for those at its
 end."""
 
+LAST_LOOKS = """\
+    if folio._refcount > 1:
+        return False
+    if not folio_trylock(folio):
+        return False
+    if folio._refcount != 1:
+"""
+"""The two looks of ``wp_can_reuse_anon_folio`` that decide."""
+
 FORK: tuple[Change, ...] = (
     (
         "fork_forgets_wrprotect",
@@ -183,16 +192,16 @@ FAULT: tuple[Change, ...] = (
     (
         "reuse_at_two_references",
         fault_wp.wp_can_reuse_anon_folio,
-        "    if folio._refcount > 1:\n",
-        "    if folio._refcount > 2:\n",
+        LAST_LOOKS,
+        LAST_LOOKS.replace("> 1", "> 2").replace("!= 1", "> 2"),
         "a write reuses a page that somebody else still has",
         "exclusive_pages_are_mapped_once",
     ),
     (
         "reuse_by_mapcount",
         fault_wp.wp_can_reuse_anon_folio,
-        "    if folio._refcount > 1:\n",
-        "    if folio._mapcount > 0:\n",
+        LAST_LOOKS,
+        LAST_LOOKS.replace("_refcount > 1", "_mapcount > 0").replace("_refcount != 1", "_mapcount"),
         (
             "reuse asks how often the page is mapped, not who holds it (CVE-2020-29374): a pipe sees "
             "the write"
@@ -244,6 +253,14 @@ FAULT: tuple[Change, ...] = (
         "",
         "a new page is not counted as resident",
         "kernel",
+    ),
+    (
+        "fault_forgets_unlock",
+        fault_missing.fault_dirty_shared_page,
+        "    folio_unlock(page)\n",
+        "",
+        "a write fault on a shared page leaves it locked: the next one waits for ever",
+        "no_lock_is_held_at_rest",
     ),
     (
         "fault_around_too_small",

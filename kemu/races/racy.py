@@ -10,8 +10,9 @@ from __future__ import annotations
 from typing import Any
 
 from kemu.kernel.arch import pgtable
+from kemu.kernel.include import pagemap
 from kemu.kernel.kernel import mm_life
-from kemu.kernel.mm import fault_missing, fault_wp, mmap_lock, munmap, page_alloc
+from kemu.kernel.mm import fault_missing, fault_wp, filemap, mmap_lock, munmap, page_alloc
 
 Change = tuple[str, Any, str, str, str, str]
 
@@ -134,6 +135,31 @@ RACY: tuple[tuple[Change, str], ...] = (
             EXPLORER,
         ),
         "mprotect-fault",
+    ),
+    (
+        (
+            "folio_lock_does_not_wait",
+            pagemap.__folio_lock,
+            "    step_until(_is_unlocked, folio, FOLIO_LOCK)\n",
+            "    step()\n",
+            "who finds a page locked takes it all the same: two CPUs hold it, and unlock it twice",
+            EXPLORER,
+        ),
+        "file-write",
+    ),
+    (
+        (
+            "fault_maps_truncated_page",
+            filemap.filemap_fault,
+            "        elif folio.mapping is mapping and vmf.pgoff < file_pages(node):\n",
+            "        elif folio.flags & PG_uptodate:\n",
+            (
+                "a fault does not look again, once it has locked the page, whether it still belongs "
+                "to the file"
+            ),
+            EXPLORER,
+        ),
+        "truncate-fault",
     ),
 )
 

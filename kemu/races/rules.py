@@ -249,6 +249,14 @@ TABLES: tuple[Change, ...] = (
 
 PAGES: tuple[Change, ...] = (
     (
+        "truncate_puts_before_unlock",
+        truncate.truncate_inode_pages_range,
+        "            folio_unlock(folio)\n            folio_put(folio)\n",
+        "            folio_put(folio)\n            folio_unlock(folio)\n",
+        "truncation drops its reference before it unlocks: the page is freed while it is locked",
+        "kernel",
+    ),
+    (
         "truncate_keeps_pages",
         truncate.do_truncate,
         "        truncate_pagecache(node, size)\n",

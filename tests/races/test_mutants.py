@@ -51,6 +51,7 @@ def test_a_wrong_kernel_is_noticed_by_whom_it_says(name, monkeypatch):
 
 
 STOPS = {
+    "truncate_puts_before_unlock": "a file gets shorter and longer",
     "munmap_forgets_mapcount": "the last sharer writes",
     "split_forgets_to_shrink": "mprotect to and fro",
 }

@@ -38,7 +38,7 @@ from kemu.kernel.include.mm_types import (
 from kemu.kernel.include.system import current_mm, pfn_to_page, system
 from kemu.kernel.mm.mmap_lock import mmap_write_lock, mmap_write_unlock
 from kemu.kernel.mm.munmap import do_vmi_munmap
-from kemu.kernel.mm.page_alloc import folio_get, lock_page
+from kemu.kernel.mm.page_alloc import folio_get
 from kemu.kernel.mm.unmapped_area import __get_unmapped_area
 from kemu.kernel.mm.util import vm_stat_account
 from kemu.kernel.mm.vma import vm_area_alloc
@@ -77,14 +77,13 @@ def _image() -> bytes:
 
 @linux("arch/x86/entry/vdso/vma.c")
 def vdso_fault(vmf: vm_fault) -> int:
-    """A page of the image, referenced and locked."""
+    """A page of the image, referenced; ``__do_fault`` locks it."""
     if vmf.pgoff >= VDSO_PAGES:
         return VM_FAULT_SIGBUS
     page = pfn_to_page(system.vdso_pfn + IMAGE_FRAME + vmf.pgoff)
     folio_get(page)
-    lock_page(page)
     vmf.page = page
-    return VM_FAULT_LOCKED
+    return 0
 
 
 @linux("arch/x86/entry/vdso/vma.c")

@@ -25,6 +25,7 @@ from kemu.kernel.include.system import current, system
 from kemu.kernel.mm.slab import slab_fails
 from kemu.kernel.mm.vma import fput
 from kemu.machine.atomic import atomic_inc
+from kemu.trace.steps import step
 
 INR_OPEN_CUR = 1024
 
@@ -43,6 +44,13 @@ def new_inode(kind: str, size: int = 0, s_op: super_operations | None = None) ->
 def is_shmem(node: inode) -> bool:
     """True if the file's pages are its only copy (swap-backed memory)."""
     return node.kind != "disk"
+
+
+def i_size_write(node: inode, i_size: int) -> None:
+    """Set the size of the file (include/linux/fs.h).  Faults read it without a lock: before they
+    map a page they look at it again under the page's lock."""
+    step()
+    node.i_size = i_size
 
 
 def shmem_inode_acct_blocks(pages: int) -> int:

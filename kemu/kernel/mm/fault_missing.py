@@ -33,10 +33,11 @@ from kemu.kernel.include.mm_types import (
     vm_fault,
     vma_pages,
 )
+from kemu.kernel.include.pagemap import folio_lock, folio_unlock
 from kemu.kernel.include.system import system
 from kemu.kernel.mm.filemap import folio_mark_dirty, mm_counter_file, set_pte_range
 from kemu.kernel.mm.lru import folio_add_lru_vma
-from kemu.kernel.mm.page_alloc import GFP_KERNEL, GFP_ZERO, alloc_page, folio_put, unlock_page
+from kemu.kernel.mm.page_alloc import GFP_KERNEL, GFP_ZERO, alloc_page, folio_put
 from kemu.kernel.mm.rmap import folio_add_new_anon_rmap, vmf_anon_prepare
 from kemu.kernel.mm.util import inc_mm_counter
 from kemu.trace.frames import linux
@@ -132,7 +133,7 @@ def do_read_fault(vmf: vm_fault) -> int:
         return ret
     page = found_page(vmf)
     ret |= finish_fault(vmf)
-    unlock_page(page)
+    folio_unlock(page)
     if ret & (VM_FAULT_ERROR | VM_FAULT_NOPAGE | VM_FAULT_RETRY):
         folio_put(page)
     return ret
@@ -159,7 +160,12 @@ def __do_fault(vmf: vm_fault) -> int:
     ops = vmf.vma.vm_ops
     assert ops is not None
     assert ops.fault is not None
-    return ops.fault(vmf)
+    ret = ops.fault(vmf)
+    if ret & (VM_FAULT_ERROR | VM_FAULT_NOPAGE | VM_FAULT_RETRY):
+        return ret
+    if not ret & VM_FAULT_LOCKED:
+        folio_lock(found_page(vmf))
+    return ret
 
 
 def found_page(vmf: vm_fault) -> page:
@@ -186,7 +192,7 @@ def do_cow_fault(vmf: vm_fault) -> int:
     system.phys.copy_page(copy.pfn, page.pfn)
     copy.flags |= PG_uptodate
     ret |= finish_fault(vmf)
-    unlock_page(page)
+    folio_unlock(page)
     folio_put(page)
     if ret & (VM_FAULT_ERROR | VM_FAULT_NOPAGE | VM_FAULT_RETRY):
         folio_put(copy)
@@ -202,14 +208,14 @@ def do_shared_fault(vmf: vm_fault) -> int:
     page = found_page(vmf)
     ops = vmf.vma.vm_ops
     if ops is not None and ops.page_mkwrite is not None:
-        unlock_page(page)
+        folio_unlock(page)
         told = do_page_mkwrite(vmf)
         if not told or told & (VM_FAULT_ERROR | VM_FAULT_NOPAGE):
             folio_put(page)
             return told
     ret |= finish_fault(vmf)
     if ret & (VM_FAULT_ERROR | VM_FAULT_NOPAGE | VM_FAULT_RETRY):
-        unlock_page(page)
+        folio_unlock(page)
         folio_put(page)
         return ret
     return ret | fault_dirty_shared_page(vmf)
@@ -229,7 +235,7 @@ def fault_dirty_shared_page(vmf: vm_fault) -> int:
     """After a write fault on a shared page: mark it dirty and unlock it."""
     page = found_page(vmf)
     folio_mark_dirty(page)
-    unlock_page(page)
+    folio_unlock(page)
     return 0
 
 

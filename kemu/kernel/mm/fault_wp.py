@@ -32,6 +32,7 @@ from kemu.kernel.include.mm_types import (
     vm_area_struct,
     vm_fault,
 )
+from kemu.kernel.include.pagemap import folio_lock, folio_trylock, folio_unlock
 from kemu.kernel.include.system import system
 from kemu.kernel.mm.fault_missing import do_page_mkwrite, fault_dirty_shared_page
 from kemu.kernel.mm.filemap import mm_counter_file
@@ -42,7 +43,6 @@ from kemu.kernel.mm.page_alloc import (
     alloc_page,
     folio_get,
     folio_put,
-    unlock_page,
 )
 from kemu.kernel.mm.rmap import (
     PageAnonExclusive,
@@ -91,14 +91,21 @@ def do_wp_page(vmf: vm_fault) -> int:
 @linux("mm/memory.c")
 def wp_can_reuse_anon_folio(folio: folio, vma: vm_area_struct) -> bool:
     """True if nobody else can reach the page: its only reference is this entry.  Then it moves to
-    this VMA's anon_vma."""
+    this VMA's anon_vma.  The first two looks at the count save the lock where there is little hope;
+    the one under the lock decides."""
     if folio._refcount > 3:
         return False
     if not folio.flags & PG_lru:
         lru_add_drain()
     if folio._refcount > 1:
         return False
+    if not folio_trylock(folio):
+        return False
+    if folio._refcount != 1:
+        folio_unlock(folio)
+        return False
     folio_move_anon_rmap(folio, vma)
+    folio_unlock(folio)
     return True
 
 
@@ -193,12 +200,12 @@ def wp_page_shared(vmf: vm_fault, page: page) -> int:
             return told
         ret = finish_mkwrite_fault(vmf)
         if ret & (VM_FAULT_ERROR | VM_FAULT_NOPAGE):
-            unlock_page(page)
+            folio_unlock(page)
             folio_put(page)
             return ret
     else:
         wp_page_reuse(vmf)
-        page.flags |= PG_locked
+        folio_lock(page)
     ret = fault_dirty_shared_page(vmf)
     folio_put(page)
     return ret

@@ -48,10 +48,11 @@ from kemu.kernel.include.mm_types import (
     vm_operations_struct,
     vma_pages,
 )
+from kemu.kernel.include.pagemap import __folio_lock, folio_lock, folio_trylock, folio_unlock
 from kemu.kernel.include.system import system
 from kemu.kernel.mm.lru import folio_add_lru, folio_add_lru_vma, lru_add_drain
 from kemu.kernel.mm.mmap_lock import release_fault_lock
-from kemu.kernel.mm.page_alloc import alloc_page, folio_get, folio_put
+from kemu.kernel.mm.page_alloc import alloc_page, folio_put, folio_try_get
 from kemu.kernel.mm.rmap import folio_add_file_rmap_pte, folio_add_new_anon_rmap
 from kemu.trace.frames import linux
 
@@ -70,8 +71,37 @@ def mm_counter_file(folio: folio) -> int:
 
 
 def filemap_get_folio(mapping: address_space, index: int) -> folio | None:
-    """The cached page at ``index``, or None."""
+    """The cached page at ``index``, or None.  No reference is taken: the page is sure to be there
+    until the next step."""
     return mapping.i_pages.get(index)
+
+
+@linux("mm/filemap.c")
+def filemap_get_entry(mapping: address_space, index: int) -> folio | None:
+    """The cached page at ``index`` with a reference, or None.  It is found without a lock, so once
+    the reference is there one looks whether it is still the page at ``index``."""
+    while True:
+        folio = mapping.i_pages.get(index)
+        if folio is None:
+            return None
+        if folio_try_get(folio):
+            if mapping.i_pages.get(index) is folio:
+                return folio
+            folio_put(folio)
+
+
+def filemap_lock_folio(mapping: address_space, index: int) -> folio | None:
+    """The cached page at ``index``, referenced and locked, or None.  A page that left the cache
+    while its lock was waited for is looked for again."""
+    while True:
+        folio = filemap_get_entry(mapping, index)
+        if folio is None:
+            return None
+        folio_lock(folio)
+        if folio.mapping is mapping:
+            return folio
+        folio_unlock(folio)
+        folio_put(folio)
 
 
 @linux("mm/filemap.c")
@@ -87,7 +117,7 @@ def filemap_add_folio(mapping: address_space, folio: folio, index: int) -> None:
 
 @linux("mm/filemap.c")
 def filemap_remove_folio(folio: folio) -> None:
-    """Take a page out of the cache; the cache's reference is dropped."""
+    """Take a page out of the cache; the cache's reference is dropped.  The page is locked."""
     mapping = folio.mapping
     mapping.i_pages.put(folio.index, None)
     mapping.nrpages -= 1
@@ -180,22 +210,49 @@ def filemap_fault(vmf: vm_fault) -> int:
     the cache."""
     assert vmf.vma.vm_file is not None
     node = vmf.vma.vm_file.f_inode
-    if vmf.pgoff >= file_pages(node):
-        return VM_FAULT_SIGBUS
+    mapping = node.i_mapping
     ret = 0
-    if vmf.pgoff not in node.i_mapping.i_pages:
-        system.vmstat.PGMAJFAULT += 1
-        ret = VM_FAULT_MAJOR
-        if not do_sync_mmap_readahead(node, vmf):
-            return VM_FAULT_OOM
-        if vmf.flags & (FAULT_FLAG_ALLOW_RETRY | FAULT_FLAG_TRIED) == FAULT_FLAG_ALLOW_RETRY:
-            release_fault_lock(vmf)
+    while vmf.pgoff < file_pages(node):
+        folio = filemap_get_entry(mapping, vmf.pgoff)
+        if folio is None:
+            system.vmstat.PGMAJFAULT += not ret
+            ret = VM_FAULT_MAJOR
+            if not do_sync_mmap_readahead(node, vmf):
+                return VM_FAULT_OOM
+            if fault_flag_allow_retry_first(vmf.flags):
+                release_fault_lock(vmf)
+                return ret | VM_FAULT_RETRY
+        elif not lock_folio_maybe_drop_mmap(vmf, folio):
+            folio_put(folio)
             return ret | VM_FAULT_RETRY
-    page = node.i_mapping.i_pages[vmf.pgoff]
-    folio_get(page)
-    page.flags |= PG_locked
-    vmf.page = page
-    return ret | VM_FAULT_LOCKED
+        elif folio.mapping is mapping and vmf.pgoff < file_pages(node):
+            vmf.page = folio
+            return ret | VM_FAULT_LOCKED
+        else:
+            folio_unlock(folio)
+            folio_put(folio)
+    return VM_FAULT_SIGBUS
+
+
+def fault_flag_allow_retry_first(flags: int) -> bool:
+    """True for the first try of a fault that may release its lock and run again."""
+    return flags & (FAULT_FLAG_ALLOW_RETRY | FAULT_FLAG_TRIED) == FAULT_FLAG_ALLOW_RETRY
+
+
+@linux("mm/filemap.c")
+def lock_folio_maybe_drop_mmap(vmf: vm_fault, folio: folio) -> bool:
+    """Lock the page; True if it is held now.  On the first try a page that somebody holds is waited
+    for without the lock of the fault (``maybe_unlock_mmap_for_io``): False, and the fault runs
+    again."""
+    if folio_trylock(folio):
+        return True
+    if not fault_flag_allow_retry_first(vmf.flags):
+        __folio_lock(folio)
+        return True
+    release_fault_lock(vmf)
+    __folio_lock(folio)
+    folio_unlock(folio)
+    return False
 
 
 @linux("mm/filemap.c")
@@ -219,29 +276,34 @@ def filemap_map_pages(vmf: vm_fault, start_pgoff: int, end_pgoff: int) -> int:
     mm = vma.vm_mm
     assert vma.vm_file is not None
     mapping = vma.vm_file.f_mapping
-    last = min(end_pgoff, file_pages(mapping.host) - 1)
-    cached = [i for i in range(start_pgoff, last + 1) if _mappable(mapping, i)]
-    if not cached or (entry_none(vmf.pmd) and not _installs_table(mapping, cached[0])):
+    folio = next_uptodate_folio(mapping, start_pgoff, end_pgoff)
+    if folio is None:
         return 0
-    if pte_alloc(mm, vmf.pmd):
-        return VM_FAULT_OOM
+    start_pgoff = folio.index
+    installs = not entry_none(vmf.pmd) or _installs_table(mapping, start_pgoff)
+    if not installs or pte_alloc(mm, vmf.pmd):
+        folio_unlock(folio)
+        folio_put(folio)
+        return VM_FAULT_OOM if installs else 0
     ret = 0
-    first = vma.vm_start + ((cached[0] - vma.vm_pgoff) << PAGE_SHIFT)
+    first = vma.vm_start + ((start_pgoff - vma.vm_pgoff) << PAGE_SHIFT)
     ptep = pte_offset_map_lock(mm, vmf.pmd, first)
     mapped: dict[int, int] = {}
-    for index in cached:
-        at = ptep + (index - cached[0]) * 8
-        if not pte_none(ptep_get(at)):
-            continue
-        page = mapping.i_pages[index]
-        address = vma.vm_start + ((index - vma.vm_pgoff) << PAGE_SHIFT)
-        if address == vmf.address & PAGE_MASK:
-            ret = VM_FAULT_NOPAGE
-        folio_get(page)
-        vmf.pte = at
-        set_pte_range(vmf, page, address)
-        counter = mm_counter_file(page)
-        mapped[counter] = mapped.get(counter, 0) + 1
+    while folio is not None:
+        index = folio.index
+        vmf.pte = ptep + (index - start_pgoff) * 8
+        if pte_none(ptep_get(vmf.pte)):
+            address = vma.vm_start + ((index - vma.vm_pgoff) << PAGE_SHIFT)
+            if address == vmf.address & PAGE_MASK:
+                ret = VM_FAULT_NOPAGE
+            set_pte_range(vmf, folio, address)
+            counter = mm_counter_file(folio)
+            mapped[counter] = mapped.get(counter, 0) + 1
+            folio_unlock(folio)
+        else:
+            folio_unlock(folio)
+            folio_put(folio)
+        folio = next_uptodate_folio(mapping, index + 1, end_pgoff)
     for counter, nr in mapped.items():
         mm.rss_stat.put(counter, mm.rss_stat[counter] + nr)
     vmf.pte = ptep
@@ -273,10 +335,20 @@ def _installs_table(mapping: address_space, first: int) -> bool:
     return is_shmem(mapping.host) or file_pages(mapping.host) - 1 >= first + 1
 
 
-def _mappable(mapping: address_space, index: int) -> bool:
-    """Cached, uptodate and not locked (``next_uptodate_folio``)."""
-    page = mapping.i_pages.get(index)
-    return page is not None and page.flags & (PG_uptodate | PG_locked) == PG_uptodate
+@linux("mm/filemap.c")
+def next_uptodate_folio(mapping: address_space, index: int, end: int) -> folio | None:
+    """The first of the pages index..end (inclusive) that is cached, uptodate, and held by nobody:
+    referenced and locked; or None.  It never waits: a page that is held is passed over."""
+    for at in range(index, min(end, file_pages(mapping.host) - 1) + 1):
+        folio = mapping.i_pages.get(at)
+        if folio is None or folio.flags & PG_locked or not folio_try_get(folio):
+            continue
+        if mapping.i_pages.get(at) is folio and folio.flags & PG_uptodate and folio_trylock(folio):
+            if folio.mapping is mapping and at < file_pages(mapping.host):
+                return folio
+            folio_unlock(folio)
+        folio_put(folio)
+    return None
 
 
 @linux("mm/filemap.c")
@@ -286,9 +358,10 @@ def filemap_page_mkwrite(vmf: vm_fault) -> int:
     page = vmf.page
     assert page is not None
     assert vmf.vma.vm_file is not None
+    folio_lock(page)
     if page.mapping is not vmf.vma.vm_file.f_mapping:
+        folio_unlock(page)
         return VM_FAULT_NOPAGE
-    page.flags |= PG_locked
     folio_mark_dirty(page)
     return VM_FAULT_LOCKED
 
@@ -384,7 +457,11 @@ def truncate_inode_pages_final(node: inode) -> None:
     of this CPU are emptied (``__folio_batch_release``)."""
     cached = sorted(node.i_mapping.i_pages)
     for index in cached:
-        filemap_remove_folio(node.i_mapping.i_pages[index])
+        folio = filemap_lock_folio(node.i_mapping, index)
+        if folio is not None:
+            filemap_remove_folio(folio)
+            folio_unlock(folio)
+            folio_put(folio)
     if cached:
         lru_add_drain()
 

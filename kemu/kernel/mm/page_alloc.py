@@ -84,16 +84,6 @@ def set_page_refcounted(page: page) -> None:
     page._refcount = 1
 
 
-def lock_page(page: page) -> None:
-    """Hold the page's own lock (PG_locked)."""
-    page.flags |= PG_locked
-
-
-def unlock_page(page: page) -> None:
-    """Release the page's own lock."""
-    page.flags &= ~PG_locked
-
-
 # ---------------------------------------------------------------- allocation
 
 
@@ -222,11 +212,12 @@ def account_freepages(nr: int) -> None:
 @linux("mm/page_alloc.c")
 def free_frozen_pages(page: page, order: int) -> None:
     """Give back a block whose last reference is gone.  A page that is still mapped here would be a
-    use after free."""
-    if page._mapcount != -1 or page._refcount:
+    use after free, and one that is locked has a holder who will unlock it."""
+    if page._mapcount != -1 or page._refcount or page.flags & PG_locked:
+        locked = ", locked" if page.flags & PG_locked else ""
         raise KernelBug(
             f"Bad page state: {page} freed with _mapcount {page._mapcount}, _refcount "
-            f"{page._refcount}"
+            f"{page._refcount}{locked}"
         )
     page.mapping = None
     page.flags = 0

@@ -9,17 +9,20 @@ from __future__ import annotations
 
 from kemu.abi.uapi import *
 from kemu.kernel.arch.uaccess import copy_from_user_inatomic, copy_to_user, fault_in_readable
-from kemu.kernel.fs.files import is_shmem
+from kemu.kernel.fs.files import i_size_write, is_shmem
 from kemu.kernel.include.flags import *
 from kemu.kernel.include.mm_types import PAGE_SHIFT, PAGE_SIZE, file, folio, inode
+from kemu.kernel.include.pagemap import folio_unlock
 from kemu.kernel.include.system import system
 from kemu.kernel.mm.filemap import (
     filemap_get_folio,
+    filemap_lock_folio,
     folio_mark_dirty,
     page_cache_sync_ra,
     read_folio,
 )
 from kemu.kernel.mm.lru import folio_mark_accessed
+from kemu.kernel.mm.page_alloc import folio_put
 from kemu.kernel.mm.shmem import SGP_WRITE, shmem_get_folio_gfp
 from kemu.kernel.mm.truncate import pagecache_isize_extended
 from kemu.trace.frames import linux
@@ -65,9 +68,10 @@ def generic_perform_write(file: file, addr: int, count: int, pos: int) -> int:
     """Copy up to ``count`` bytes of user memory to file offset ``pos``; bytes done, or an error if
     none.
 
-    The page of the file is there before the bytes are: a page of the file may itself be the source,
-    so the copy is made without faults, and what was missing is faulted in between two attempts.  A
-    file can grow to ``pos`` by an attempt that copied nothing."""
+    The page of the file is locked before the bytes are there.  It may itself be the source, and a
+    fault on it would wait for the lock that the writer holds: so the copy is made without faults,
+    and what was missing is faulted in between two attempts.  A file can grow to ``pos`` by an
+    attempt that copied nothing."""
     if pos < 0:
         return -EINVAL
     done = 0
@@ -85,25 +89,27 @@ def generic_perform_write(file: file, addr: int, count: int, pos: int) -> int:
 
 
 def write_begin(node: inode, index: int) -> folio | None:
-    """The page at ``index``, made if need be (``a_ops->write_begin``); None when out of memory."""
+    """The page at ``index``, made if need be, referenced and locked (``a_ops->write_begin``); None
+    when out of memory."""
     if is_shmem(node):
         page = shmem_get_folio_gfp(node, index, SGP_WRITE)
         return None if isinstance(page, int) else page
-    return filemap_get_folio(node.i_mapping, index) or _new_disk_page(node, index)
+    folio = filemap_lock_folio(node.i_mapping, index)
+    if folio is None and read_folio(node, index):
+        folio = filemap_lock_folio(node.i_mapping, index)
+    return folio
 
 
 def write_end(node: inode, folio: folio, pos: int, data: bytes) -> None:
-    """``data`` came to lie at ``pos`` in the page: it is dirty, and the file ends there at least
-    (``a_ops->write_end``)."""
+    """``data`` came to lie at ``pos`` in the page: it is dirty, and the file ends there at least;
+    the page is released (``a_ops->write_end``)."""
     system.phys.write((folio.pfn << PAGE_SHIFT) + pos % PAGE_SIZE, data)
     folio.flags |= PG_uptodate
     if data or is_shmem(node):
         folio_mark_dirty(folio)
-    if pos > node.i_size:
-        pagecache_isize_extended(node, node.i_size, pos)
-    node.i_size = max(node.i_size, pos + len(data))
-
-
-def _new_disk_page(node: inode, index: int) -> folio | None:
-    """A page beyond what is on disk."""
-    return node.i_mapping.i_pages.get(index) if read_folio(node, index) else None
+    old = node.i_size
+    i_size_write(node, max(old, pos + len(data)))
+    folio_unlock(folio)
+    folio_put(folio)
+    if pos > old:
+        pagecache_isize_extended(node, old, pos)

@@ -17,11 +17,12 @@ from kemu.kernel.arch.pgtable import pte_dirty, pte_unmap_unlock, ptep_clear_flu
 from kemu.kernel.include.flags import *
 from kemu.kernel.include.lists import list_for_each
 from kemu.kernel.include.mm_types import MM_ANONPAGES, folio
+from kemu.kernel.include.pagemap import folio_trylock, folio_unlock
 from kemu.kernel.include.sched_types import LRU_ACTIVE_FILE, LRU_INACTIVE_FILE
 from kemu.kernel.include.system import system
 from kemu.kernel.mm.filemap import filemap_remove_folio, folio_mark_dirty, mm_counter_file
 from kemu.kernel.mm.lru import lru_add_drain
-from kemu.kernel.mm.page_alloc import folio_put
+from kemu.kernel.mm.page_alloc import folio_put, folio_try_get
 from kemu.kernel.mm.rmap import (
     folio_mapcount,
     folio_remove_rmap_pte,
@@ -55,8 +56,21 @@ def reclaim_pages(folios: list[folio]) -> int:
 
 
 def shrink_folio(folio: folio) -> bool:
-    """One page of ``shrink_folio_list``: True if it was freed."""
-    if folio.flags & (PG_locked | PG_unevictable):
+    """One page of ``shrink_folio_list``: True if it was freed.  It never waits: a page that is
+    locked stays."""
+    if not folio_try_get(folio):
+        return False
+    freed = False
+    if folio_trylock(folio):
+        freed = _give_up(folio)
+        folio_unlock(folio)
+    folio_put(folio)
+    return freed
+
+
+def _give_up(folio: folio) -> bool:
+    """Take everything from a locked page but the caller's reference; True if that went."""
+    if folio.flags & PG_unevictable:
         return False
     if folio_test_anon(folio):
         return not folio.flags & PG_swapbacked and discard_lazyfree(folio)
@@ -65,7 +79,7 @@ def shrink_folio(folio: folio) -> bool:
     if (
         folio_mapcount(folio)
         or folio.flags & PG_dirty
-        or folio._refcount != 1
+        or folio._refcount != 2
         or folio.mapping is None
     ):
         return False
@@ -75,7 +89,8 @@ def shrink_folio(folio: folio) -> bool:
 
 @linux("mm/rmap.c")
 def try_to_unmap(folio: folio) -> None:
-    """Clear every entry that maps the page of a file; a dirty entry makes the page dirty."""
+    """Clear every entry that maps the page of a file; a dirty entry makes the page dirty.  The page
+    is locked."""
     for vma, address, ptep in rmap_walk(folio):
         if vma.vm_flags & VM_LOCKED or not lock_mapped(ptep, folio):
             continue
@@ -101,7 +116,7 @@ def discard_lazyfree(folio: folio) -> bool:
         if pte_dirty(pte):
             folio.flags |= PG_dirty
         redirtied = folio.flags & PG_dirty and not vma.vm_flags & VM_DROPPABLE
-        if redirtied or folio._refcount != folio_mapcount(folio):
+        if redirtied or folio._refcount != 1 + folio_mapcount(folio):
             set_pte_at(vma.vm_mm, address, ptep, pte)
             folio.flags |= PG_swapbacked if redirtied else 0
             pte_unmap_unlock(ptep)

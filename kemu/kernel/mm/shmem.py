@@ -29,9 +29,15 @@ from kemu.kernel.include.mm_types import (
     vm_operations_struct,
     vma_pages,
 )
-from kemu.kernel.mm.filemap import file_pages, filemap_map_pages, truncate_inode_pages_final
+from kemu.kernel.include.pagemap import __folio_set_locked, folio_unlock
+from kemu.kernel.mm.filemap import (
+    file_pages,
+    filemap_lock_folio,
+    filemap_map_pages,
+    truncate_inode_pages_final,
+)
 from kemu.kernel.mm.lru import folio_add_lru, folio_mark_accessed
-from kemu.kernel.mm.page_alloc import GFP_ZERO, alloc_page, folio_get
+from kemu.kernel.mm.page_alloc import GFP_ZERO, alloc_page, folio_get, folio_put
 from kemu.kernel.mm.slab import slab_fails
 from kemu.kernel.mm.util import __vm_enough_memory, vm_unacct_memory
 from kemu.trace.frames import linux
@@ -42,31 +48,38 @@ SGP_CACHE, SGP_WRITE, SGP_FALLOC = range(3)
 
 @linux("mm/shmem.c")
 def shmem_get_folio_gfp(node: inode, index: int, sgp: int = SGP_CACHE) -> folio | int:
-    """The page at ``index``, made if it is a hole; -ENOMEM, -ENOSPC where the tmpfs is full.  No
-    reference is taken.
+    """The page at ``index``, made if it is a hole, referenced and locked; -ENOMEM, -ENOSPC where
+    the tmpfs is full, -EINVAL for a fault beyond the end.
 
     SGP_CACHE for a fault; SGP_WRITE for write(2), which fills the page and marks it used;
     SGP_FALLOC for fallocate(2), which leaves a page that it makes without content (not uptodate)
     until somebody needs it."""
-    page = node.i_mapping.i_pages.get(index)
-    if page is not None:
+    if sgp == SGP_CACHE and index >= file_pages(node):
+        return -EINVAL
+    folio = filemap_lock_folio(node.i_mapping, index)
+    if sgp == SGP_CACHE and index >= file_pages(node):
+        if folio is not None:
+            folio_unlock(folio)
+            folio_put(folio)
+        return -EINVAL
+    if folio is not None:
         if sgp == SGP_WRITE:
-            folio_mark_accessed(page)
+            folio_mark_accessed(folio)
     else:
         made = shmem_alloc_and_add_folio(node, index, PG_referenced if sgp == SGP_WRITE else 0)
         if isinstance(made, int):
             return made
-        page = made
+        folio = made
         sgp = SGP_WRITE if sgp == SGP_FALLOC else sgp
     if sgp != SGP_WRITE:
-        page.flags |= PG_uptodate
-    return page
+        folio.flags |= PG_uptodate
+    return folio
 
 
 @linux("mm/shmem.c")
 def shmem_alloc_and_add_folio(node: inode, index: int, flags: int) -> folio | int:
-    """A new page of zeros at ``index``, in the cache and on the LRU, with these PG_* flags;
-    -ENOMEM, -ENOSPC where the tmpfs is full."""
+    """A new page of zeros at ``index``, in the cache and on the LRU, with these PG_* flags,
+    referenced and locked; -ENOMEM, -ENOSPC where the tmpfs is full."""
     error = shmem_inode_acct_blocks(1) if node.kind == "tmpfs" else 0
     if error:
         return error
@@ -74,6 +87,7 @@ def shmem_alloc_and_add_folio(node: inode, index: int, flags: int) -> folio | in
     if page is None:
         shmem_inode_unacct_blocks(1 if node.kind == "tmpfs" else 0)
         return -ENOMEM
+    __folio_set_locked(page)
     page.flags |= PG_swapbacked | flags
     shmem_add_to_page_cache(page, node.i_mapping, index)
     folio_add_lru(page)
@@ -88,11 +102,12 @@ def shmem_alloc_folio() -> folio | None:
 
 @linux("mm/shmem.c")
 def shmem_add_to_page_cache(folio: folio, mapping: address_space, index: int) -> None:
-    """Enter the page into the cache, which takes over the reference."""
+    """Enter the page into the cache, which takes a reference of its own."""
     folio.mapping = mapping
     folio.index = index
     mapping.i_pages.put(index, folio)
     mapping.nrpages += 1
+    folio_get(folio)
 
 
 def vmf_error(err: int) -> int:
@@ -106,14 +121,9 @@ def shmem_fault(vmf: vm_fault) -> int:
     """The page at ``vmf.pgoff``, referenced and locked, in ``vmf.page``; behind the end, and where
     the tmpfs is full, SIGBUS."""
     assert vmf.vma.vm_file is not None
-    node = vmf.vma.vm_file.f_inode
-    if vmf.pgoff >= file_pages(node):
-        return VM_FAULT_SIGBUS
-    page = shmem_get_folio_gfp(node, vmf.pgoff)
+    page = shmem_get_folio_gfp(vmf.vma.vm_file.f_inode, vmf.pgoff)
     if isinstance(page, int):
         return vmf_error(page)
-    folio_get(page)
-    page.flags |= PG_locked
     vmf.page = page
     return VM_FAULT_LOCKED
 

@@ -9,7 +9,7 @@ fadvise          clean pages that nobody maps are dropped; they can be read agai
 from __future__ import annotations
 
 from kemu.abi.uapi import *
-from kemu.kernel.fs.files import is_shmem
+from kemu.kernel.fs.files import i_size_write, is_shmem
 from kemu.kernel.include.flags import *
 from kemu.kernel.include.mm_types import (
     PAGE_MASK,
@@ -21,14 +21,18 @@ from kemu.kernel.include.mm_types import (
     inode,
     vma_pages,
 )
+from kemu.kernel.include.pagemap import folio_trylock, folio_unlock
 from kemu.kernel.include.system import system
 from kemu.kernel.mm.filemap import (
     cached_page,
+    filemap_get_entry,
+    filemap_lock_folio,
     filemap_remove_folio,
     folio_mark_dirty,
     page_cache_ra_unbounded,
 )
 from kemu.kernel.mm.lru import folio_mark_accessed, lru_add_drain, lru_add_drain_all
+from kemu.kernel.mm.page_alloc import folio_put
 from kemu.kernel.mm.rmap import folio_mapcount
 from kemu.kernel.mm.shmem import SGP_FALLOC, shmem_get_folio_gfp
 from kemu.kernel.mm.writeback import filemap_write_and_wait_range
@@ -57,9 +61,11 @@ def truncate_inode_pages_range(node: inode, start: int, end: int) -> None:
     first, last = (start + PAGE_SIZE - 1) >> PAGE_SHIFT, end >> PAGE_SHIFT
     whole = [index for index in sorted(node.i_mapping.i_pages) if first <= index < last]
     for index in whole:
-        page = node.i_mapping.i_pages.get(index)
-        if page is not None:
-            truncate_inode_folio(node, page)
+        folio = filemap_lock_folio(node.i_mapping, index)
+        if folio is not None:
+            truncate_inode_folio(node, folio)
+            folio_unlock(folio)
+            folio_put(folio)
     if whole:
         lru_add_drain()
     if start % PAGE_SIZE:
@@ -72,15 +78,19 @@ def _zero_part(node: inode, start: int, end: int) -> None:
     """Zero bytes of one page; a disk file's page is read for that if need be."""
     if start >= min(end, node.i_size):
         return
-    page = cached_page(node, start >> PAGE_SHIFT)
-    if page is not None:
-        system.phys.write((page.pfn << PAGE_SHIFT) + start % PAGE_SIZE, bytes(end - start))
-        folio_mark_dirty(page)
+    cached_page(node, start >> PAGE_SHIFT)
+    folio = filemap_lock_folio(node.i_mapping, start >> PAGE_SHIFT)
+    if folio is not None:
+        system.phys.write((folio.pfn << PAGE_SHIFT) + start % PAGE_SIZE, bytes(end - start))
+        folio_mark_dirty(folio)
+        folio_unlock(folio)
+        folio_put(folio)
 
 
 @linux("mm/truncate.c")
 def truncate_inode_folio(node: inode, folio: folio) -> None:
-    """One whole page leaves the cache, and any mapping that got it meanwhile."""
+    """One whole page leaves the cache, and any mapping that got it meanwhile.  The page is
+    locked, so that no fault can map it again."""
     if folio_mapcount(folio):
         unmap_mapping_pages(node.i_mapping, folio.index, 1, False)
     folio.flags &= ~PG_dirty
@@ -105,12 +115,16 @@ def truncate_pagecache(node: inode, newsize: int) -> None:
 def pagecache_isize_extended(node: inode, old: int, new: int) -> None:
     """The file grows from ``old`` to ``new`` bytes: what a mapping stored behind the old end of the
     last page must not become part of the file.  (A disk file's; memory that is a file shows it.)"""
-    page = None if is_shmem(node) else node.i_mapping.i_pages.get(old >> PAGE_SHIFT)
-    if page is not None and old % PAGE_SIZE:
+    if is_shmem(node) or not old % PAGE_SIZE:
+        return
+    folio = filemap_lock_folio(node.i_mapping, old >> PAGE_SHIFT)
+    if folio is not None:
         size = min(new - old, PAGE_SIZE - old % PAGE_SIZE)
-        system.phys.write((page.pfn << PAGE_SHIFT) + old % PAGE_SIZE, bytes(size))
-        folio_mark_dirty(page)
-        folio_mark_accessed(page)
+        system.phys.write((folio.pfn << PAGE_SHIFT) + old % PAGE_SIZE, bytes(size))
+        folio_mark_dirty(folio)
+        folio_mark_accessed(folio)
+        folio_unlock(folio)
+        folio_put(folio)
 
 
 def do_truncate(node: inode, size: int) -> int:
@@ -118,10 +132,10 @@ def do_truncate(node: inode, size: int) -> int:
     old = node.i_size
     if size > old:
         pagecache_isize_extended(node, old, size)
-        node.i_size = size
+        i_size_write(node, size)
     elif size < old:
         _zero_part(node, size, min(old, (size | PAGE_SIZE - 1) + 1)) if size % PAGE_SIZE else None
-        node.i_size = size
+        i_size_write(node, size)
         truncate_pagecache(node, size)
     return 0
 
@@ -139,12 +153,14 @@ def shmem_fallocate(node: inode, mode: int, offset: int, length: int) -> int:
             node.disk.put(index, None)
         return 0
     for index in range(offset >> PAGE_SHIFT, (end + PAGE_SIZE - 1) >> PAGE_SHIFT):
-        page = shmem_get_folio_gfp(node, index, SGP_FALLOC)
-        if isinstance(page, int):
+        folio = shmem_get_folio_gfp(node, index, SGP_FALLOC)
+        if isinstance(folio, int):
             return -ENOSPC
-        folio_mark_dirty(page)
+        folio_mark_dirty(folio)
+        folio_unlock(folio)
+        folio_put(folio)
     if not mode & FALLOC_FL_KEEP_SIZE and end > node.i_size:
-        node.i_size = end
+        i_size_write(node, end)
     return 0
 
 
@@ -160,25 +176,34 @@ def vfs_fallocate(node: inode, mode: int, offset: int, length: int) -> int:
         return shmem_fallocate(node, mode, offset, length)
     if not mode & FALLOC_FL_KEEP_SIZE and offset + length > node.i_size:
         pagecache_isize_extended(node, node.i_size, offset + length)
-        node.i_size = offset + length
+        i_size_write(node, offset + length)
     return 0
 
 
 @linux("mm/truncate.c")
 def invalidate_mapping_pages(mapping: address_space, start: int, end: int) -> int:
     """Drop the pages start..end (inclusive) that are clean, not mapped and held by nobody but the
-    cache; how many went."""
+    cache; how many went.  It never waits: a page that is locked stays."""
     dropped = 0
-    for index in sorted(mapping.i_pages):
-        page = mapping.i_pages[index]
-        if (
-            start <= index <= end
-            and not page.flags & (PG_dirty | PG_locked)
-            and page._refcount == 1
-        ):
-            filemap_remove_folio(page)
-            dropped += 1
+    for index in [index for index in sorted(mapping.i_pages) if start <= index <= end]:
+        folio = filemap_get_entry(mapping, index)
+        if folio is None:
+            continue
+        if folio_trylock(folio):
+            dropped += mapping_evict_folio(mapping, folio)
+            folio_unlock(folio)
+        folio_put(folio)
     return dropped
+
+
+@linux("mm/truncate.c")
+def mapping_evict_folio(mapping: address_space, folio: folio) -> bool:
+    """Take a page out of the cache if it is clean and nobody has it but the cache and the caller,
+    who has locked it; True if it went."""
+    if folio.mapping is not mapping or folio.flags & PG_dirty or folio._refcount > 2:
+        return False
+    filemap_remove_folio(folio)
+    return True
 
 
 @linux("mm/fadvise.c")

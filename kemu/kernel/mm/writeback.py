@@ -23,10 +23,11 @@ from kemu.kernel.arch.pgtable import (
 from kemu.kernel.fs.files import is_shmem
 from kemu.kernel.include.flags import *
 from kemu.kernel.include.mm_types import U64, folio, inode
+from kemu.kernel.include.pagemap import folio_unlock
 from kemu.kernel.include.system import system
-from kemu.kernel.mm.filemap import folio_mark_dirty
+from kemu.kernel.mm.filemap import filemap_lock_folio, folio_mark_dirty
 from kemu.kernel.mm.lru import lru_add_drain
-from kemu.kernel.mm.page_alloc import folio_put, folio_try_get
+from kemu.kernel.mm.page_alloc import folio_put
 from kemu.kernel.mm.rmap import lock_mapped, rmap_walk
 from kemu.trace.frames import linux
 
@@ -49,7 +50,7 @@ def folio_mkclean(folio: folio) -> bool:
 
 @linux("mm/page-writeback.c")
 def folio_clear_dirty_for_io(folio: folio) -> bool:
-    """Make the page clean for being written; True if it was dirty."""
+    """Make the page, which is locked, clean for being written; True if it was dirty."""
     if folio_mkclean(folio):
         folio_mark_dirty(folio)
     if not folio.flags & PG_dirty:
@@ -65,14 +66,15 @@ def filemap_write_and_wait_range(node: inode, first: int, last: int) -> int:
     if is_shmem(node):
         return 0
     written = False
-    for index in sorted(node.i_mapping.i_pages):
-        page = node.i_mapping.i_pages.get(index)
-        if page is None or not first <= index <= last or not folio_try_get(page):
+    for index in [index for index in sorted(node.i_mapping.i_pages) if first <= index <= last]:
+        folio = filemap_lock_folio(node.i_mapping, index)
+        if folio is None:
             continue
-        if page.mapping is node.i_mapping and folio_clear_dirty_for_io(page):
-            node.disk.put(index, system.phys.get_page(page.pfn))
+        if folio_clear_dirty_for_io(folio):
+            node.disk.put(index, system.phys.get_page(folio.pfn))
             written = True
-        folio_put(page)
+        folio_unlock(folio)
+        folio_put(folio)
     if written:
         lru_add_drain()
     return 0
