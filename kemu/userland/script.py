@@ -89,8 +89,8 @@ class Script:
     def spawn(self, name: str) -> task_struct:
         """A child of init called ``name`` with an address space as after exec: a stack, nothing
         touched, no heap yet."""
-        init = system.tasks[1]
-        self._run_on(init, None)
+        self.kernel.activate()
+        self._run_on(system.tasks[1], None)
         asked = system.sysctl.fail_alloc or system.sysctl.fail_slab
         pid = _returned(sys_fork())
         if pid < 0 and asked and not (system.sysctl.fail_alloc or system.sysctl.fail_slab):

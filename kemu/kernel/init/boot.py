@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from math import isqrt
 from types import CodeType, FunctionType
-from typing import Any
+from typing import Any, ClassVar
 
 from kemu.abi.uapi import *
 from kemu.errors import UsageError
@@ -144,13 +144,23 @@ class Kernel:
         self.globals: dict[str, Any] = {}
         self.journal = Journal()
         self.recording = record
+        Kernel.running = None
         _boot(mem, geometry, nr_cpus, lru_batch)
         self.globals = system.values()
+        Kernel.running = self
         self.activate()
 
+    running: ClassVar[Kernel | None] = None
+    """The kernel whose globals ``system`` has."""
+
     def activate(self) -> None:
-        """Make this kernel the one that runs."""
-        system.fill(self.globals)
+        """Make this kernel the one that runs, on its first CPU.  The globals are filled only if
+        another one ran: but for ``cpu`` and ``delivered``, which every operation sets, they are
+        constant after boot."""
+        if Kernel.running is not self:
+            system.fill(self.globals)
+            Kernel.running = self
+        system.cpu = self.globals["cpu"]
         use_bodies(self.bodies)
         switch_recording(self.journal if self.recording else None)
 
