@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from kemu.abi.words import ERRNO_TEXT, STOPPING, code_name, errno_name, signal_name
-from kemu.explain.reasons import armed, reason
+from kemu.explain.checks import decision
 from kemu.readings import AccessOutcome, Outcome
 
 if TYPE_CHECKING:
@@ -25,14 +25,31 @@ def call(
     is_address: bool = False,
 ) -> Outcome:
     """Let the task make the system call. `shown`: its arguments as the user wrote them;
-    `is_address`: of the result."""
-    before = armed()
-    outcome = session.script.syscall(task, name, *arguments, cpu=session.cpu_for(task))
-    why = reason(task, name, arguments, outcome.errno, before) if outcome.errno else ""
+    `is_address`: of the result. A call that fails is made once more beside the journal, for the
+    line that decided."""
+    cpu, before = session.cpu_for(task), session.end
+
+    def perform() -> s.Outcome:
+        return session.script.syscall(task, name, *arguments, cpu=cpu)
+
+    outcome = perform()
+    decided = decision(session, before, name, outcome.errno, perform) if outcome.errno else None
     note_completed(session, outcome)
     note_signal(session, task, outcome)
-    return reading_of_call(
-        session, task, name, outcome, shown=shown, is_address=is_address, why=why
+    return Outcome(
+        pid=task.pid,
+        name=session.name_of(task.pid),
+        call=name,
+        arguments=tuple(shown),
+        value=outcome.value,
+        errno=outcome.errno,
+        error=errno_name(outcome.errno) if outcome.errno else "",
+        why=(decided.why if decided else "") or ERRNO_TEXT.get(outcome.errno, ""),
+        is_address=is_address,
+        blocked=outcome.blocked,
+        minor=outcome.minor,
+        major=outcome.major,
+        decision=decided,
     )
 
 
@@ -54,34 +71,6 @@ def note_no_stop(session: s.Session, task: s.Task, signal: int) -> None:
     """Say of a signal that would stop the task in Linux that here it does not."""
     if signal in STOPPING and task.sighand.action.get(signal, "default") == "default":
         session.note(f"{session.name_of(task.pid)} goes on: kemu stops no process (no job control)")
-
-
-def reading_of_call(
-    session: s.Session,
-    task: s.Task,
-    name: str,
-    outcome: s.Outcome,
-    *,
-    shown: Sequence[str] = (),
-    is_address: bool = False,
-    why: str = "",
-) -> Outcome:
-    """The reading of what a system call gave. `why` it failed, where that is known better than its
-    errno says."""
-    return Outcome(
-        pid=task.pid,
-        name=session.name_of(task.pid),
-        call=name,
-        arguments=tuple(shown),
-        value=outcome.value,
-        errno=outcome.errno,
-        error=errno_name(outcome.errno) if outcome.errno else "",
-        why=why or ERRNO_TEXT.get(outcome.errno, ""),
-        is_address=is_address,
-        blocked=outcome.blocked,
-        minor=outcome.minor,
-        major=outcome.major,
-    )
 
 
 def reading_of_access(

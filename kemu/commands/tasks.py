@@ -6,10 +6,9 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from kemu.abi import words
-from kemu.commands.calls import call, note_completed, note_no_stop, reading_of_call
+from kemu.commands.calls import call, note_no_stop
 from kemu.commands.syscalls import TASK, own_body
 from kemu.errors import UsageError
-from kemu.explain.reasons import armed, reason
 from kemu.language import kinds
 from kemu.language.result import Result
 from kemu.language.spec import CHANGE, FREE, command, flags, keyword, many, maybe, one, rest, some
@@ -81,17 +80,14 @@ def _birth(
     session: Session, task: Task, call_name: str, name: str | None, *arguments: Any
 ) -> Outcome:
     """A call that makes a child; the child gets its name."""
-    before, left = set(session.tasks), armed()
-    outcome = session.script.syscall(task, call_name, *arguments, cpu=session.cpu_for(task))
-    why = reason(task, call_name, arguments, outcome.errno, left) if outcome.errno else ""
-    note_completed(session, outcome)
+    before = set(session.tasks)
+    outcome = call(session, task, call_name, *arguments)
     born = sorted(set(session.tasks) - before)
     for pid in born:
         session.give_name(name or session.child_name(task.pid), pid)
         if session.home(task.pid):
             session.set_home(pid, session.home(task.pid))
-    shown = [session.name_of(pid) for pid in born]
-    return reading_of_call(session, task, call_name, outcome, shown=shown, why=why)
+    return outcome.replace(arguments=tuple(session.name_of(pid) for pid in born))
 
 
 @own_body(

@@ -1,156 +1,125 @@
-"""Which check made a call fail: the function that decided, and the line of it that did.
+"""Which line of the kernel made a call fail, and the reason that is written on it.
 
-The call is run once more beside the journal (`rehearse.py`) with an ear on what each function
-returns: the innermost one whose `-errno` was handed up to the system call is the one that decided.
-Its line is read from the source:
+The call is run once more beside the journal with an ear on the kernel's lines: the innermost
+function whose `-errno` was handed up to the system call is the one that decided, and the last line
+of it with a sentence (`sentences.py`) says why.
 
-    if not length:                     the condition over `return -EINVAL`
-    error = mprotect_fixup(...)        where a variable is returned, the line that gave it its value
-    not: if allowed                    where the function falls through to its end, the check that did not let it go
+    sys_munmap > __vm_munmap > do_vmi_munmap          handed up -EINVAL
+        return -EINVAL  #: the length is 0             the line that decided
 
-It is shown as Linux would write it (`clines.py`). The rule that keeps this file honest: the text is
-a line of the kernel, never a line about it.
+The sentence is filled in when the line is reached, from the variables of its function.
 """
 
 from __future__ import annotations
 
-import re
 import sys
-from collections.abc import Callable
-from types import FrameType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Mapping
+from types import CodeType, FrameType
+from typing import TYPE_CHECKING, Any
 
 from kemu.abi.words import errno_name
+from kemu.explain.advice import ADVICE
+from kemu.explain.sentences import Filler, Sentence, sentences
+from kemu.kernel.init.syscalls import SYSCALLS
+from kemu.readings import Decision
+from kemu.trace.frames import FUNCTIONS
 
 if TYPE_CHECKING:
-    from kemu.experiment.session import Record, Session
+    from kemu.experiment.session import Session
+
+TraceFunction = Callable[[FrameType, str, Any], Any]
+NOTHING = Sentence("")
 
 
-class Check(NamedTuple):
-    """A function that returned the error: its name, its place in kemu, and the text of the
-    check."""
-
-    function: str
-    place: str
-    text: str
-
-
-def find_checks(session: Session, record: Record, errno: int) -> list[Check]:
-    """The functions through which the errno went up, the one that decided first."""
-    from kemu.debugger.rehearse import perform, rehearsal
-
-    chain: list[tuple[int, Check]] = []
-    with rehearsal(session, record):
-        kept = sys.getprofile()
-        sys.setprofile(_listener(chain, -errno))
+def decision(
+    session: Session, event: int, call: str, errno: int, perform: Callable[[], object]
+) -> Decision | None:
+    """What decided that the system call gave the errno: `perform` makes the call again in the state
+    after `event`. None without a journal, which alone leads back there."""
+    if not session.kernel.recording:
+        return None
+    ear = _Ear(SYSCALLS[call].__name__, errno, frozenset(session.kernel.bodies.values()))
+    with session.beside(event):
+        kept = sys.gettrace()
+        sys.settrace(ear.on_call)
         try:
-            perform(session, record)
+            perform()
         finally:
-            sys.setprofile(kept)
-    checks: list[Check] = []
-    for _, check in chain:
-        if not checks or checks[-1].function != check.function:
-            checks.append(check)
-    return checks
+            sys.settrace(kept)
+    return ear.decision()
 
 
-def _listener(chain: list[tuple[int, Check]], wanted: int) -> Callable[[FrameType, str, Any], None]:
-    """A profile function that keeps the last unbroken chain of returns of the value (alone, or
-    first of several), innermost first."""
+class _Ear:
+    """Listens to one system call until it returns `-errno`. `planted`: functions that were made
+    wrong; their lines are not those of the file."""
 
-    def listen(frame: FrameType, event: str, value: Any) -> None:
-        if isinstance(value, tuple) and value:
-            value = value[0]
-        if event != "return" or type(value) is not int or value != wanted:
-            return
-        module = frame.f_globals.get("__name__", "")
-        if not module.startswith("kemu.kernel."):
-            return
-        depth = _depth(frame)
-        if chain and chain[-1][0] != depth + 1:
-            chain.clear()
-        chain.append((depth, _check(frame, module, f"-{errno_name(-wanted)}")))
+    def __init__(self, call: str, errno: int, planted: frozenset[CodeType]) -> None:
+        self.call = call
+        self.planted = planted
+        self.returned = -errno
+        self.done = False
+        self.hits: dict[FrameType, Sentence] = {}
+        """The last sentence of a frame, filled in."""
+        self.said: dict[tuple[FrameType, str], Sentence] = {}
+        """The last sentence of a function or of what it called, by its caller and its name."""
+        self.chain: list[tuple[int, CodeType, int, Sentence]] = []
+        """Depth, function, line and sentence of the frames that hand the errno up, the innermost
+        first."""
 
-    return listen
+    def on_call(self, frame: FrameType, _event: str, _value: Any) -> TraceFunction | None:
+        """Listen to a function of the kernel, and to its lines if one of them has a sentence."""
+        if self.done or not frame.f_globals.get("__name__", "").startswith("kemu.kernel."):
+            return None
+        frame.f_trace_lines = bool(self._sentences(frame))
+        return self.on_event
 
+    def on_event(self, frame: FrameType, event: str, value: Any) -> TraceFunction:
+        """Note the sentence of the line that comes, or of the one that has just returned, which may
+        have called who knows more; and who returns the errno (alone, or in a tuple)."""
+        sentence = self._sentences(frame).get(frame.f_lineno)
+        if sentence is not None and event in ("line", "return"):
+            self._say(frame, sentence)
+        if event == "return" and not self.done:
+            values = value if isinstance(value, tuple) else (value,)
+            if any(type(one) is int and one == self.returned for one in values):
+                self._hand_up(frame)
+        return self.on_event
 
-def _depth(frame: FrameType | None) -> int:
-    depth = 0
-    while frame is not None:
-        depth += 1
-        frame = frame.f_back
-    return depth
+    def _sentences(self, frame: FrameType) -> Mapping[int, Sentence]:
+        code = frame.f_code
+        return {} if code in self.planted else sentences(code.co_filename)
 
+    def _say(self, frame: FrameType, sentence: Sentence) -> None:
+        names = {**frame.f_globals, **frame.f_locals}
+        filler = Filler(names, lambda callee: self.said.get((frame, callee), NOTHING))
+        self.hits[frame] = filled = filler.filled(sentence)
+        inner, caller = frame, frame.f_back
+        while caller is not None:
+            self.said[caller, inner.f_code.co_name] = filled
+            inner, caller = caller, caller.f_back
 
-def _check(frame: FrameType, module: str, error: str) -> Check:
-    import linecache
+    def _hand_up(self, frame: FrameType) -> None:
+        depth, outer = 0, frame.f_back
+        while outer is not None:
+            depth, outer = depth + 1, outer.f_back
+        if self.chain and self.chain[-1][0] != depth + 1:
+            self.chain.clear()
+        sentence = self.hits.get(frame, NOTHING)
+        self.chain.append((depth, frame.f_code, frame.f_lineno, sentence))
+        self.done = frame.f_code.co_name == self.call
 
-    code, line = frame.f_code, frame.f_lineno
-    lines = [
-        linecache.getline(code.co_filename, number).rstrip()
-        for number in range(code.co_firstlineno, line + 1)
-    ]
-    return Check(code.co_name, f"{module.replace('.', '/')}.py:{line}", condition(lines, error))
-
-
-def condition(lines: list[str], error: str) -> str:
-    """The check behind the last of the lines, which is where a function returned `error`, such as
-    "-EINVAL"; the lines are those of the function so far."""
-    text = lines[-1].strip()
-    if " if " in text:
-        return text
-    variable = re.match(r"return (\w+)(,|$)", text)
-    if variable and variable[1].islower():
-        given = [
-            line.strip() for line in lines if re.search(rf"\b{variable[1]}\b(, \w+)* = ", line)
-        ]
-        literal = [line for line in given if error in line]
-        if given:
-            return _with_condition(lines, (literal or given)[-1])
-    return _over(lines, len(lines) - 1) or text
-
-
-def _with_condition(lines: list[str], given: str) -> str:
-    """The line that gave the returned variable its value; where it is the error itself, the
-    condition over it."""
-    at = max(number for number, line in enumerate(lines) if line.strip() == given)
-    over = _over(lines, at) if re.search(r"= .*-E[A-Z]+", given) and " if " not in given else ""
-    return over or given
-
-
-def _over(lines: list[str], at: int) -> str:
-    """The condition under which line `at` is reached: the `if` that it stands in, or the last one
-    before it that let go."""
-    indent = _indent(lines[at])
-    for number in range(at - 1, -1, -1):
-        line = lines[number].strip()
-        if line and not line.startswith(")") and _indent(lines[number]) < indent:
-            if line.startswith(("if ", "elif ", "while ")):
-                return _joined(lines, number)
-            return (
-                _fallen_through(lines, at, indent)
-                if line.startswith(("def ", "@", '"""')) or line.endswith(":")
-                else ""
-            )
-    return _fallen_through(lines, at, indent)
-
-
-def _fallen_through(lines: list[str], at: int, indent: int) -> str:
-    for number in range(at - 1, -1, -1):
-        if _indent(lines[number]) == indent and lines[number].strip().startswith("if "):
-            return f"not: {_joined(lines, number)}"
-    return ""
-
-
-def _joined(lines: list[str], at: int) -> str:
-    """A condition that may go over several lines."""
-    text = ""
-    for line in lines[at:]:
-        text = f"{text} {line.strip()}".strip()
-        if text.endswith(":"):
-            break
-    return text.rstrip(":")
-
-
-def _indent(line: str) -> int:
-    return len(line) - len(line.lstrip())
+    def decision(self) -> Decision | None:
+        """Who decided, and why; None if nothing of the kernel returned the errno."""
+        if not self.chain:
+            return None
+        _, code, line, sentence = self.chain[0]
+        names = [code.co_name for _, code, _, _ in reversed(self.chain)]
+        _, _, inside = code.co_filename.rpartition("/kemu/")
+        return Decision(
+            function=code.co_name,
+            path=next((known.path for known in FUNCTIONS if known.name == code.co_name), ""),
+            place=f"kemu/{inside}:{line}",
+            calls=tuple(name for at, name in enumerate(names) if names[at - 1 : at] != [name]),
+            why=sentence.why,
+            instead=sentence.instead or ADVICE.get(errno_name(-self.returned), ""),
+        )

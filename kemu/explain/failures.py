@@ -1,8 +1,8 @@
 """Why a signal came, why a call failed: the check that decided, and what would have made it
 succeed.
 
-A signal tells itself: its siginfo is in the journal, whoever sent it. For an errno the call is run
-once more beside the journal (`checks.py`), to see which function decided and by which line.
+A signal tells itself: its siginfo is in the journal, whoever sent it. A call that failed was made
+once more beside the journal then (`checks.py`), to see which function decided and by which line.
 """
 
 from __future__ import annotations
@@ -10,12 +10,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from kemu import readings
-from kemu.abi.words import ERRNO_TEXT, code_name, errno_name, signal_name
+from kemu.abi.words import code_name, signal_name
 from kemu.errors import UsageError
-from kemu.explain.advice import advice_for
-from kemu.explain.checks import Check, find_checks
-from kemu.explain.clines import as_c, is_helper
-from kemu.explain.reasons import instead_of
+from kemu.explain.advice import ADVICE
 
 if TYPE_CHECKING:
     from kemu.experiment.session import Record, Session
@@ -32,7 +29,7 @@ def why_failed(session: Session, what: str) -> readings.Reading:
             hint="why pte ADDRESS asks about an entry",
         )
     if getattr(reading, "errno", 0):
-        return _why_errno(session, record, reading)
+        return _why_errno(record, reading)
     return why_signal(session, record.first, record.last)
 
 
@@ -164,25 +161,18 @@ def _mapping_text(task: Any, address: int) -> str:
 # ---------------------------------------------------------------- errno
 
 
-def _why_errno(session: Session, record: Record, reading: Any) -> readings.Why:
-    checks = find_checks(session, record, reading.errno)
-    name = errno_name(reading.errno)
-    decided = checks[0] if checks else None
-    words = reading.why or ERRNO_TEXT.get(reading.errno, "")
+def _why_errno(record: Record, reading: readings.Outcome) -> readings.Why:
+    """What the failed call keeps about the line that decided; without a journal, the errno's own
+    words."""
+    decided = reading.decision
+    at = f"{decided.function} in {decided.path}" if decided and decided.path else ""
     return readings.Why(
-        thing=f"{reading.call} -> -{name} ({reading.why})",
+        thing=f"{reading.call} -> -{reading.error} ({reading.errno})",
         events=(),
         more=0,
-        calls=tuple(check.function for check in reversed(checks)),
+        calls=decided.calls if decided else (),
         command=record.text,
-        rule=_rule(decided, name, words) if decided else words,
-        advice=instead_of(reading.why) or advice_for(reading.call, name),
-        place=decided.place if decided else "",
+        rule=reading.why,
+        advice=decided.instead if decided else ADVICE.get(reading.error, ""),
+        place=f"{decided.place}" + (f" ({at})" if at else "") if decided else "",
     )
-
-
-def _rule(decided: Check, name: str, words: str) -> str:
-    """Who decided, the condition in words, and its line in C unless the function is a helper that
-    Linux has not."""
-    line = "" if is_helper(decided.function) else as_c(decided.text)
-    return f"{decided.function} returned -{name}: {words}" + (f"; in C: {line}" if line else "")

@@ -143,8 +143,8 @@ FORK: tuple[Change, ...] = (
     (
         "failed_fork_keeps_page",
         fork_mm.copy_present_page,
-        "    if new is None:\n        return -ENOMEM\n",
-        "    if new is None:\n        folio_get(page)\n        return -ENOMEM\n",
+        "    if new is None:\n",
+        "    if new is None:\n        folio_get(page)\n",
         "when the early copy of a pinned page fails, a reference is left behind",
         "refcount_is_explained",
     ),

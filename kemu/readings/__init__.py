@@ -113,6 +113,7 @@ from kemu.readings.tables import (
 from kemu.readings.tasks import (
     AccessOutcome,
     DataOutcome,
+    Decision,
     Descriptor,
     Outcome,
     ProcessList,
@@ -146,6 +147,7 @@ __all__ = [
     "Cost",
     "CostRow",
     "DataOutcome",
+    "Decision",
     "Descriptor",
     "Difference",
     "DifferenceRow",

@@ -100,9 +100,22 @@ class RegsReading(Reading):
     error: str = ""
 
 
+class Decision(Reading):
+    """The line of the kernel that made a call fail: its ``function``, the ``path`` of that in Linux
+    ("" for a helper of kemu's own), its ``place`` in kemu; the functions that handed the errno up,
+    outermost first; the reason, and what to do instead."""
+
+    function: str
+    path: str
+    place: str
+    calls: tuple[str, ...]
+    why: str
+    instead: str
+
+
 class Outcome(Reading):
     """What a system call gave. ``value``: the result (an address for mmap, mremap, brk:
-    ``is_address``); ``errno``: positive, 0 = success."""
+    ``is_address``); ``errno``: positive, 0 = success; ``why`` it failed, in words."""
 
     pid: int
     name: str
@@ -116,6 +129,7 @@ class Outcome(Reading):
     blocked: bool = False
     minor: int = 0
     major: int = 0
+    decision: Decision | None = None
 
 
 class AccessOutcome(Reading):

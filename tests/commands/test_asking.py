@@ -187,7 +187,8 @@ def test_why_errno_finds_the_function_that_decided_and_changes_nothing(line, fun
     session.run(f"spawn app; {line}")
     before = (session.state_hash(), session.end, session.now)
     reading = session.reading("why errno")
-    assert function in reading.rule
+    assert reading.calls[-1] == function
+    assert function in reading.place
     assert reading.advice
     assert (session.state_hash(), session.end, session.now) == before
 

@@ -4,45 +4,46 @@ import pytest
 
 from kemu.api import Session
 from kemu.errors import UsageError
-from kemu.explain.reasons import INSTEAD, instead_of
+from kemu.explain.advice import ADVICE
 
 START = "spawn app; mmap app 0x10000 4p rw; mkfile /data 2p; open app /data rdonly; use app"
 
 REASONS = {
-    "setrlimit as 200K; mmap 0x40000 100p rw": "100 pages more would pass RLIMIT_AS (37 of 50 in "
+    "setrlimit as 200K; mmap 0x40000 100p rw": "100 pages more would exceed RLIMIT_AS (37 of 50 in "
     "use)",
-    "setrlimit as 37p; mmap 0x40000 1p rw": "1 page more would pass RLIMIT_AS (37 of 37 in use)",
-    "setrlimit as 37p; mmap 0x12000 4p rw fixed": "2 pages more would pass RLIMIT_AS (37 of 37 in "
+    "setrlimit as 37p; mmap 0x40000 1p rw": "1 page more would exceed RLIMIT_AS (37 of 37 in use)",
+    "setrlimit as 37p; mmap 0x12000 4p rw fixed": "2 pages more would exceed RLIMIT_AS (37 of 37 in "
     "use)",
-    "setrlimit data 4p; mmap 3p rw": "3 pages more would pass RLIMIT_DATA (4 of 4 in use)",
-    "setrlimit as 37p; mremap 0x10000 4p 6p": "2 pages more would pass RLIMIT_AS (37 of 37 in use)",
+    "setrlimit data 4p; mmap 3p rw": "3 pages more would exceed RLIMIT_DATA (4 of 4 in use)",
+    "setrlimit as 37p; mremap 0x10000 4p 6p": "2 pages more would exceed RLIMIT_AS (37 of 37 in use)",
     "mmap 0x7ffffffff000 1p rw fixed": "it would end above user memory (0x7ffffffff000)",
     "mmap 0x800000000000 rw": "it is longer than all of user memory (0x7ffffffff000)",
     "mmap 1000000p rw": "1000000 pages are more than all of RAM (",
     "mmap 0 rw": "the length is 0",
-    "mmap 0x10001 1p rw fixed": "the address 0x10001 is no multiple of the page size",
+    "mmap 0x10001 1p rw fixed": "the address 0x10001 is not a multiple of the page size",
     "mmap 0x12000 4p rw fixed_noreplace": "0x10000-0x14000 is mapped there already",
     "mmap 1p rw fd 77": "descriptor 77 is not open",
     "mmap 1p rw shared fd 3": "the file is not open for writing",
     "pread 77 0x10000 4": "descriptor 77 is not open",
-    "munmap 0x10001 1p": "the address 0x10001 is no multiple of the page size",
+    "munmap 0x10001 1p": "the address 0x10001 is not a multiple of the page size",
     "munmap 0x10000 0": "the length is 0",
     "munmap 0x7fffffffe000 2p": "it would end above user memory (0x7ffffffff000)",
     "mseal 0x11000 1p; munmap 0x10000 4p": "the mapping 0x11000-0x12000 is sealed",
-    "mprotect 0x12000 9p r": "no mapping holds 0x14000",
-    "mprotect 0x50000 1p r": "no mapping holds 0x50000",
-    "mlock 0x12001 3p": "no mapping holds 0x14000",
-    "munlock 0x50000 1p": "no mapping holds 0x50000",
-    "madvise 0x13000 2p dontneed": "no mapping holds 0x14000",
-    "msync 0x50000 1p sync": "no mapping holds 0x50000",
-    "mincore 0x50000 1p": "no mapping holds 0x50000",
-    "mremap 0x50000 1p 2p": "no mapping holds 0x50000",
-    "mremap 0x10001 1p 2p": "the address 0x10001 is no multiple of the page size",
+    "mprotect 0x12000 9p r": "nothing is mapped at 0x14000",
+    "mprotect 0x50000 1p r": "nothing is mapped at 0x50000",
+    "mlock 0x12001 3p": "nothing is mapped at 0x14000",
+    "munlock 0x50000 1p": "nothing is mapped at 0x50000",
+    "madvise 0x13000 2p dontneed": "nothing is mapped at 0x14000",
+    "msync 0x50000 1p sync": "nothing is mapped at 0x50000",
+    "mincore 0x50000 1p": "nothing is mapped at 0x50000",
+    "mremap 0x50000 1p 2p": "nothing is mapped at 0x50000",
+    "mremap 0x10001 1p 2p": "the address 0x10001 is not a multiple of the page size",
     "mremap 0x10000 1p 0": "the new length is 0",
     "mremap 0x12000 4p 6p": "the mapping ends at 0x14000, within the old size",
-    "mmap 0x14000 1p r; mremap 0x10000 4p 6p": "the mapping cannot grow where it is, without "
-    "maymove",
-    "set fail alloc 1; fork": "an allocation failed because set fail asked for it",
+    "mmap 0x14000 1p r; mremap 0x10000 4p 6p": "the mapping cannot grow where it is, and may not "
+    "move",
+    "set fail alloc 1; fork": "set fail made the allocation of a page fail",
+    "set fail slab 1; fork": "set fail made the allocation of task_struct fail",
 }
 
 
@@ -60,8 +61,10 @@ def test_a_call_that_failed_says_which_check_was_not_met(line):
     assert reading.why.startswith(REASONS[line])
     assert len(f"{reading.call} -> -{reading.error} ({reading.errno}): {reading.why}") <= 80
     asked = session.run("why errno")[-1].reading
-    assert f"({reading.why})" in asked.thing
-    assert asked.advice == (instead_of(reading.why) or asked.advice)
+    assert asked.thing == f"{reading.call} -> -{reading.error} ({reading.errno})"
+    assert asked.rule == reading.why
+    assert asked.advice == reading.decision.instead != ""
+    assert asked.place.startswith(reading.decision.place)
 
 
 HELPS = {
@@ -79,13 +82,27 @@ HELPS = {
 @pytest.mark.parametrize("line", HELPS)
 def test_what_is_said_instead_does_help(line):
     session, reading = made(line)
-    assert instead_of(reading.why)
+    assert reading.decision.instead not in ADVICE.values()
     assert not session.run(HELPS[line])[-1].reading.errno
 
 
-def test_each_advice_belongs_to_a_reason():
-    said = [instead_of(words) for words in REASONS.values()]
-    assert {advice for _, advice in INSTEAD} == set(filter(None, said))
+def test_without_a_journal_the_errno_speaks_for_itself():
+    session = Session(record=False)
+    session.run("spawn app")
+    reading = session.run("munmap app 0x10001 1p")[-1].reading
+    assert (reading.why, reading.decision) == ("invalid argument", None)
+    asked = session.run("why errno")[-1].reading
+    assert (asked.rule, asked.advice) == (reading.why, ADVICE["EINVAL"])
+
+
+def test_looking_for_the_line_changes_nothing():
+    """The call is made twice, and counts once."""
+    session = Session()
+    session.run("spawn app; mmap app 0x10000 4p rw; set fail slab 2")
+    reading = session.run("fork app")[-1].reading
+    assert reading.why == "set fail made the allocation of files_cache fail"
+    assert session.run("fork app as kid")[-1].reading.errno == 0
+    assert [session.name_of(pid) for pid in session.tasks][-1] == "kid"
 
 
 def test_a_spawn_that_was_made_to_fail_says_so():

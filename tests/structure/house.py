@@ -227,7 +227,9 @@ def own_texts():
         for token in tokenize.generate_tokens(io.StringIO(module.text).readline):
             if token.type in {tokenize.STRING, tokenize.COMMENT}:
                 yield f"{module.name}:{token.start[0]}", token.string
-    for path in sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("lessons/**/*.md")]):
+    for path in sorted(
+        [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("lessons/**/*.md")]
+    ):
         if ".zh." not in path.name:
             yield path.relative_to(ROOT).as_posix(), path.read_text(encoding="utf-8")
 
@@ -255,7 +257,10 @@ def rows():
     """(what, count) of all that is measured here."""
     per_call = {call: len(files) for call, files in files_per_call().items()}
     worst = max(per_call, key=per_call.get)
-    yield "files that say a system call's name", f"median {median(per_call.values()):g}, most {per_call[worst]} ({worst})"
+    yield (
+        "files that say a system call's name",
+        f"median {median(per_call.values()):g}, most {per_call[worst]} ({worst})",
+    )
     visited = stays()
     yield f"stays of '{LINE}'", f"{len(visited)} in {len(set(visited))} rooms: {' '.join(visited)}"
     often = Counter(visited).most_common(1)[0]
@@ -265,14 +270,20 @@ def rows():
     yield "lines over 88 columns", len(wide_lines(widest=88))
     imports, lines = import_lines()
     yield "lines of imports in kernel/", f"{imports} of {lines} ({100 * imports / lines:.0f} %)"
-    yield "lines of kemu/, and of code among them", f"{sum(m.text.count(chr(10)) for m in modules().values())}, {code_lines()}"
+    yield (
+        "lines of kemu/, and of code among them",
+        f"{sum(m.text.count(chr(10)) for m in modules().values())}, {code_lines()}",
+    )
     yield "attributes of the experiment set from elsewhere", len(set_from_elsewhere())
     yield "places that ask for a step's kind, outside kinds/", len(kinds_asked())
     yield "names that help's synopsis and list do not share", len(help_mismatches())
     yield "phrases that read as translated", len(translated(own_texts()))
     found = stories()
     longest = max(found, key=found.get)
-    yield "golden scripts", f"{len(found)}, {sum(found.values())} lines, the longest {found[longest]} ({longest})"
+    yield (
+        "golden scripts",
+        f"{len(found)}, {sum(found.values())} lines, the longest {found[longest]} ({longest})",
+    )
     yield "subjects over 72 characters among the last 50 commits", len(long_subjects())
 
 

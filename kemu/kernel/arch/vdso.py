@@ -79,7 +79,7 @@ def _image() -> bytes:
 def vdso_fault(vmf: vm_fault) -> int:
     """A page of the image, referenced; ``__do_fault`` locks it."""
     if vmf.pgoff >= VDSO_PAGES:
-        return VM_FAULT_SIGBUS
+        return VM_FAULT_SIGBUS  #: the vdso has only {VDSO_PAGES} pages
     page = pfn_to_page(system.vdso_pfn + IMAGE_FRAME + vmf.pgoff)
     folio_get(page)
     vmf.page = page
@@ -90,6 +90,7 @@ def vdso_fault(vmf: vm_fault) -> int:
 def vvar_fault(vmf: vm_fault) -> int:
     """A data page of the kernel, entered as a raw frame; SIGBUS where this machine has none."""
     frame = VVAR_FRAMES.get(vmf.pgoff)
+    #: this page of the vvar mapping is empty
     return VM_FAULT_SIGBUS if frame is None else vmf_insert_pfn(vmf, system.vdso_pfn + frame)
 
 
@@ -97,6 +98,7 @@ def vvar_fault(vmf: vm_fault) -> int:
 def vvar_vclock_fault(vmf: vm_fault) -> int:
     """The hypervisor's clock page."""
     frame = VCLOCK_FRAMES.get(vmf.pgoff)
+    #: this page of the vvar mapping is empty
     return VM_FAULT_SIGBUS if frame is None else vmf_insert_pfn(vmf, system.vdso_pfn + frame)
 
 
@@ -106,7 +108,7 @@ def vmf_insert_pfn(vmf: vm_fault, pfn: int) -> int:
     referenced."""
     mm = vmf.mm
     if pte_alloc(mm, vmf.pmd):
-        return VM_FAULT_OOM
+        return VM_FAULT_OOM  #: {pte_alloc}
     ptep = pte_offset_map_lock(mm, vmf.pmd, vmf.address)
     if pte_none(ptep_get(ptep)):
         set_pte_at(mm, vmf.address, ptep, pte_mkspecial(pfn_pte(pfn, vmf.vma.vm_page_prot)))
@@ -117,7 +119,7 @@ def vmf_insert_pfn(vmf: vm_fault, pfn: int) -> int:
 @linux("mm/mmap.c")
 def special_mapping_split(vma: vm_area_struct, addr: int) -> int:
     """Special mappings are whole."""
-    return -EINVAL
+    return -EINVAL  #: {vma:range} is special: it cannot be split -> the whole mapping
 
 
 vdso_vm_ops = vm_operations_struct(
@@ -140,7 +142,7 @@ def _install_special_mapping(
     """Map pages of the kernel at ``addr``, under a name of their own; 0 or -ENOMEM."""
     vma = vm_area_alloc(mm, addr, addr + length)
     if vma is None:
-        return -ENOMEM
+        return -ENOMEM  #: {vm_area_alloc}
     vma.vm_flags = (vm_flags | mm.def_flags | VM_DONTEXPAND) & ~VM_LOCKED_MASK
     vma.vm_page_prot = vm_get_page_prot(vma.vm_flags)
     vma.vm_ops = ops

@@ -63,6 +63,7 @@ def elf_check_arch(ex: elfhdr) -> bool:
 def elf_read(file: file, length: int, pos: int) -> bytes | int:
     """Exactly ``length`` bytes from ``pos``; -EIO if the file is shorter, -EINVAL, -ENOMEM."""
     data = kernel_read(file, length, pos)
+    #: the file ends before byte {pos} + {length}
     return -EIO if isinstance(data, bytes) and len(data) != length else data
 
 
@@ -83,12 +84,12 @@ def open_interpreter(program: elf_image) -> tuple[file | None, bytes | int]:
     if phdr is None:
         return None, 0
     if not 2 <= phdr.p_filesz <= PATH_MAX:
-        return None, -ENOEXEC
+        return None, -ENOEXEC  #: the path of the interpreter has {phdr.p_filesz} bytes
     name = elf_read(program.file, phdr.p_filesz, phdr.p_offset)
     if isinstance(name, int):
         return None, name
     if name[-1]:
-        return None, -ENOEXEC
+        return None, -ENOEXEC  #: the path of the interpreter does not end with a zero byte
     interpreter = open_exec(name.partition(b"\0")[0])
     if isinstance(interpreter, int):
         return None, interpreter
@@ -101,6 +102,7 @@ def check_interpreter(interpreter: file, head: bytes | int) -> elf_image | int:
         return head
     ex = parse_elfhdr(head)
     phdata = load_elf_phdrs(ex, interpreter) if ex is not None and elf_check_arch(ex) else None
+    #: the interpreter is not an ELF file for this machine -> an ELF file as interpreter
     return elf_image(interpreter, ex, phdata) if ex is not None and phdata is not None else -ELIBBAD
 
 
@@ -119,10 +121,11 @@ def load_elf_binary(bprm: linux_binprm) -> int:
     error."""
     ex = parse_elfhdr(bprm.buf)
     if ex is None or ex.e_type not in ("ET_EXEC", "ET_DYN") or not elf_check_arch(ex):
+        #: the file is not an ELF program for this machine -> a file with an ELF header, or with #!
         return -ENOEXEC
     phdata = load_elf_phdrs(ex, bprm.file)
     if phdata is None:
-        return -ENOEXEC
+        return -ENOEXEC  #: the program headers cannot be read
     program = elf_image(bprm.file, ex, phdata)
     file, head = open_interpreter(program)
     if file is None:
@@ -161,7 +164,7 @@ def load_elf_program(bprm: linux_binprm, program: elf_image, interpreter: elf_im
         base = load_elf_interp(interpreter, layout.bias)
         entry = base if base < 0 else (base + interpreter.ex.e_entry) & U64
     if BAD_ADDR(entry):
-        return min(entry, 0) or -EINVAL
+        return min(entry, 0) or -EINVAL  #: the program starts at {entry:#x}, above user memory
     retval = arch_setup_additional_pages()
     retval = retval or create_elf_tables(bprm, program.ex, base, e_entry, layout.phdr_addr)
     if retval:

@@ -50,10 +50,10 @@ def load_script(bprm: linux_binprm) -> int:
 
     argv[0] gives way to the interpreter, its argument and the script's path."""
     if not bprm.buf.startswith(b"#!"):
-        return -ENOEXEC
+        return -ENOEXEC  #: the file does not begin with #!
     line = first_line(bprm.buf)
     if not line:
-        return -ENOEXEC
+        return -ENOEXEC  #: the line after #! names no interpreter -> a path after #!
     name, argument = split_line(line)
     retval = remove_arg_zero(bprm)
     for text in (bprm.interp, argument, name):

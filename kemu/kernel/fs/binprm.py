@@ -96,16 +96,16 @@ def do_open_execat(name: bytes) -> file | int:
     """The file ``name``, open for reading with one reference; -ENOENT, -EACCES (a folder),
     -ENOTDIR, -ENAMETOOLONG, -ENOMEM."""
     if len(name) >= PATH_MAX:
-        return -ENAMETOOLONG
+        return -ENAMETOOLONG  #: the path has {PATH_MAX} bytes or more
     text = name.decode("utf-8", "surrogateescape")
     path = normalize(text)
     node = lookup(text)
     if node is None:
         return _not_a_file(path)
     if name.endswith((b"/", b"/.")):
-        return -ENOTDIR
+        return -ENOTDIR  #: {text} ends with a slash, but is a file -> the path without the slash
     if slab_fails("filp"):
-        return -ENOMEM
+        return -ENOMEM  #: {slab_fails}
     return open_file(node, FMODE_READ, path)
 
 
@@ -113,12 +113,13 @@ def _not_a_file(path: str) -> int:
     """Why nothing can be executed at ``path``: paths of files are all the folders there are."""
     folder = path.rstrip("/") + "/"
     if folder == "/" or any(known.startswith(folder) for known in system.files):
-        return -EACCES
+        return -EACCES  #: {path} is a folder -> a file: see ls
     if any(path.startswith(known + "/") for known in system.files):
-        return -ENOTDIR
+        return -ENOTDIR  #: a part of {path} is a file, not a folder
     too_long = any(
         len(part.encode("utf-8", "surrogateescape")) > NAME_MAX for part in path.split("/")
     )
+    #: no file {path} -> load it first: load HOSTFILE as PATH
     return -ENAMETOOLONG if too_long else -ENOENT
 
 
@@ -132,7 +133,7 @@ def kernel_read(file: file, count: int, pos: int) -> bytes | int:
     """Up to ``count`` bytes from ``pos`` (a u64 that C takes for signed), through the page cache;
     -EINVAL, -ENOMEM."""
     if pos + count >= 1 << 63:
-        return -EINVAL
+        return -EINVAL  #: the range ends beyond the largest file
     node = file.f_inode
     end = min(pos + count, node.i_size)
     data = b""
@@ -145,7 +146,7 @@ def kernel_read(file: file, count: int, pos: int) -> bytes | int:
         elif is_shmem(node) and pos >> PAGE_SHIFT < file_pages(node):
             data += bytes(size)
         else:
-            return -ENOMEM
+            return -ENOMEM  #: {cached_page}
         pos += size
     return data
 
@@ -172,7 +173,7 @@ def alloc_bprm(filename: bytes) -> linux_binprm | int:
         return file
     if slab_fails("linux_binprm"):
         fput(file)
-        return -ENOMEM
+        return -ENOMEM  #: {slab_fails}
     bprm = linux_binprm(file, filename)
     error = bprm_mm_init(bprm)
     if error:
@@ -186,7 +187,7 @@ def bprm_mm_init(bprm: linux_binprm) -> int:
     """An empty mm with a stack of one page at its very top; 0 or -ENOMEM."""
     mm = mm_alloc()
     if mm is None:
-        return -ENOMEM
+        return -ENOMEM  #: {mm_alloc}
     bprm.rlim_stack = current().signal.rlim.get(RLIMIT_STACK, bprm.rlim_stack)
     vma, p = create_init_stack_vma(mm)
     if vma is None:
@@ -226,6 +227,8 @@ def bprm_stack_limits(bprm: linux_binprm) -> int:
     limit = max(min(_STK_LIM // 4 * 3, bprm.rlim_stack[0] // 4), ARG_MAX)
     pointers = (max(bprm.argc, 1) + bprm.envc) * 8
     if limit <= pointers or bprm.p < limit - pointers:
+        #: the arguments need more than {limit} bytes, a quarter of the stack limit
+        #: -> fewer or shorter arguments
         return -E2BIG
     bprm.argmin = bprm.p - (limit - pointers)
     return 0
@@ -314,19 +317,20 @@ def _copy_down(text: bytes, bprm: linux_binprm, kmapped: _kmapped) -> int:
     """One string and its NUL, from its end, a page at a time."""
     data = text + b"\0"
     if len(data) > MAX_ARG_STRLEN:
-        return -E2BIG
+        return -E2BIG  #: an argument is longer than {MAX_ARG_STRLEN} bytes -> shorter arguments
     pos = bprm.p
     bprm.p -= len(data)
     if bprm.p < bprm.argmin:
+        #: the arguments are longer than a quarter of the stack limit -> fewer or shorter arguments
         return -E2BIG
     while data:
         if fatal_signal_pending(current()):
-            return -EINTR
+            return -EINTR  #: a fatal signal came first
         size = min(len(data), pos % PAGE_SIZE or PAGE_SIZE)
         pos -= size
         folio = kmapped.at(bprm, pos)
         if folio is None:
-            return -E2BIG
+            return -E2BIG  #: no page for the arguments: {get_arg_page}
         _copy_to_page(folio, pos % PAGE_SIZE, data[-size:])
         data = data[:-size]
     return 0
@@ -348,7 +352,7 @@ def remove_arg_zero(bprm: linux_binprm) -> int:
     while True:
         folio = get_arg_page(bprm, bprm.p, False)
         if folio is None:
-            return -EFAULT
+            return -EFAULT  #: {get_arg_page}
         offset = bprm.p % PAGE_SIZE
         rest = system.phys.read((folio.pfn << PAGE_SHIFT) + offset, PAGE_SIZE - offset)
         folio_put(folio)

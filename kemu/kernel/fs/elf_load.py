@@ -76,7 +76,7 @@ def make_prot(p_flags: int) -> int:
 def padzero(address: int) -> int:
     """Zero from ``address`` to the end of its page; 0 or -EFAULT."""
     nbyte = -address % PAGE_SIZE
-    return -EFAULT if nbyte and clear_user(address, nbyte) else 0
+    return -EFAULT if nbyte and clear_user(address, nbyte) else 0  #: {address:#x} cannot be zeroed
 
 
 @linux("fs/binfmt_elf.c")
@@ -107,7 +107,7 @@ def elf_load(file: file, addr: int, phdr: elf_phdr, prot: int, type: int, total_
             return map_addr
         zero_start = (map_addr + ELF_PAGEOFFSET(phdr.p_vaddr) + phdr.p_filesz) & U64
         if phdr.p_memsz > phdr.p_filesz and padzero(zero_start) and prot & PROT_WRITE:
-            return -EFAULT
+            return -EFAULT  #: the last page of a segment cannot be zeroed
     else:
         map_addr = zero_start = ELF_PAGESTART(addr)
     if phdr.p_memsz > phdr.p_filesz:
@@ -161,7 +161,7 @@ def load_segments(program: elf_image, has_interp: bool) -> elf_layout | int:
             program.file, (layout.bias + phdr.p_vaddr) & U64, phdr, prot, type, total_size
         )
         if BAD_ADDR(addr):
-            return min(addr, 0) or -EINVAL
+            return min(addr, 0) or -EINVAL  #: the segment cannot be mapped at {addr:#x}
         if phdr is loads[0] and not fixed:
             layout.bias = (layout.bias + addr - ELF_PAGESTART(layout.bias + phdr.p_vaddr)) & U64
         error = count_segment(layout, program.ex, phdr)
@@ -180,14 +180,14 @@ def choose_bias(
     loads = program.loads()
     total_size = total_mapping_size(loads)
     if not total_size:
-        return -EINVAL, 0, 0
+        return -EINVAL, 0, 0  #: no segment of the program is to be loaded
     alignment = maximum_alignment(loads)
     if has_interp:
         bias = elf_et_dyn_base() + arch_mmap_rnd()
     elif alignment > PAGE_SIZE:
         bias = elf_load(program.file, 0, phdr, prot, type, total_size)
         if BAD_ADDR(bias):
-            return min(bias, 0) or -EINVAL, 0, 0
+            return min(bias, 0) or -EINVAL, 0, 0  #: the program cannot be mapped at {bias:#x}
         __vm_munmap(bias, total_size)
         type |= MAP_FIXED_NOREPLACE
     else:
@@ -205,7 +205,7 @@ def count_segment(layout: elf_layout, ex: elfhdr, phdr: elf_phdr) -> int:
         layout.start_code = min(layout.start_code, vaddr)
     layout.start_data = max(layout.start_data, vaddr)
     if not segment_fits(phdr, vaddr):
-        return -EINVAL
+        return -EINVAL  #: the segment at {vaddr:#x} does not fit into user memory
     if phdr.p_flags & PF_X:
         layout.end_code = max(layout.end_code, vaddr + phdr.p_filesz)
     layout.end_data = max(layout.end_data, vaddr + phdr.p_filesz)
@@ -230,11 +230,11 @@ def load_elf_interp(interpreter: elf_image, no_base: int) -> int:
     ``no_base``: the program's bias."""
     dynamic = interpreter.ex.e_type == "ET_DYN"
     if not dynamic and interpreter.ex.e_type != "ET_EXEC":
-        return -EPERM
+        return -EPERM  #: the interpreter is neither ET_EXEC nor ET_DYN
     loads = interpreter.loads()
     total_size = total_mapping_size(loads)
     if not total_size:
-        return -EINVAL
+        return -EINVAL  #: no segment of the interpreter is to be loaded
     load_addr = -loads[0].p_vaddr & U64 if dynamic and no_base else 0
     for phdr in loads:
         first = phdr is loads[0]
@@ -244,9 +244,10 @@ def load_elf_interp(interpreter: elf_image, no_base: int) -> int:
             interpreter.file, addr, phdr, make_prot(phdr.p_flags), type, total_size if first else 0
         )
         if BAD_ADDR(map_addr):
+            #: the interpreter cannot be mapped at {map_addr:#x}
             return map_addr if map_addr < 0 else -EINVAL
         if first and dynamic:
             load_addr = (map_addr - ELF_PAGESTART(phdr.p_vaddr)) & U64
         if not segment_fits(phdr, (load_addr + phdr.p_vaddr) & U64):
-            return -ENOMEM
+            return -ENOMEM  #: a segment of the interpreter does not fit into user memory
     return load_addr

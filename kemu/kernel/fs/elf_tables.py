@@ -88,7 +88,7 @@ def create_elf_tables(
     u_platform = arch_align_stack(bprm.p) - len(ELF_PLATFORM)
     u_rand_bytes = u_platform - 16
     if copy_to_user(u_platform, ELF_PLATFORM) or copy_to_user(u_rand_bytes, get_random_bytes(16)):
-        return -EFAULT
+        return -EFAULT  #: the new stack cannot be written
     addresses = {AT_BASE: interp_load_addr, AT_ENTRY: e_entry, AT_PHDR: phdr_addr}
     mm.saved_auxv = new_aux_entries(bprm, ex, addresses, u_platform, u_rand_bytes)
     words = 1 + bprm.argc + 1 + bprm.envc + 1 + 2 * len(mm.saved_auxv)
@@ -97,7 +97,7 @@ def create_elf_tables(
     vma = find_extend_vma_locked(mm, bprm.p)
     mmap_write_unlock(mm)
     if vma is None or put_words(bprm.p, [bprm.argc]):
-        return -EFAULT
+        return -EFAULT  #: the new stack cannot be written
     sp = bprm.p + 8
     mm.arg_end = mm.arg_start
     error, mm.arg_end = put_strings(sp, mm.arg_start, bprm.argc)
@@ -109,6 +109,7 @@ def create_elf_tables(
     if error:
         return error
     sp += 8 * (bprm.envc + 1)
+    #: the new stack cannot be written
     return -EFAULT if put_words(sp, [word for pair in mm.saved_auxv for word in pair]) else 0
 
 
@@ -130,9 +131,9 @@ def put_strings(sp: int, p: int, number: int) -> tuple[int, int]:
         pointers.append(p)
         length = strnlen_user(p, MAX_ARG_STRLEN)
         if not 0 < length <= MAX_ARG_STRLEN:
-            return -EINVAL, p
+            return -EINVAL, p  #: an argument at {p:#x} does not end
         p += length
-    return -EFAULT if put_words(sp, [*pointers, 0]) else 0, p
+    return -EFAULT if put_words(sp, [*pointers, 0]) else 0, p  #: the new stack cannot be written
 
 
 def put_words(sp: int, words: list[int]) -> int:

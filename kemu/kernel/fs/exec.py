@@ -56,11 +56,11 @@ def do_execve(
     pending."""
     filename = c_string(path)
     if not filename:
-        return -ENOENT
+        return -ENOENT  #: the path is empty -> a path
     if len(filename) >= PATH_MAX:
-        return -ENAMETOOLONG
+        return -ENAMETOOLONG  #: the path has {PATH_MAX} bytes or more -> a shorter path
     if current().flags & PF_KTHREAD:
-        return -EINVAL
+        return -EINVAL  #: a kernel thread runs no program
     environment = DEFAULT_ENVP if envp is None else envp
     return do_execveat_common(
         filename, [c_string(text) for text in argv], [c_string(text) for text in environment]
@@ -82,7 +82,7 @@ def put_arguments(bprm: linux_binprm, argv: list[bytes], envp: list[bytes]) -> i
     """Copy file name, environment and arguments to the new stack; 0, -E2BIG, -EINTR.  A program has
     at least an empty argv[0]."""
     if max(len(argv), len(envp)) > MAX_ARG_STRINGS:
-        return -E2BIG
+        return -E2BIG  #: more than {MAX_ARG_STRINGS} arguments -> fewer arguments
     bprm.argc, bprm.envc = len(argv), len(envp)
     retval = bprm_stack_limits(bprm) or copy_string_kernel(bprm.filename, bprm)
     if retval:
@@ -116,6 +116,7 @@ def exec_binprm(bprm: linux_binprm) -> int:
             return 0
         script, bprm.file, bprm.interpreter = bprm.file, bprm.interpreter, None
         fput(script)
+    #: more than {MAX_DEPTH} scripts run one another -> an interpreter that is a program
     return -ELOOP
 
 
@@ -129,4 +130,6 @@ def search_binary_handler(bprm: linux_binprm) -> int:
         retval = load_binary(bprm)
         if bprm.point_of_no_return or retval != -ENOEXEC:
             return retval
+    #: not an executable that Linux knows
+    #: -> a file that opens with an ELF header for this machine, or with #!
     return -ENOEXEC

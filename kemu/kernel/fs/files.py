@@ -59,6 +59,8 @@ def shmem_inode_acct_blocks(pages: int) -> int:
     limit = system.sysctl.shmem_max_blocks
     if limit:
         if system.counters.shmem_used_blocks + pages > limit:
+            #: the tmpfs is full: {system.counters.shmem_used_blocks} of {limit} pages
+            #: -> truncate a file there
             return -ENOSPC
         system.counters.shmem_used_blocks += pages
     return 0
@@ -75,7 +77,7 @@ def shmem_limit(pages: int) -> int:
     (shmem_reconfigure)."""
     used = sum(node.i_mapping.nrpages for node in system.files.values() if node.kind == "tmpfs")
     if pages and used > pages:
-        return -EINVAL
+        return -EINVAL  #: the tmpfs holds {used} pages already -> a limit that is not below
     system.sysctl.shmem_max_blocks = pages
     system.counters.shmem_used_blocks = used
     return 0
@@ -124,12 +126,12 @@ def fd_install(file: file) -> int:
     """The lowest free descriptor, now holding ``file``; -EMFILE if there is none."""
     files = current().files
     if files is None:
-        return -EBADF
+        return -EBADF  #: the task has no descriptors any more
     for fd in range(3, INR_OPEN_CUR):
         if fd not in files.fd:
             files.fd.put(fd, file)
             return fd
-    return -EMFILE
+    return -EMFILE  #: all descriptors below {INR_OPEN_CUR} are in use -> close one first
 
 
 def install_new(file: file) -> int:
@@ -146,12 +148,14 @@ def do_open(path: str, flags: int) -> int:
     node = lookup(path)
     if node is None:
         if not flags & O_CREAT:
+            #: no file {path} -> creat, or a file that exists: see ls; mkfile and load make one
             return -ENOENT
         node = create_file(normalize(path), "tmpfs")
     modes = {O_RDONLY: FMODE_READ, O_WRONLY: FMODE_WRITE, O_RDWR: FMODE_READ | FMODE_WRITE}
     mode = modes.get(flags & O_ACCMODE)
     if mode is None:
+        #: {flags:#x} opens for neither reading nor writing -> rdonly, wronly or rdwr
         return -EACCES
     if slab_fails("filp"):
-        return -ENOMEM
+        return -ENOMEM  #: {slab_fails}
     return install_new(open_file(node, mode, normalize(path)))

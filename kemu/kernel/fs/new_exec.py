@@ -92,7 +92,7 @@ def de_thread(tsk: task_struct) -> int:
     -EAGAIN."""
     if not thread_group_empty(tsk):
         if tsk.signal.flags & SIGNAL_GROUP_EXIT:
-            return -EAGAIN
+            return -EAGAIN  #: the process is ending
         zap_other_threads(tsk)
         if not thread_group_leader(tsk):
             _replace_leader(tsk, tsk.group_leader)
@@ -161,7 +161,7 @@ def unshare_files() -> int:
         return 0
     new = dup_fd(old)
     if new is None:
-        return -ENOMEM
+        return -ENOMEM  #: {dup_fd}
     me.files = new
     put_files_struct(old)
     return 0
@@ -174,7 +174,7 @@ def unshare_sighand(me: task_struct) -> int:
     if old.count == 1:
         return 0
     if slab_fails("sighand_cache"):
-        return -ENOMEM
+        return -ENOMEM  #: {slab_fails}
     new = sighand_struct()
     for sig in sorted(old.action):
         new.action.put(sig, old.action[sig])
@@ -217,7 +217,7 @@ def setup_arg_pages(bprm: linux_binprm, stack_top: int, executable_stack: int) -
     stack_top = PAGE_ALIGN(arch_align_stack(stack_top))
     min_addr = system.sysctl.mmap_min_addr
     if stack_top < min_addr or vma.vm_end - vma.vm_start >= stack_top - min_addr:
-        return -ENOMEM
+        return -ENOMEM  #: the stack does not fit between {min_addr:#x} and {stack_top:#x}
     stack_shift = vma.vm_end - stack_top
     bprm.p -= stack_shift
     mm.arg_start = bprm.p
@@ -244,6 +244,7 @@ def _finish_stack(bprm: linux_binprm, stack_shift: int, executable_stack: int) -
     vma.vm_flags &= ~VM_STACK_INCOMPLETE_SETUP
     size = vma.vm_end - vma.vm_start + STACK_EXPAND
     mm.start_stack = bprm.p
+    #: {expand_stack_locked}
     return (
         -EFAULT
         if expand_stack_locked(vma, vma.vm_end - min(size, bprm.rlim_stack[0] & PAGE_MASK))

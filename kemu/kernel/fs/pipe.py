@@ -45,7 +45,7 @@ def pipe_of(file: file) -> pipe_inode_info | None:
 def get_pipe_inode() -> inode | int:
     """A new pipe; -ENFILE without memory for it."""
     if slab_fails("inode_cache"):
-        return -ENFILE
+        return -ENFILE  #: {slab_fails}
     node = new_inode("pipe", 0, pipe_super_operations)
     node.i_pipe = pipe_inode_info()
     node.i_fop = pipefifo_fops
@@ -55,7 +55,7 @@ def get_pipe_inode() -> inode | int:
 def open_end(node: inode, mode: int, flags: int) -> file | int:
     """An open file for one end (FMODE_READ, FMODE_WRITE) or for both; -ENOMEM."""
     if slab_fails("filp"):
-        return -ENOMEM
+        return -ENOMEM  #: {slab_fails}
     pipe = node.i_pipe
     assert pipe is not None
     end = open_file(node, mode, f"pipe:[{node.i_ino}]")
@@ -75,7 +75,7 @@ def do_pipe2(fildes: int, flags: int) -> int:
     """pipe2(2): two descriptors, stored as two ints at ``fildes``; 0, -EINVAL, -EFAULT, -EMFILE,
     -ENFILE, -ENOMEM."""
     if flags & ~O_NONBLOCK:
-        return -EINVAL
+        return -EINVAL  #: the only flag is nonblock -> nonblock, or none
     node = get_pipe_inode()
     if isinstance(node, int):
         return node
@@ -100,6 +100,7 @@ def _install(opened: list[file], fildes: int) -> int:
         fds.append(fd)
     if copy_to_user(fildes, b"".join(fd.to_bytes(4, "little") for fd in fds)):
         _close(opened, fds)
+        #: the process may not write to {fildes:#x} -> a place for two ints that is mapped rw
         return -EFAULT
     return 0
 
@@ -123,6 +124,7 @@ def anon_pipe_read(file: file, addr: int, size: int) -> int:
         take = min(part, size - done)
         data = system.phys.read((page.pfn << PAGE_SHIFT) + offset, take)
         if copy_to_user(addr + done, data):
+            #: the process may not write to {addr:#x} -> a buffer that is mapped rw
             return done or -EFAULT
         done += take
         rest = ((page, offset + take, part - take, may_append),) if take < part else ()
@@ -132,7 +134,7 @@ def anon_pipe_read(file: file, addr: int, size: int) -> int:
     if done or not size or not pipe.writers:
         return done
     if file.f_flags & O_NONBLOCK:
-        return -EAGAIN
+        return -EAGAIN  #: the pipe is empty -> another try once someone has written
     return _sleep_until_readable(pipe)
 
 
@@ -142,7 +144,7 @@ def _sleep_until_readable(pipe: pipe_inode_info) -> int:
         pipe.rd_wait += (task,)
     task.state = TASK_INTERRUPTIBLE
     task.blocked_in = "read"
-    return -ERESTARTSYS
+    return -ERESTARTSYS  #: the pipe is empty
 
 
 def anon_pipe_write(file: file, addr: int, size: int) -> int:
@@ -154,7 +156,7 @@ def anon_pipe_write(file: file, addr: int, size: int) -> int:
         return 0
     if not pipe.readers:
         __send_signal_locked(siginfo(SIGPIPE), current(), False)
-        return -EPIPE
+        return -EPIPE  #: nobody can read the pipe any more -> a reader that keeps its end open
     while done < size:
         step = _write_page(pipe, addr + done, size - done)
         if step <= 0:
@@ -174,18 +176,20 @@ def _write_page(pipe: pipe_inode_info, addr: int, size: int) -> int:
         if may_append and size <= room:
             data, left = copy_from_user(addr, size)
             if left:
+                #: the process may not read from {addr:#x} -> a buffer that is mapped: see maps
                 return -EFAULT
             system.phys.write((page.pfn << PAGE_SHIFT) + offset + part, data)
             pipe.bufs = (*pipe.bufs[:-1], (page, offset, part + size, True))
             return size
     if len(pipe.bufs) >= PIPE_DEF_BUFFERS:
-        return -EAGAIN
+        return -EAGAIN  #: the pipe is full -> another try once someone has read
     data, left = copy_from_user(addr, min(size, PAGE_SIZE))
     if left:
+        #: the process may not read from {addr:#x} -> a buffer that is mapped: see maps
         return -EFAULT
     new = alloc_page(GFP_KERNEL)
     if new is None:
-        return -ENOMEM
+        return -ENOMEM  #: {alloc_page}
     system.phys.write(new.pfn << PAGE_SHIFT, data)
     pipe.bufs = (*pipe.bufs, (new, 0, len(data), True))
     return len(data)

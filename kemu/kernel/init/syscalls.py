@@ -46,7 +46,7 @@ from kemu.kernel.mm.writeback import vfs_fsync
 def sys_mmap(addr: int, length: int, prot: int, flags: int, fd: int = -1, off: int = 0) -> int:
     """mmap(2): the address."""
     if off % PAGE_SIZE:
-        return -EINVAL
+        return -EINVAL  #: the offset {off:#x} is not a multiple of the page size
     return ksys_mmap_pgoff(addr, length, prot, flags, fd, off >> PAGE_SHIFT)
 
 
@@ -106,10 +106,10 @@ def sys_wait4(pid: int, stat_addr: int = 0, options: int = 0, rusage: int = 0) -
 def sys_kill(pid: int, sig: int) -> int:
     """kill(2) to one process."""
     if not 0 <= sig <= NSIG:
-        return -EINVAL
+        return -EINVAL  #: there is no signal {sig} -> a signal from 0 to 64
     task = system.tasks.get(pid)
     if task is None or task.pid == 0:
-        return -ESRCH
+        return -ESRCH  #: no process {pid}
     return group_send_sig_info(siginfo(sig, SI_USER, pid=current().tgid), task.group_leader)
 
 
@@ -117,16 +117,17 @@ def sys_tgkill(tgid: int, tid: int, sig: int) -> int:
     """tgkill(2): a signal for one thread."""
     task = system.tasks.get(tid)
     if not 0 <= sig <= NSIG or tgid <= 0 or tid <= 0:
+        #: there is no signal {sig}, or a pid is not positive -> a signal from 0 to 64
         return -EINVAL
     if task is None or task.tgid != tgid:
-        return -ESRCH
+        return -ESRCH  #: no thread {tid} in process {tgid} -> a thread that exists: see ps
     return do_send_specific(siginfo(sig, SI_TKILL, pid=current().tgid), task)
 
 
 def sys_sigaction(sig: int, action: str) -> int:
     """rt_sigaction(2), reduced to what is done: "default", "handle" or "ignore"."""
     if not 1 <= sig <= NSIG or sig in (SIGKILL, SIGSTOP):
-        return -EINVAL
+        return -EINVAL  #: signal {sig} cannot be handled -> another one than KILL and STOP
     current().sighand.action.put(sig, None if action == "default" else action)
     return 0
 
@@ -144,8 +145,11 @@ def sys_getppid() -> int:
 
 def sys_setrlimit(resource: int, soft: int, hard: int) -> int:
     """setrlimit(2)."""
-    if soft > hard or not 0 <= resource < 16:
+    if soft > hard:
+        #: the soft limit {soft} is above the hard one, {hard} -> a soft limit up to the hard one
         return -EINVAL
+    if not 0 <= resource < 16:
+        return -EINVAL  #: there is no resource {resource}
     current().signal.rlim.put(resource, (soft, hard))
     return 0
 
@@ -166,7 +170,7 @@ def sys_close(fd: int) -> int:
     file = fget(fd)
     files = current().files
     if file is None or files is None:
-        return -EBADF
+        return -EBADF  #: descriptor {fd} is not open
     files.fd.put(fd, None)
     fput(file)
     return 0
@@ -181,29 +185,34 @@ def sys_ftruncate(fd: int, size: int) -> int:
     """ftruncate(2)."""
     file = fget(fd)
     if file is None:
-        return -EBADF
-    if not file.f_mode & FMODE_WRITE or size < 0:
-        return -EINVAL
+        return -EBADF  #: descriptor {fd} is not open
+    if not file.f_mode & FMODE_WRITE:
+        return -EINVAL  #: descriptor {fd} is not open for writing -> open TASK PATH rdwr
+    if size < 0:
+        return -EINVAL  #: the size {size} is negative -> a size from 0 up
     return do_truncate(file.f_inode, size)
 
 
 def sys_fallocate(fd: int, mode: int, offset: int, length: int) -> int:
     """fallocate(2)."""
     file = fget(fd)
-    if file is None or not file.f_mode & FMODE_WRITE:
-        return -EBADF
+    if file is None:
+        return -EBADF  #: descriptor {fd} is not open
+    if not file.f_mode & FMODE_WRITE:
+        return -EBADF  #: descriptor {fd} is not open for writing -> open TASK PATH rdwr
     return vfs_fallocate(file.f_inode, mode, offset, length)
 
 
 def sys_fsync(fd: int) -> int:
     """fsync(2)."""
     file = fget(fd)
-    return -EBADF if file is None else vfs_fsync(file.f_inode)
+    return -EBADF if file is None else vfs_fsync(file.f_inode)  #: descriptor {fd} is not open
 
 
 def sys_fadvise64(fd: int, offset: int, length: int, advice: int) -> int:
     """posix_fadvise(2)."""
     file = fget(fd)
+    #: descriptor {fd} is not open
     return -EBADF if file is None else generic_fadvise(file.f_inode, offset, length, advice)
 
 
@@ -225,7 +234,7 @@ def sys_mlock(start: int, length: int) -> int:
 def sys_mlock2(start: int, length: int, flags: int) -> int:
     """mlock2(2)."""
     if flags & ~MLOCK_ONFAULT:
-        return -EINVAL
+        return -EINVAL  #: mlock2 has no other flag than onfault -> onfault, or none
     return do_mlock(start, length, VM_LOCKED | (VM_LOCKONFAULT if flags else 0))
 
 
@@ -249,6 +258,7 @@ def sys_mincore(start: int, length: int, vec: int) -> int:
     error, resident = do_mincore(start, length)
     if error:
         return error
+    #: the process may not write to {vec:#x} -> a place for the answer that is mapped rw
     return -EFAULT if copy_to_user(vec, resident) else 0
 
 
@@ -321,8 +331,10 @@ def sys_pipe2(fildes: int, flags: int = 0) -> int:
 def sys_read(fd: int, addr: int, count: int) -> int:
     """read(2): from a pipe, or where the open file stands."""
     file = fget(fd)
-    if file is None or not file.f_mode & FMODE_READ:
-        return -EBADF
+    if file is None:
+        return -EBADF  #: descriptor {fd} is not open
+    if not file.f_mode & FMODE_READ:
+        return -EBADF  #: descriptor {fd} is not open for reading -> open TASK PATH rdonly, or rdwr
     if pipe_of(file) is not None:
         ret = anon_pipe_read(file, addr, count)
         if ret == -ERESTARTSYS:
@@ -337,8 +349,10 @@ def sys_read(fd: int, addr: int, count: int) -> int:
 def sys_write(fd: int, addr: int, count: int) -> int:
     """write(2): into a pipe, or where the open file stands."""
     file = fget(fd)
-    if file is None or not file.f_mode & FMODE_WRITE:
-        return -EBADF
+    if file is None:
+        return -EBADF  #: descriptor {fd} is not open
+    if not file.f_mode & FMODE_WRITE:
+        return -EBADF  #: descriptor {fd} is not open for writing -> open TASK PATH rdwr
     if pipe_of(file) is not None:
         return anon_pipe_write(file, addr, count)
     ret = generic_perform_write(file, addr, count, file.f_pos)
@@ -351,14 +365,14 @@ def sys_lseek(fd: int, offset: int, whence: int = SEEK_SET) -> int:
     """lseek(2): where the open file stands now, for all who share it; -EBADF, -ESPIPE, -EINVAL."""
     file = fget(fd)
     if file is None:
-        return -EBADF
+        return -EBADF  #: descriptor {fd} is not open
     if pipe_of(file) is not None:
-        return -ESPIPE
+        return -ESPIPE  #: {fd} is a pipe: it has no position -> a file
     if not SEEK_SET <= whence <= SEEK_END:
-        return -EINVAL
+        return -EINVAL  #: whence {whence} is not set, cur or end
     pos = offset + (0, file.f_pos, file.f_inode.i_size)[whence]
     if not 0 <= pos < 1 << 63:
-        return -EINVAL
+        return -EINVAL  #: position {pos} is negative or too large -> a position from 0 up
     file.f_pos = pos
     return pos
 
@@ -366,16 +380,22 @@ def sys_lseek(fd: int, offset: int, whence: int = SEEK_SET) -> int:
 def sys_pread(fd: int, addr: int, count: int, pos: int) -> int:
     """pread(2): bytes stored at ``addr``; the store is a kernel-mode access that may fault."""
     file = fget(fd)
-    if file is None or not file.f_mode & FMODE_READ:
-        return -EBADF
+    if file is None:
+        return -EBADF  #: descriptor {fd} is not open
+    if not file.f_mode & FMODE_READ:
+        return -EBADF  #: descriptor {fd} is not open for reading -> open TASK PATH rdonly, or rdwr
+    #: {fd} is a pipe: it has no position -> read, not pread
     return -ESPIPE if pipe_of(file) is not None else generic_file_read(file, addr, count, pos)
 
 
 def sys_pwrite(fd: int, addr: int, count: int, pos: int) -> int:
     """pwrite(2): bytes taken from ``addr``."""
     file = fget(fd)
-    if file is None or not file.f_mode & FMODE_WRITE:
-        return -EBADF
+    if file is None:
+        return -EBADF  #: descriptor {fd} is not open
+    if not file.f_mode & FMODE_WRITE:
+        return -EBADF  #: descriptor {fd} is not open for writing -> open TASK PATH rdwr
+    #: {fd} is a pipe: it has no position -> write, not pwrite
     return -ESPIPE if pipe_of(file) is not None else generic_perform_write(file, addr, count, pos)
 
 

@@ -268,9 +268,9 @@ def kernel_wait4(upid: int, stat_addr: int, options: int) -> int:
     """The pid of a child that ended, its status stored at ``stat_addr`` if that is not 0; 0 with
     WNOHANG if none has; -ECHILD, -EINVAL, -ESRCH, -EFAULT; -ERESTARTSYS: the caller sleeps."""
     if options & ~WAIT_OPTIONS:
-        return -EINVAL
+        return -EINVAL  #: unknown options {options:#x} -> no other flag than nohang
     if upid == -(1 << 31):
-        return -ESRCH
+        return -ESRCH  #: there is no process group {upid}
     return do_wait(upid, stat_addr, options)
 
 
@@ -290,12 +290,13 @@ def do_wait(upid: int, stat_addr: int, options: int) -> int:
             if child.exit_state == EXIT_ZOMBIE and thread_group_empty(child):
                 return wait_task_zombie(child, stat_addr)
     if not eligible:
+        #: there is no child to wait for -> a child that has not been waited for: see tree
         return -ECHILD
     if options & WNOHANG:
         return 0
     tsk.state = TASK_INTERRUPTIBLE
     tsk.blocked_in = "wait4"
-    return -ERESTARTSYS
+    return -ERESTARTSYS  #: no child has ended yet
 
 
 def eligible_child(child: task_struct, upid: int, options: int) -> bool:
@@ -317,5 +318,6 @@ def wait_task_zombie(p: task_struct, stat_addr: int) -> int:
     mine.cmaj_flt += p.maj_flt + signal.maj_flt + signal.cmaj_flt
     release_task(p)
     if stat_addr and put_user(status, stat_addr):
+        #: the process may not write to {stat_addr:#x} -> a place for the status that is mapped rw
         return -EFAULT
     return pid

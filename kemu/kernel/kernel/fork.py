@@ -64,15 +64,16 @@ def kernel_clone(
 def _invalid_flags(flags: int) -> bool:
     """The combinations that copy_process refuses."""
     if flags & CLONE_FS and flags & (CLONE_NEWNS | CLONE_NEWUSER):
-        return True
+        return True  #: fs cannot be shared with another namespace -> leave fs out
     if flags & CLONE_THREAD and not flags & CLONE_SIGHAND:
-        return True
+        return True  #: thread needs sighand -> thread sighand vm
     if flags & CLONE_SIGHAND and not flags & CLONE_VM:
-        return True
+        return True  #: sighand needs vm -> sighand vm
     if flags & CLONE_PARENT and current().signal.flags & SIGNAL_UNKILLABLE:
-        return True
+        return True  #: init has no siblings -> leave parent out
     if flags & CLONE_THREAD and flags & (CLONE_NEWUSER | CLONE_NEWPID):
-        return True
+        return True  #: a thread lives in the namespaces of its process -> leave thread out
+    #: pidfd and detached exclude each other -> one of the two
     return bool(flags & CLONE_PIDFD and flags & CLONE_DETACHED)
 
 
@@ -83,10 +84,10 @@ def copy_process(
     """A new task like the current one, not running yet; or a negative error with nothing left
     behind."""
     if _invalid_flags(flags):
-        return -EINVAL
+        return -EINVAL  #: {_invalid_flags}
     p = dup_task_struct(current(), name)
     if p is None:
-        return -ENOMEM
+        return -ENOMEM  #: {dup_task_struct}
     p.set_child_tid = child_tid if flags & CLONE_CHILD_SETTID else 0
     p.clear_child_tid = child_tid if flags & CLONE_CHILD_CLEARTID else 0
     error = (
@@ -131,7 +132,7 @@ def copy_files(flags: int, p: task_struct) -> int:
         p.files = old
         return 0
     p.files = dup_fd(old)
-    return 0 if p.files is not None else -ENOMEM
+    return 0 if p.files is not None else -ENOMEM  #: {dup_fd}
 
 
 @linux("fs/file.c")
@@ -155,7 +156,7 @@ def copy_sighand(flags: int, p: task_struct) -> int:
         p.sighand = old
         return 0
     if slab_fails("sighand_cache"):
-        return -ENOMEM
+        return -ENOMEM  #: {slab_fails}
     p.sighand = sighand_struct()
     for sig in sorted(old.action):
         p.sighand.action.put(sig, old.action[sig])
@@ -171,7 +172,7 @@ def copy_signal(flags: int, p: task_struct) -> int:
         p.signal = old
         return 0
     if slab_fails("signal_cache"):
-        return -ENOMEM
+        return -ENOMEM  #: {slab_fails}
     p.signal = signal_struct()
     p.signal.oom_score_adj = old.oom_score_adj
     for resource in sorted(old.rlim):
@@ -191,7 +192,7 @@ def copy_mm(flags: int, p: task_struct) -> int:
     else:
         mm = dup_mm(oldmm)
         if mm is None:
-            return -ENOMEM
+            return -ENOMEM  #: {dup_mm}
     p.mm = mm
     p.active_mm = mm
     return 0
@@ -220,7 +221,7 @@ def put_files_struct(files: files_struct) -> None:
 def alloc_pid() -> int:
     """The next free process number; -ENOMEM."""
     if slab_fails("pid"):
-        return -ENOMEM
+        return -ENOMEM  #: {slab_fails}
     pid = system.counters.last_pid + 1
     system.counters.last_pid = pid
     return pid

@@ -80,10 +80,13 @@ def do_brk_flags(addr: int, length: int, flags: int) -> int:
     mm = current_mm()
     flags |= VM_DATA_DEFAULT_FLAGS | VM_ACCOUNT | mm.def_flags
     pages = length >> PAGE_SHIFT
-    if not may_expand_vm(mm, flags, pages) or mm.map_count > system.sysctl.max_map_count:
+    if not may_expand_vm(mm, flags, pages):
+        return -ENOMEM  #: {may_expand_vm}
+    if mm.map_count > system.sysctl.max_map_count:
+        #: the process has {mm.map_count} mappings, one too many (max_map_count) -> munmap some
         return -ENOMEM
     if __vm_enough_memory(mm, pages):
-        return -ENOMEM
+        return -ENOMEM  #: {__vm_enough_memory}
     prev = mm.mm_mt.before(addr)
     vmg = vma_merge_struct(
         mm, prev, None, addr, addr + length, flags, addr >> PAGE_SHIFT, just_expand=True
@@ -92,7 +95,7 @@ def do_brk_flags(addr: int, length: int, flags: int) -> int:
         vma = vm_area_alloc(mm, addr, addr + length)
         if vma is None:
             vm_unacct_memory(pages)
-            return -ENOMEM
+            return -ENOMEM  #: {vm_area_alloc}
         vma.vm_flags = flags
         vma.vm_pgoff = addr >> PAGE_SHIFT
         vma.vm_page_prot = vm_get_page_prot(flags)
@@ -111,13 +114,13 @@ def vm_brk_flags(addr: int, length: int, flags: int) -> int:
     mm = current_mm()
     size = PAGE_ALIGN(length)
     if size < length:
-        return -ENOMEM
+        return -ENOMEM  #: the length {length:#x} is more than all addresses
     if not size:
         return 0
     if flags & ~VM_EXEC:
-        return -EINVAL
+        return -EINVAL  #: only r, w and x can be asked for
     if addr > task_size_max() - size:
-        return -ENOMEM
+        return -ENOMEM  #: it would end above user memory: {size:#x} bytes from {addr:#x}
     mmap_write_lock(mm)
     ret = do_vmi_munmap(mm, addr, size) or do_brk_flags(addr, size, flags)
     mmap_write_unlock(mm)

@@ -49,12 +49,12 @@ def handle_mm_fault(vma: vm_area_struct, address: int, flags: int) -> int:
 def sanitize_fault_flags(vma: vm_area_struct, flags: int) -> int:
     """Refuse combinations that no caller may ask for."""
     if flags & FAULT_FLAG_UNSHARE and flags & FAULT_FLAG_WRITE:
-        return VM_FAULT_SIGSEGV
+        return VM_FAULT_SIGSEGV  #: unsharing is not a write
     if flags & FAULT_FLAG_WRITE:
         if not vma.vm_flags & VM_MAYWRITE:
-            return VM_FAULT_SIGSEGV
+            return VM_FAULT_SIGSEGV  #: {vma:range} can never be written
         if not vma.vm_flags & VM_WRITE and not is_cow_mapping(vma.vm_flags):
-            return VM_FAULT_SIGSEGV
+            return VM_FAULT_SIGSEGV  #: {vma:range} may not be written -> mprotect it with w
     return 0
 
 
@@ -80,13 +80,13 @@ def __handle_mm_fault(vma: vm_area_struct, address: int, flags: int) -> int:
     pgd = pgd_offset(mm, vmf.address)
     p4d = p4d_alloc(mm, pgd, vmf.address)
     if not p4d:
-        return VM_FAULT_OOM
+        return VM_FAULT_OOM  #: {p4d_alloc}
     pud = pud_alloc(mm, p4d, vmf.address)
     if not pud:
-        return VM_FAULT_OOM
+        return VM_FAULT_OOM  #: {pud_alloc}
     vmf.pmd = pmd_alloc(mm, pud, vmf.address)
     if not vmf.pmd:
-        return VM_FAULT_OOM
+        return VM_FAULT_OOM  #: {pmd_alloc}
     return handle_pte_fault(vmf)
 
 
@@ -138,5 +138,7 @@ def handle_pte_marker(vmf: vm_fault) -> int:
     """A guard marker: every access is a SIGSEGV, as if nothing were mapped.  No other kind is made
     here, so none can be resolved."""
     if classify(vmf.orig_pte) == "guard":
-        return VM_FAULT_SIGSEGV
+        return (
+            VM_FAULT_SIGSEGV  #: {vmf.address:#x} is a guard page -> madvise it guard_remove first
+        )
     raise no_handler(vmf.orig_pte)

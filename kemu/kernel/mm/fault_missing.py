@@ -51,16 +51,16 @@ def do_anonymous_page(vmf: vm_fault) -> int:
     write."""
     vma, mm = vmf.vma, vmf.mm
     if vma.vm_flags & VM_SHARED:
-        return VM_FAULT_SIGBUS
+        return VM_FAULT_SIGBUS  #: shared memory has no anonymous pages
     if pte_alloc(mm, vmf.pmd):
-        return VM_FAULT_OOM
+        return VM_FAULT_OOM  #: {pte_alloc}
     if not vmf.flags & FAULT_FLAG_WRITE:
         return _map_zero_page(vmf)
     if vmf_anon_prepare(vmf):
-        return VM_FAULT_OOM
+        return VM_FAULT_OOM  #: {vmf_anon_prepare}
     folio = alloc_anon_folio(vmf)
     if folio is None:
-        return VM_FAULT_OOM
+        return VM_FAULT_OOM  #: {alloc_anon_folio}
     folio.flags |= PG_uptodate
     entry = pte_mkyoung(mk_pte(folio, vma.vm_page_prot))
     if vma.vm_flags & VM_WRITE:
@@ -95,6 +95,7 @@ def _map_zero_page(vmf: vm_fault) -> int:
 
 def check_stable_address_space(mm: mm_struct) -> int:
     """SIGBUS once the OOM reaper has begun to take this address space apart."""
+    #: the killer of last resort is taking this memory away
     return VM_FAULT_SIGBUS if mm.flags & MMF_UNSTABLE else 0
 
 
@@ -111,7 +112,7 @@ def alloc_anon_folio(vmf: vm_fault) -> folio | None:
 def do_fault(vmf: vm_fault) -> int:
     """First touch of a mapping that has a file behind it."""
     if vmf.vma.vm_ops is None or vmf.vma.vm_ops.fault is None:
-        return VM_FAULT_SIGBUS
+        return VM_FAULT_SIGBUS  #: this mapping has no pages at {vmf.address:#x}
     if not vmf.flags & FAULT_FLAG_WRITE:
         return do_read_fault(vmf)
     if not vmf.vma.vm_flags & VM_SHARED:
@@ -179,10 +180,10 @@ def do_cow_fault(vmf: vm_fault) -> int:
     """A first write to a private file mapping: straight to a copy, the file's page is never
     mapped."""
     if vmf_anon_prepare(vmf):
-        return VM_FAULT_OOM
+        return VM_FAULT_OOM  #: {vmf_anon_prepare}
     copy = alloc_page(GFP_KERNEL)
     if copy is None:
-        return VM_FAULT_OOM
+        return VM_FAULT_OOM  #: {alloc_page}
     vmf.cow_page = copy
     ret = __do_fault(vmf)
     if ret & (VM_FAULT_ERROR | VM_FAULT_NOPAGE | VM_FAULT_RETRY):
@@ -251,7 +252,7 @@ def finish_fault(vmf: vm_fault) -> int:
         if ret:
             return ret
     if pte_alloc(mm, vmf.pmd):
-        return VM_FAULT_OOM
+        return VM_FAULT_OOM  #: {pte_alloc}
     vmf.pte = pte_offset_map_lock(mm, vmf.pmd, vmf.address)
     if not pte_none(ptep_get(vmf.pte)):
         pte_unmap_unlock(vmf.pte)

@@ -130,7 +130,7 @@ def wp_page_copy(vmf: vm_fault) -> int:
     if new is None:
         if old is not None:
             folio_put(old)
-        return VM_FAULT_OOM
+        return VM_FAULT_OOM  #: {_copy_for_write}
     vmf.pte = pte_offset_map_lock(mm, vmf.pmd, vmf.address)
     if ptep_get(vmf.pte) == vmf.orig_pte:
         _count_copied(mm, old)

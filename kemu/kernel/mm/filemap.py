@@ -218,7 +218,7 @@ def filemap_fault(vmf: vm_fault) -> int:
             system.vmstat.PGMAJFAULT += not ret
             ret = VM_FAULT_MAJOR
             if not do_sync_mmap_readahead(node, vmf):
-                return VM_FAULT_OOM
+                return VM_FAULT_OOM  #: {do_sync_mmap_readahead}
             if fault_flag_allow_retry_first(vmf.flags):
                 release_fault_lock(vmf)
                 return ret | VM_FAULT_RETRY
@@ -231,6 +231,7 @@ def filemap_fault(vmf: vm_fault) -> int:
         else:
             folio_unlock(folio)
             folio_put(folio)
+    #: the file ends before {vmf.address:#x} -> ftruncate the file to a larger size first
     return VM_FAULT_SIGBUS
 
 
@@ -284,7 +285,7 @@ def filemap_map_pages(vmf: vm_fault, start_pgoff: int, end_pgoff: int) -> int:
     if not installs or pte_alloc(mm, vmf.pmd):
         folio_unlock(folio)
         folio_put(folio)
-        return VM_FAULT_OOM if installs else 0
+        return VM_FAULT_OOM if installs else 0  #: {pte_alloc}
     ret = 0
     first = vma.vm_start + ((start_pgoff - vma.vm_pgoff) << PAGE_SHIFT)
     ptep = pte_offset_map_lock(mm, vmf.pmd, first)
@@ -429,7 +430,7 @@ def make_memory_file(path: str, data: bytes, size: int) -> int:
         old.i_mapping.nrpages if old is not None and old.kind == "tmpfs" and not old.i_count else 0
     )
     if pages > given_back + max(0, system.zone.nr_free_pages - system.zone.watermark_high):
-        return -ENOMEM
+        return -ENOMEM  #: {pages:pages} of data need more memory than is free
     error = shmem_inode_acct_blocks(pages - given_back)
     if error:
         return error

@@ -120,17 +120,17 @@ def dup_vma(mm: mm_struct, oldmm: mm_struct, mpnt: vm_area_struct) -> int:
     """One VMA of ``dup_mmap``: charge, copy, link, copy its entries; 0 or -ENOMEM."""
     charge = vma_pages(mpnt) if mpnt.vm_flags & VM_ACCOUNT else 0
     if charge and __vm_enough_memory(oldmm, charge):
-        return -ENOMEM
+        return -ENOMEM  #: {__vm_enough_memory}
     tmp = vm_area_dup(mpnt)
     if tmp is None:
         vm_unacct_memory(charge)
-        return -ENOMEM
+        return -ENOMEM  #: {vm_area_dup}
     tmp.vm_mm = mm
     if tmp.vm_flags & VM_WIPEONFORK:
         tmp.anon_vma = None
     elif anon_vma_fork(tmp, mpnt):
         vm_unacct_memory(charge)
-        return -ENOMEM
+        return -ENOMEM  #: {anon_vma_fork}
     tmp.vm_flags &= ~VM_LOCKED_MASK
     if tmp.vm_file is not None:
         get_file(tmp.vm_file)
@@ -188,13 +188,13 @@ def copy_p4d_range(
     while addr < end:
         dst_p4d = p4d_alloc(dst_vma.vm_mm, dst_pgd, addr)
         if not dst_p4d:
-            return -ENOMEM
+            return -ENOMEM  #: {p4d_alloc}
         src_p4d = p4d_offset(src_pgd, addr)
         next = addr_end(addr, end, system.p4d_shift) if system.p4d_shift else end
         if not entry_none(src_p4d) and copy_pud_range(
             dst_vma, src_vma, dst_p4d, src_p4d, addr, next
         ):
-            return -ENOMEM
+            return -ENOMEM  #: {copy_pud_range}
         addr = next
     return 0
 
@@ -212,13 +212,13 @@ def copy_pud_range(
     while addr < end:
         dst_pud = pud_alloc(dst_vma.vm_mm, dst_p4d, addr)
         if not dst_pud:
-            return -ENOMEM
+            return -ENOMEM  #: {pud_alloc}
         src_pud = pud_offset(src_p4d, addr)
         next = addr_end(addr, end, system.pud_shift) if system.pud_shift else end
         if not entry_none(src_pud) and copy_pmd_range(
             dst_vma, src_vma, dst_pud, src_pud, addr, next
         ):
-            return -ENOMEM
+            return -ENOMEM  #: {copy_pmd_range}
         addr = next
     return 0
 
@@ -236,13 +236,13 @@ def copy_pmd_range(
     while addr < end:
         dst_pmd = pmd_alloc(dst_vma.vm_mm, dst_pud, addr)
         if not dst_pmd:
-            return -ENOMEM
+            return -ENOMEM  #: {pmd_alloc}
         src_pmd = pmd_offset(src_pud, addr)
         next = addr_end(addr, end, system.pmd_shift)
         if not entry_none(src_pmd) and copy_pte_range(
             dst_vma, src_vma, dst_pmd, src_pmd, addr, next
         ):
-            return -ENOMEM
+            return -ENOMEM  #: {copy_pte_range}
         addr = next
     return 0
 
@@ -261,7 +261,7 @@ def copy_pte_range(
     one in detail."""
     dst_mm, src_mm = dst_vma.vm_mm, src_vma.vm_mm
     if pte_alloc(dst_mm, dst_pmd):
-        return -ENOMEM
+        return -ENOMEM  #: {pte_alloc}
     dst_pte = pte_offset_map_lock(dst_mm, dst_pmd, addr)
     src_pte = pte_offset_map_lock(src_mm, src_pmd, addr)
     pinned = bool(src_mm.flags & MMF_HAS_PINNED)
@@ -355,7 +355,7 @@ def copy_present_page(
     exclusivity."""
     new = alloc_page(GFP_KERNEL)
     if new is None:
-        return -ENOMEM
+        return -ENOMEM  #: {alloc_page}
     system.phys.copy_page(new.pfn, page.pfn)
     new.flags |= PG_uptodate
     folio_add_new_anon_rmap(new, dst_vma, addr)

@@ -65,16 +65,17 @@ def check_vma_flags(vma: vm_area_struct, gup_flags: int) -> int:
     """0, or -EFAULT if the VMA does not give the right that is wanted."""
     vm_flags = vma.vm_flags
     if vm_flags & (VM_IO | VM_PFNMAP):
-        return -EFAULT
+        return -EFAULT  #: {vma:range} maps no memory that can be held
     if gup_flags & FOLL_WRITE:
         if gup_flags & (
             FOLL_PIN | FOLL_LONGTERM
         ) == FOLL_PIN | FOLL_LONGTERM and vma_needs_dirty_tracking(vma):
+            #: {vma:range} is a file that must notice each write: it cannot be pinned for long
             return -EFAULT
         if not vm_flags & VM_WRITE and not (gup_flags & FOLL_FORCE and is_cow_mapping(vm_flags)):
-            return -EFAULT
+            return -EFAULT  #: {vma:range} may not be written -> mprotect it with w
     elif not vm_flags & VM_READ and not (gup_flags & FOLL_FORCE and vm_flags & VM_MAYREAD):
-        return -EFAULT
+        return -EFAULT  #: {vma:range} may not be read -> mprotect it with r
     return 0
 
 
@@ -154,7 +155,7 @@ def _follow_entry(vma: vm_area_struct, address: int, entry: int, gup_flags: int)
         return 0
     found = page if page is not None else pfn_to_page(pte_pfn(entry))
     if not pte_write(entry) and gup_must_unshare(gup_flags, found, vma):
-        return -EMLINK
+        return -EMLINK  #: {address:#x} is shared and must be copied before it is pinned
     try_grab_folio(found, gup_flags, vma.vm_mm)
     if gup_flags & FOLL_TOUCH and page is not None:
         if gup_flags & FOLL_WRITE and not pte_dirty(entry) and not page.flags & PG_dirty:
@@ -180,10 +181,10 @@ def faultin_page(vma: vm_area_struct, address: int, gup_flags: int, *, unshare: 
     )
     ret = handle_mm_fault(vma, address, flags)
     if ret & VM_FAULT_OOM:
-        return -ENOMEM
+        return -ENOMEM  #: {handle_mm_fault}
     if ret & VM_FAULT_RETRY:
-        return -EBUSY
-    return -EFAULT if ret & VM_FAULT_ERROR else 0
+        return -EBUSY  #: the fault had to wait for the disk
+    return -EFAULT if ret & VM_FAULT_ERROR else 0  #: {handle_mm_fault}
 
 
 @linux("mm/gup.c")
@@ -205,6 +206,7 @@ def get_user_page(mm: mm_struct, address: int, gup_flags: int) -> folio | int:
     """One page, held as asked, or a negative error: -EFAULT, -ENOMEM, -EINTR.  ``mm`` is locked for
     reading."""
     vma = vma_lookup(mm, address)
+    #: nothing is mapped at {address:#x} -> an address that maps shows
     error = -EFAULT if vma is None else check_vma_flags(vma, gup_flags)
     while not error and vma is not None:
         found = follow_page_pte(vma, address, gup_flags)
@@ -214,10 +216,11 @@ def get_user_page(mm: mm_struct, address: int, gup_flags: int) -> folio | int:
         if error == -EBUSY:
             mmap_read_lock(mm)
             vma = vma_lookup(mm, address)
+            #: nothing is mapped at {address:#x} any more -> an address that maps shows
             error = -EFAULT if vma is None else check_vma_flags(vma, gup_flags)
             gup_flags |= FOLL_TRIED if gup_flags & INSISTING else 0
         if fatal_signal_pending(current()):
-            error = -EINTR
+            error = -EINTR  #: a fatal signal came first
     return error
 
 
@@ -300,9 +303,10 @@ def faultin_page_range(mm: mm_struct, start: int, end: int, write: bool) -> int:
     vma = find_vma_intersection(mm, start, end)
     gup_flags = FOLL_TOUCH | FOLL_MADV_POPULATE | (FOLL_WRITE if write else 0)
     if vma is None or vma.vm_start > start:
+        #: nothing is mapped at {start:#x} -> a range that is mapped without a gap: see maps
         ret = -ENOMEM
     elif check_vma_flags(vma, gup_flags):
-        ret = -EINVAL
+        ret = -EINVAL  #: {check_vma_flags}
     else:
         ret = __get_user_pages(mm, start, (min(end, vma.vm_end) - start) >> PAGE_SHIFT, gup_flags)
     lru_add_drain()

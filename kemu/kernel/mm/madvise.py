@@ -86,7 +86,7 @@ def _changed_flags(vma: vm_area_struct, behavior: int) -> int:
     """The VMA's flags after an advice that only changes flags; -EINVAL where it does not apply."""
     flags = vma.vm_flags
     if behavior in REFUSED and REFUSED[behavior](vma):
-        return -EINVAL
+        return -EINVAL  #: the advice does not fit the mapping {vma:range}
     clear, add = FLAG_ADVICE[behavior]
     return flags & ~clear | add
 
@@ -137,6 +137,7 @@ def madvise_update_vma(vma: vm_area_struct, start: int, end: int, new_flags: int
         return 0
     changed = vma_modify_flags(vma, start, end, new_flags)
     if isinstance(changed, int):
+        #: {vma_modify_flags} -> fewer mappings: munmap some
         return -EAGAIN if changed == -ENOMEM else changed
     vma_start_write(changed)
     changed.vm_flags = new_flags | changed.vm_flags & VM_IGNORE_MERGE
@@ -157,7 +158,7 @@ def madvise_dontneed_free(vma: vm_area_struct, start: int, end: int, behavior: i
     if not can_madv_lru_vma(vma) and not (
         behavior == MADV_DONTNEED_LOCKED and not vma.vm_flags & VM_PFNMAP
     ):
-        return -EINVAL
+        return -EINVAL  #: {vma:range} is locked in memory, or a special mapping -> munlock it first
     if behavior == MADV_FREE:
         return madvise_free_single_vma(vma, start, end)
     zap_page_range_single(vma, start, end - start, zap_details(reclaim_pt=True))
@@ -168,6 +169,7 @@ def madvise_dontneed_free(vma: vm_area_struct, start: int, end: int, behavior: i
 def madvise_free_single_vma(vma: vm_area_struct, start: int, end: int) -> int:
     """Mark anonymous pages as droppable; 0, -EINVAL for other memory."""
     if not vma_is_anonymous(vma):
+        #: {vma:range} is not private anonymous memory -> a private mapping without a file
         return -EINVAL
     lru_add_drain()
     tlb = tlb_gather_mmu(vma.vm_mm)
@@ -211,7 +213,7 @@ def madvise_free_pte_range(
 def madvise_cold(vma: vm_area_struct, start: int, end: int) -> int:
     """COLD: the pages count as not used lately; 0, -EINVAL."""
     if not can_madv_lru_vma(vma):
-        return -EINVAL
+        return -EINVAL  #: {vma:range} is locked in memory, or a special mapping -> munlock it first
     lru_add_drain()
     tlb = tlb_gather_mmu(vma.vm_mm)
     for pmd, first, last in pmds_in(vma.vm_mm, start, end):
@@ -224,7 +226,7 @@ def madvise_cold(vma: vm_area_struct, start: int, end: int) -> int:
 def madvise_pageout(vma: vm_area_struct, start: int, end: int) -> int:
     """PAGEOUT: reclaim the pages now; 0, -EINVAL."""
     if not can_madv_lru_vma(vma):
-        return -EINVAL
+        return -EINVAL  #: {vma:range} is locked in memory, or a special mapping -> munlock it first
     lru_add_drain()
     tlb = tlb_gather_mmu(vma.vm_mm)
     pages: list[folio] = []
@@ -264,8 +266,11 @@ def madvise_remove(vma: vm_area_struct, start: int, end: int) -> int:
     """REMOVE: punch a hole into the file behind a shared writable mapping, of addresses; 0,
     -EINVAL, -EACCES."""
     if vma.vm_flags & VM_LOCKED or vma.vm_file is None:
+        #: {vma:range} is locked, or maps no file -> a shared mapping of a file, not locked
         return -EINVAL
     if vma.vm_flags & (VM_SHARED | VM_MAYWRITE) != VM_SHARED | VM_MAYWRITE:
+        #: {vma:range} is not a shared mapping that may be written
+        #: -> a shared mapping of a file that is open rdwr
         return -EACCES
     offset = start - vma.vm_start + (vma.vm_pgoff << PAGE_SHIFT)
     return vfs_fallocate(
@@ -293,11 +298,12 @@ def madvise_vma_behavior(vma: vm_area_struct, start: int, end: int, behavior: in
     """One VMA: 0 or the error that ends the walk."""
     sealed = vma.vm_flags & VM_SEALED and vma_is_anonymous(vma) and not vma.vm_flags & VM_WRITE
     if sealed and behavior in DISCARDING:
+        #: the mapping {vma:range} is sealed and read-only -> a mapping that may be written
         return -EPERM
     if behavior in PAGE_ADVICE:
         return PAGE_ADVICE[behavior](vma, start, end)
     if behavior == MADV_COLLAPSE:
-        return -EINVAL  # as where no VMA has room for a huge page; there are none here
+        return -EINVAL  #: no huge page has room here, and kemu has none
     if behavior in (MADV_DONTNEED, MADV_DONTNEED_LOCKED, MADV_FREE):
         return madvise_dontneed_free(vma, start, end, behavior)
     if behavior in (MADV_MERGEABLE, MADV_UNMERGEABLE) and vma.vm_flags & KSM_INCOMPATIBLE:
@@ -326,8 +332,10 @@ def madvise_walk_vmas(mm: mm_struct, start: int, end: int, behavior: int) -> int
     while at < end:
         vma = find_vma(mm, at)
         if vma is None:
+            #: nothing is mapped at {at:#x} -> a range that is mapped without a gap: see maps
             return -ENOMEM
         if at < vma.vm_start:
+            #: nothing is mapped at {at:#x} -> a range that is mapped without a gap: see maps
             unmapped, at = -ENOMEM, vma.vm_start
             if at >= end:
                 break
@@ -351,6 +359,8 @@ def madvise_populate(mm: mm_struct, start: int, end: int, behavior: int) -> int:
         if pages > 0:
             at += pages << PAGE_SHIFT
         else:
+            #: {faultin_page_range}
+            #: -> a range that is mapped without a gap, with the right that is asked for
             error = {-EFAULT: -EFAULT, -EINVAL: -EINVAL, -EINTR: -EINTR}.get(pages, -ENOMEM)
     mmap_read_unlock(mm)
     return error
@@ -360,11 +370,13 @@ def madvise_populate(mm: mm_struct, start: int, end: int, behavior: int) -> int:
 def do_madvise(start: int, len_in: int, behavior: int) -> int:
     """madvise(2) of bytes: 0, -EINVAL, -ENOMEM, -EACCES, -EAGAIN, -EPERM, -EFAULT."""
     mm = current_mm()
-    if behavior not in VALID_ADVICE or start % PAGE_SIZE:
-        return -EINVAL
+    if behavior not in VALID_ADVICE:
+        return -EINVAL  #: there is no advice {behavior}
+    if start % PAGE_SIZE:
+        return -EINVAL  #: the address {start:#x} is not a multiple of the page size
     length = PAGE_ALIGN(len_in)
     if (len_in and not length) or start + length > U64:
-        return -EINVAL
+        return -EINVAL  #: the range ends above all addresses -> a shorter range
     if not length:
         return 0
     end = start + length

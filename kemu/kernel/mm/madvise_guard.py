@@ -36,9 +36,10 @@ def is_valid_guard_vma(vma: vm_area_struct, allow_locked: bool) -> bool:
 def madvise_guard_install(vma: vm_area_struct, start: int, end: int) -> int:
     """Guard [start, end): 0, -EINVAL, -ENOMEM."""
     if not is_valid_guard_vma(vma, False):
+        #: {vma:range} is locked or a special mapping: it takes no guard pages -> munlock it first
         return -EINVAL
     if vma_is_anonymous(vma) and anon_vma_prepare(vma):
-        return -ENOMEM
+        return -ENOMEM  #: {anon_vma_prepare}
     if not vma.vm_flags & VM_MAYBE_GUARD:
         vma.vm_flags |= VM_MAYBE_GUARD
     zap_page_range_single(vma, start, end - start, zap_details())
@@ -48,7 +49,7 @@ def madvise_guard_install(vma: vm_area_struct, start: int, end: int) -> int:
         next = addr_end(at, end, system.pmd_shift)
         pmd = alloc_new_pmd(vma.vm_mm, at)
         if not pmd or pte_alloc(vma.vm_mm, pmd):
-            return -ENOMEM
+            return -ENOMEM  #: {alloc_new_pmd}{pte_alloc}
         ptep = pte_offset_map_lock(vma.vm_mm, pmd, at)
         for n in range((next - at) >> PAGE_SHIFT):
             set_pte_at(vma.vm_mm, at + n * PAGE_SIZE, ptep + n * 8, marker)
@@ -61,7 +62,7 @@ def madvise_guard_install(vma: vm_area_struct, start: int, end: int) -> int:
 def madvise_guard_remove(vma: vm_area_struct, start: int, end: int) -> int:
     """Take the markers of [start, end) away, and nothing else: 0, -EINVAL."""
     if not is_valid_guard_vma(vma, True):
-        return -EINVAL
+        return -EINVAL  #: {vma:range} is a special mapping: it has no guard pages
     for pmd, first, last in pmds_in(vma.vm_mm, start, end):
         ptep = pte_offset_map_lock(vma.vm_mm, pmd, first)
         for at, _, pte in ptes_in(ptep, first, last):

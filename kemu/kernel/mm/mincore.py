@@ -36,9 +36,11 @@ def do_mincore(start: int, length: int) -> tuple[int, bytes]:
     file's cache."""
     mm = current_mm()
     if start % PAGE_SIZE:
+        #: the address {start:#x} is not a multiple of the page size
+        #: -> round it down to a page: 4096 bytes
         return -EINVAL, b""
     if not access_ok(start, length):
-        return -ENOMEM, b""
+        return -ENOMEM, b""  #: the range ends above user memory -> a range below task_size
     end = start + PAGE_ALIGN(length)
     vec = bytearray()
     mmap_read_lock(mm)
@@ -46,6 +48,7 @@ def do_mincore(start: int, length: int) -> tuple[int, bytes]:
     while start < end:
         vma = vma_lookup(mm, start)
         if vma is None:
+            #: nothing is mapped at {start:#x} -> a range that is mapped without a gap: see maps
             error = -ENOMEM
             break
         last = min(end, vma.vm_end)
@@ -72,27 +75,34 @@ def _resident(vma: vm_area_struct, address: int) -> bool:
 def do_msync(start: int, length: int, flags: int) -> int:
     """msync(2) of ``length`` bytes: 0, -EINVAL, -ENOMEM (hole), -EBUSY."""
     mm = current_mm()
-    if flags & ~(MS_ASYNC | MS_INVALIDATE | MS_SYNC) or start % PAGE_SIZE:
-        return -EINVAL
+    if flags & ~(MS_ASYNC | MS_INVALIDATE | MS_SYNC):
+        return -EINVAL  #: unknown flags {flags:#x} -> sync, async, invalidate
+    if start % PAGE_SIZE:
+        return -EINVAL  #: the address {start:#x} is not a multiple of the page size
     if flags & MS_ASYNC and flags & MS_SYNC:
-        return -EINVAL
+        return -EINVAL  #: sync and async exclude each other -> one of the two
     length = PAGE_ALIGN(length)
     end = (start + length) & U64
     if end < start:
-        return -ENOMEM
+        return -ENOMEM  #: the range ends above all addresses
     unmapped = 0
     at = start
     while at < end:
         vma = find_vma(mm, at)
         if vma is None:
+            #: nothing is mapped at {at:#x} -> a range that is mapped without a gap: see maps
             return -ENOMEM
         if at < vma.vm_start:
             if flags == MS_ASYNC:
+                #: nothing is mapped at {at:#x} -> a range that is mapped without a gap: see maps
                 return -ENOMEM
+            #: nothing is mapped at {at:#x} -> a range that is mapped without a gap: see maps
             at, unmapped = vma.vm_start, -ENOMEM
             if at >= end:
                 break
         if flags & MS_INVALIDATE and vma.vm_flags & VM_LOCKED:
+            #: the mapping {vma:range} is locked in memory
+            #: -> munlock it first, or leave invalidate out
             return -EBUSY
         last = min(end, vma.vm_end)
         if flags & MS_SYNC and vma.vm_file is not None and vma.vm_flags & VM_SHARED:
@@ -108,16 +118,18 @@ def do_msync(start: int, length: int, flags: int) -> int:
 def do_mseal(start: int, length: int, flags: int) -> int:
     """mseal(2) of ``length`` bytes: 0, -EINVAL, -ENOMEM (hole: then nothing is sealed)."""
     mm = current_mm()
-    if flags or start % PAGE_SIZE:
-        return -EINVAL
+    if flags:
+        return -EINVAL  #: mseal has no flags -> flags 0
+    if start % PAGE_SIZE:
+        return -EINVAL  #: the address {start:#x} is not a multiple of the page size
     size = PAGE_ALIGN(length)
     end = start + size
     if (length and not size) or end > U64:
-        return -EINVAL
+        return -EINVAL  #: the range ends above all addresses
     if end == start:
         return 0
     mmap_write_lock(mm)
-    error = -ENOMEM if _has_hole(mm, start, end) else 0
+    error = -ENOMEM if _has_hole(mm, start, end) else 0  #: {_has_hole}
     for vma in [] if error else vmas_in(mm, start, end):
         changed = vma_modify_flags(
             vma, max(vma.vm_start, start), min(vma.vm_end, end), vma.vm_flags | VM_SEALED
@@ -135,6 +147,7 @@ def _has_hole(mm: mm_struct, start: int, end: int) -> bool:
     at = start
     for vma in vmas_in(mm, start, end):
         if vma.vm_start > at:
-            return True
+            break
         at = vma.vm_end
+    #: nothing is mapped at {at:#x} -> a range that is mapped without a gap: see maps
     return at < end

@@ -90,11 +90,12 @@ def apply_vma_lock_flags(start: int, length: int, flags: int) -> int:
     mm = current_mm()
     end = start + length
     if end > U64:
-        return -EINVAL
+        return -EINVAL  #: the range ends above all addresses
     at = start
     while at < end:
         vma = find_vma(mm, at)
         if vma is None or vma.vm_start > at:
+            #: nothing is mapped at {at:#x} -> a range that is mapped without a gap: see maps
             return -ENOMEM
         last = min(vma.vm_end, end)
         error = mlock_fixup(vma, at, last, vma.vm_flags & ~VM_LOCKED_MASK | flags)
@@ -117,6 +118,7 @@ def do_mlock(start: int, length: int, flags: int) -> int:
     if error:
         return error
     error = __mm_populate(start, length, False)
+    #: {__mm_populate} -> map what can be touched, and leave memory for it
     return {-EFAULT: -ENOMEM, -ENOMEM: -EAGAIN}.get(error, error)
 
 
@@ -149,6 +151,8 @@ def apply_mlockall_flags(flags: int) -> None:
 def do_mlockall(flags: int) -> int:
     """mlockall(2): 0, -EINVAL."""
     if not flags or flags & ~(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT) or flags == MCL_ONFAULT:
+        #: the flags ask for neither current nor future pages
+        #: -> current or future; onfault beside them
         return -EINVAL
     mm = current_mm()
     mmap_write_lock(mm)

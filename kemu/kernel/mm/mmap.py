@@ -67,11 +67,11 @@ def ksys_mmap_pgoff(addr: int, length: int, prot: int, flags: int, fd: int, pgof
     if not flags & MAP_ANONYMOUS:
         file = fget(fd)
         if file is None:
-            return -EBADF
+            return -EBADF  #: descriptor {fd} is not open
         if flags & MAP_HUGETLB:
-            return -EINVAL
+            return -EINVAL  #: {fd} is not a file of huge pages -> leave hugetlb out
     elif flags & MAP_HUGETLB:
-        return -ENOMEM
+        return -ENOMEM  #: no huge pages are reserved -> leave hugetlb out
     return vm_mmap_pgoff(file, addr, length, prot, flags, pgoff)
 
 
@@ -93,7 +93,7 @@ def vm_mmap_pgoff(
 def vm_mmap(file: file | None, addr: int, length: int, prot: int, flags: int, offset: int) -> int:
     """Map on behalf of the kernel (exec); ``offset`` in bytes."""
     if offset % PAGE_SIZE or offset + PAGE_ALIGN(length) > U64:
-        return -EINVAL
+        return -EINVAL  #: the offset {offset:#x} is not a multiple of the page size, or too large
     return vm_mmap_pgoff(file, addr, length, prot, flags, offset >> PAGE_SHIFT)
 
 
@@ -119,24 +119,28 @@ def do_mmap(
     """(address or negative error, bytes to populate).  The lock is held for writing."""
     mm = current_mm()
     if not length:
-        return -EINVAL, 0
+        return -EINVAL, 0  #: the length is 0 -> a length above 0
     if flags & MAP_FIXED_NOREPLACE:
         flags |= MAP_FIXED
     if not flags & MAP_FIXED:
         addr = round_hint_to_min(addr)
     length = PAGE_ALIGN(length)
     if not length:
-        return -ENOMEM, 0
+        return -ENOMEM, 0  #: the length is more than all addresses -> a shorter range
     if pgoff + (length >> PAGE_SHIFT) > U64:
-        return -EOVERFLOW, 0
+        return -EOVERFLOW, 0  #: offset and length reach beyond the largest file -> a smaller offset
     if mm.map_count > system.sysctl.max_map_count:
+        #: the process has {mm.map_count} mappings, one too many (max_map_count) -> munmap some
         return -ENOMEM, 0
     vm_flags |= calc_vm_prot_bits(prot) | calc_vm_flag_bits(flags) | mm.def_flags
     vm_flags |= VM_MAYREAD | VM_MAYWRITE | VM_MAYEXEC
     addr = __get_unmapped_area(file, addr, length, pgoff, flags, vm_flags)
     if addr < 0:
         return addr, 0
-    if flags & MAP_FIXED_NOREPLACE and find_vma_intersection(mm, addr, addr + length):
+    old = find_vma_intersection(mm, addr, addr + length) if flags & MAP_FIXED_NOREPLACE else None
+    if old is not None:
+        #: {old:range} is mapped there already
+        #: -> another address, or fixed, which takes the place of what is there
         return -EEXIST, 0
     if file is not None:
         vm_flags = _file_flags(file, length, prot, flags, vm_flags, pgoff)
@@ -163,22 +167,24 @@ MAX_LFS_FILESIZE = (1 << 63) - 1
 def _file_flags(file: file, length: int, prot: int, flags: int, vm_flags: int, pgoff: int) -> int:
     """The VM_ flags of a file mapping, or a negative error."""
     if length > MAX_LFS_FILESIZE or pgoff << PAGE_SHIFT > MAX_LFS_FILESIZE - length:
-        return -EOVERFLOW
+        return -EOVERFLOW  #: offset and length reach beyond the largest file -> a smaller offset
     kind = flags & MAP_TYPE
     if kind in (MAP_SHARED, MAP_SHARED_VALIDATE):
         if kind == MAP_SHARED_VALIDATE and flags & ~(LEGACY_MAP_MASK | MAP_SHARED_VALIDATE):
+            #: shared_validate refuses flags that this file does not know
+            #: -> leave them out, or use shared
             return -EOPNOTSUPP
         if prot & PROT_WRITE and not file.f_mode & FMODE_WRITE:
-            return -EACCES
+            return -EACCES  #: the file is not open for writing -> open it rdwr, or map it private
         vm_flags |= VM_SHARED | VM_MAYSHARE
         if not file.f_mode & FMODE_WRITE:
             vm_flags &= ~(VM_MAYWRITE | VM_SHARED)
     elif kind != MAP_PRIVATE:
-        return -EINVAL
+        return -EINVAL  #: the mapping is neither private nor shared -> private or shared
     if not file.f_mode & FMODE_READ:
-        return -EACCES
+        return -EACCES  #: the file is not open for reading -> open it rdonly or rdwr
     if vm_flags & VM_GROWSDOWN:
-        return -EINVAL
+        return -EINVAL  #: a mapping of a file cannot grow downwards -> leave growsdown out
     return vm_flags
 
 
@@ -187,10 +193,11 @@ def _anonymous_flags(addr: int, flags: int, vm_flags: int, pgoff: int) -> tuple[
     kind = flags & MAP_TYPE
     if kind == MAP_SHARED:
         if vm_flags & VM_GROWSDOWN:
-            return -EINVAL, 0
+            return -EINVAL, 0  #: a shared mapping cannot grow downwards -> leave growsdown out
         return vm_flags | VM_SHARED | VM_MAYSHARE, 0
     if kind == MAP_DROPPABLE:
         if vm_flags & (VM_LOCKED | VM_GROWSDOWN) and (flags & (MAP_LOCKED | MAP_GROWSDOWN)):
+            #: droppable memory cannot be locked or grow downwards -> leave locked and growsdown out
             return -EINVAL, 0
         return (
             vm_flags | VM_DROPPABLE | VM_NORESERVE | VM_WIPEONFORK | VM_DONTDUMP,
@@ -198,7 +205,7 @@ def _anonymous_flags(addr: int, flags: int, vm_flags: int, pgoff: int) -> tuple[
         )
     if kind == MAP_PRIVATE:
         return vm_flags, addr >> PAGE_SHIFT
-    return -EINVAL, 0
+    return -EINVAL, 0  #: the mapping is neither private nor shared -> private or shared
 
 
 def accountable_mapping(vm_flags: int) -> bool:
@@ -217,12 +224,12 @@ def mmap_region(file: file | None, addr: int, length: int, vm_flags: int, pgoff:
         return error
     pages = length >> PAGE_SHIFT
     if not may_expand_vm(mm, vm_flags, pages - vms.nr_pages):
-        return -ENOMEM
+        return -ENOMEM  #: {may_expand_vm}
     charged = 0
     if accountable_mapping(vm_flags):
         charged = pages - vms.nr_accounted
         if charged and __vm_enough_memory(mm, charged):
-            return -ENOMEM
+            return -ENOMEM  #: {__vm_enough_memory}
         charged = pages
         vms.nr_accounted = 0
         vm_flags |= VM_ACCOUNT
@@ -246,6 +253,7 @@ def call_mmap_prepare(file: file | None, vm_flags: int) -> int:
     """What the file's own ``mmap_prepare`` says, when what was there is already gone: 0;
     -EOPNOTSUPP for MAP_SYNC on a disk that is not persistent memory (ext4_file_mmap_prepare)."""
     disk = file is not None and file.f_inode.kind == "disk"
+    #: a file on disk has no synchronous mappings -> leave sync out
     return -EOPNOTSUPP if disk and vm_flags & VM_SYNC else 0
 
 
@@ -271,7 +279,7 @@ def _merge_or_new(
             return merged
     vma = vm_area_alloc(mm, start, end)
     if vma is None:
-        return -ENOMEM
+        return -ENOMEM  #: {vm_area_alloc}
     vma.vm_flags = vm_flags
     vma.vm_pgoff = pgoff
     vma.vm_page_prot = vm_get_page_prot(vm_flags)
@@ -294,9 +302,10 @@ def do_remap_file_pages(start: int, size: int, prot: int, pgoff: int, flags: int
     start &= PAGE_MASK
     size &= PAGE_MASK
     if prot or start + size <= start or start + size > U64 or pgoff + (size >> PAGE_SHIFT) > U64:
-        return -EINVAL
+        return -EINVAL  #: prot is not 0, or the range is empty or too large -> prot 0
     mmap_write_lock(mm)
     vma = vma_lookup(mm, start)
+    #: the range is not one shared mapping of a file -> a shared mapping of a file
     populate, ret = 0, -EINVAL
     if (
         vma is not None

@@ -121,6 +121,8 @@ def mprotect_fixup(
     mm = tlb.mm
     oldflags = vma.vm_flags
     if oldflags & VM_SEALED:
+        #: the mapping {vma:range} is sealed
+        #: -> a range without a sealed mapping: mseal cannot be undone
         return -EPERM
     if newflags == oldflags:
         return 0
@@ -128,10 +130,10 @@ def mprotect_fixup(
     charged = 0
     if newflags & VM_WRITE:
         if not may_expand_vm(mm, newflags, nrpages) and may_expand_vm(mm, oldflags, nrpages):
-            return -ENOMEM
+            return -ENOMEM  #: {may_expand_vm}
         if not oldflags & (VM_ACCOUNT | VM_WRITE | VM_HUGETLB | VM_SHARED | VM_NORESERVE):
             if __vm_enough_memory(mm, nrpages):
-                return -ENOMEM
+                return -ENOMEM  #: {__vm_enough_memory}
             charged = nrpages
             newflags |= VM_ACCOUNT
     elif oldflags & VM_ACCOUNT and vma_is_anonymous(vma) and vma.anon_vma is None:
@@ -160,13 +162,18 @@ def _first_vma(
     error)."""
     vma = find_vma(mm, start)
     if vma is None:
+        #: nothing is mapped at {start:#x} -> a range that is mapped without a gap: see maps
         return None, -ENOMEM
     if grows & PROT_GROWSDOWN:
         if vma.vm_start >= end:
+            #: nothing is mapped below {end:#x} -> a range that is mapped without a gap: see maps
             return None, -ENOMEM
+        #: {vma:range} does not grow downwards -> leave growsdown out
         return (vma, vma.vm_start) if vma.vm_flags & VM_GROWSDOWN else (None, -EINVAL)
     if vma.vm_start > start:
+        #: nothing is mapped at {start:#x} -> a range that is mapped without a gap: see maps
         return None, -ENOMEM
+    #: no mapping of x86 grows upwards -> leave growsup out
     return (None, -EINVAL) if grows & PROT_GROWSUP else (vma, start)
 
 
@@ -176,16 +183,18 @@ def do_mprotect_pkey(start: int, length: int, prot: int, pkey: int = -1) -> int:
     only ``pkey`` -1 is one."""
     grows = prot & (PROT_GROWSDOWN | PROT_GROWSUP)
     prot &= ~grows
-    if grows == PROT_GROWSDOWN | PROT_GROWSUP or start & ~PAGE_MASK & U64:
-        return -EINVAL
+    if grows == PROT_GROWSDOWN | PROT_GROWSUP:
+        return -EINVAL  #: growsdown and growsup exclude each other -> one of the two
+    if start & ~PAGE_MASK & U64:
+        return -EINVAL  #: the address {start:#x} is not a multiple of the page size
     if not length:
         return 0
     length = PAGE_ALIGN(length)
     end = (start + length) & U64
     if end <= start:
-        return -ENOMEM
+        return -ENOMEM  #: the range ends above all addresses -> a shorter range
     if prot & ~(PROT_READ | PROT_WRITE | PROT_EXEC | PROT_SEM) or pkey != -1:
-        return -EINVAL
+        return -EINVAL  #: there are no other rights than r, w and x, and no keys -> r, w, x, none
     mm = current_mm()
     mmap_write_lock(mm)
     vma, first = _first_vma(mm, start, end, grows)
@@ -201,10 +210,13 @@ def _protect_range(mm: mm_struct, start: int, end: int, prot_bits: int) -> int:
     while at < end and not error:
         vma = find_vma(mm, at)
         if vma is None or vma.vm_start > at:
+            #: nothing is mapped at {at:#x} -> a range that is mapped without a gap: see maps
             error = -ENOMEM
             break
         newflags = prot_bits | vma.vm_flags & ~VM_ACCESS_FLAGS
         if newflags & ~(newflags >> 4) & VM_ACCESS_FLAGS:
+            #: {vma:range} may not get that right: its file is not open for it
+            #: -> open the file rdwr and map it again
             error = -EACCES
             break
         last = min(vma.vm_end, end)

@@ -91,22 +91,28 @@ def source(vrm: vma_remap_struct) -> vm_area_struct:
 def check_mremap_params(vrm: vma_remap_struct) -> int:
     """What is wrong whatever is mapped: 0, -EINVAL, -ENOMEM (too many mappings)."""
     task_size = task_size_max()
-    if vrm.flags & ~(MREMAP_FIXED | MREMAP_MAYMOVE | MREMAP_DONTUNMAP) or vrm.addr % PAGE_SIZE:
-        return -EINVAL
-    if not vrm.new_len or vrm.new_len > task_size:
-        return -EINVAL
+    if vrm.flags & ~(MREMAP_FIXED | MREMAP_MAYMOVE | MREMAP_DONTUNMAP):
+        return -EINVAL  #: unknown flags {vrm.flags:#x} -> maymove, fixed, dontunmap
+    if vrm.addr % PAGE_SIZE:
+        return -EINVAL  #: the address {vrm.addr:#x} is not a multiple of the page size
+    if not vrm.new_len:
+        return -EINVAL  #: the new length is 0 -> a length above 0
+    if vrm.new_len > task_size:
+        return -EINVAL  #: it is longer than all of user memory ({task_size:#x}) -> a shorter range
     if not vrm_implies_new_addr(vrm):
         return 0
-    if (
-        vrm.new_addr > task_size - vrm.new_len
-        or vrm.new_addr % PAGE_SIZE
-        or not vrm.flags & MREMAP_MAYMOVE
-    ):
-        return -EINVAL
+    if vrm.new_addr > task_size - vrm.new_len:
+        return -EINVAL  #: it would end above user memory ({task_size:#x}) -> a lower new address
+    if vrm.new_addr % PAGE_SIZE:
+        return -EINVAL  #: the new address {vrm.new_addr:#x} is not a multiple of the page size
+    if not vrm.flags & MREMAP_MAYMOVE:
+        return -EINVAL  #: fixed and dontunmap go only with maymove -> maymove too
     if vrm.flags & MREMAP_DONTUNMAP and vrm.old_len != vrm.new_len:
-        return -EINVAL
+        return -EINVAL  #: dontunmap cannot change the size -> the old size
     if (vrm.addr + vrm.old_len) & U64 > vrm.new_addr and vrm.new_addr + vrm.new_len > vrm.addr:
-        return -EINVAL
+        return -EINVAL  #: the old range and the new one overlap -> a new range beside the old one
+    #: the process has {vrm.mm.map_count} mappings, too many to split one (max_map_count)
+    #: -> munmap some
     return -ENOMEM if vrm.mm.map_count + 2 >= system.sysctl.max_map_count - 3 else 0
 
 
@@ -115,25 +121,33 @@ def check_prep_vma(vrm: vma_remap_struct) -> int:
     """What the VMA at the address has against it: 0, -EFAULT, -EPERM, -EINVAL, -ENOMEM."""
     vma = vrm.vma
     if vma is None:
+        #: nothing is mapped at {vrm.addr:#x} -> an old address inside a mapping: see maps
         return -EFAULT
     if vma.vm_flags & VM_SEALED:
+        #: the mapping {vma:range} is sealed -> a mapping that is not sealed: mseal cannot be undone
         return -EPERM
     if not vrm_implies_new_addr(vrm) and vrm.new_len <= vrm.old_len:
         return 0
     if not vrm.old_len and not vma.vm_flags & (VM_SHARED | VM_MAYSHARE):
+        #: an old size of 0 duplicates shared memory only, and {vma:range} is private
+        #: -> an old size above 0
         return -EINVAL
     if vrm.flags & MREMAP_DONTUNMAP and vma.vm_flags & (VM_DONTEXPAND | VM_PFNMAP):
+        #: {vma:range} is special: its old range cannot stay mapped -> leave dontunmap out
         return -EINVAL
     if min(vrm.old_len, vrm.new_len) > vma.vm_end - vrm.addr:
+        #: the mapping ends at {vma.vm_end:#x}, within the old size
+        #: -> an old size that ends inside the mapping
         return -EFAULT
     if vrm.new_len <= vrm.old_len:
         return 0
     pgoff = ((vrm.addr - vma.vm_start) >> PAGE_SHIFT) + vma.vm_pgoff
     if pgoff + (vrm.new_len >> PAGE_SHIFT) > U64:
-        return -EINVAL
+        return -EINVAL  #: the new size reaches beyond the largest file offset -> a smaller size
     if vma.vm_flags & (VM_DONTEXPAND | VM_PFNMAP):
-        return -EFAULT
+        return -EFAULT  #: {vma:range} is special: it cannot grow -> a new size that is not larger
     vrm.locked = bool(vma.vm_flags & VM_LOCKED)
+    #: {may_expand_vm}
     return 0 if may_expand_vm(vrm.mm, vma.vm_flags, vrm.delta >> PAGE_SHIFT) else -ENOMEM
 
 
@@ -216,14 +230,14 @@ def copy_vma_and_data(vrm: vma_remap_struct) -> tuple[vm_area_struct | None, int
     pgoff = vma.vm_pgoff + ((vrm.addr - vma.vm_start) >> PAGE_SHIFT)
     new_vma, vrm.vma = copy_vma(vma, vrm.new_addr, vrm.new_len, pgoff)
     if new_vma is None:
-        return None, -ENOMEM
+        return None, -ENOMEM  #: {copy_vma}
     moved = move_page_tables(source(vrm), vrm.addr, vrm.new_addr, vrm.old_len)
     if moved >= vrm.old_len:
         return new_vma, 0
     move_page_tables(new_vma, vrm.new_addr, vrm.addr, moved)
     vrm.vma = new_vma
     vrm.old_len, vrm.addr = vrm.new_len, vrm.new_addr
-    return new_vma, -ENOMEM
+    return new_vma, -ENOMEM  #: {move_page_tables}
 
 
 @linux("mm/mremap.c")
@@ -268,13 +282,15 @@ def move_vma(vrm: vma_remap_struct) -> int:
     was promised for growth (which Linux forgets when it was a table that could not be made)."""
     vma = source(vrm)
     if vrm.mm.map_count >= system.sysctl.max_map_count - 3:
+        #: the process has {vrm.mm.map_count} mappings, too many to add some (max_map_count)
+        #: -> munmap some
         return -ENOMEM
     if vma.vm_ops is not None and vma.vm_ops.may_split is not None:
         error = vma.vm_ops.may_split(vma, vrm.addr)
         if error:
             return error
     if not vrm_charge(vrm):
-        return -ENOMEM
+        return -ENOMEM  #: {vrm_charge}
     new_addr, new_len = vrm.new_addr, vrm.new_len
     new_vma, error = copy_vma_and_data(vrm)
     if new_vma is None:
@@ -304,7 +320,7 @@ def mremap_to(vrm: vma_remap_struct) -> int:
             return error
         vrm.vma = vma_lookup(mm, vrm.addr)
         if vrm.vma is None:
-            return -EFAULT
+            return -EFAULT  #: the new range took {vrm.addr:#x} away -> ranges that do not overlap
     if vrm.old_len > vrm.new_len:
         error = do_vmi_munmap(mm, vrm.addr + vrm.new_len, vrm.delta)
         if error:
@@ -314,7 +330,7 @@ def mremap_to(vrm: vma_remap_struct) -> int:
     if vrm.flags & MREMAP_DONTUNMAP and not may_expand_vm(
         mm, source(vrm).vm_flags, vrm.old_len >> PAGE_SHIFT
     ):
-        return -ENOMEM
+        return -ENOMEM  #: {may_expand_vm}
     return vrm_set_new_addr(vrm) or move_vma(vrm)
 
 
@@ -327,7 +343,7 @@ def mremap_at(vrm: vma_remap_struct) -> int:
     if vrm_can_expand_in_place(vrm):
         return expand_vma_in_place(vrm) or vrm.addr
     if not vrm.flags & MREMAP_MAYMOVE:
-        return -ENOMEM
+        return -ENOMEM  #: the mapping cannot grow where it is, and may not move -> maymove
     return vrm_set_new_addr(vrm) or move_vma(vrm)
 
 
@@ -345,10 +361,10 @@ def vrm_can_expand_in_place(vrm: vma_remap_struct) -> bool:
 def expand_vma_in_place(vrm: vma_remap_struct) -> int:
     """Let the VMA grow, perhaps up to the next one and over it; 0 or -ENOMEM."""
     if not vrm_charge(vrm):
-        return -ENOMEM
+        return -ENOMEM  #: {vrm_charge}
     if vma_merge_extend(source(vrm), vrm.delta) is None:
         vm_unacct_memory(vrm.charged)
-        return -ENOMEM
+        return -ENOMEM  #: {vma_merge_extend}
     vrm_stat_account(vrm, vrm.delta)
     vrm.new_addr = vrm.addr
     return 0
@@ -385,6 +401,7 @@ def remap_move(vrm: vma_remap_struct) -> int:
     target, first, last_end, at = vrm.new_addr, 0, 0, start
     while at < end and (vma := find_vma_intersection(vrm.mm, at, end)) is not None:
         if not last_end and start < vma.vm_start:
+            #: nothing is mapped at {start:#x} -> an old address inside a mapping: see maps
             return -EFAULT
         target += vma.vm_start - last_end if last_end else 0
         at, stop = max(vma.vm_start, at), min(end, vma.vm_end)
@@ -397,6 +414,7 @@ def remap_move(vrm: vma_remap_struct) -> int:
             return moved
         first = first or moved
         target, at = moved + stop - at, stop
+    #: nothing is mapped from {start:#x} to {end:#x} -> an old address inside a mapping: see maps
     return first if last_end else -EFAULT
 
 

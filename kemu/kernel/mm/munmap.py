@@ -55,14 +55,20 @@ def vms_gather_munmap_vmas(vms: vma_munmap_struct) -> int:
         return 0
     if start > first.vm_start:
         if end < first.vm_end and mm.map_count >= system.sysctl.max_map_count:
+            #: the hole would make one mapping more than max_map_count
+            #: -> unmap a whole mapping, or an end of it
             return -ENOMEM
         if first.vm_flags & VM_SEALED:
+            #: the mapping {first:range} is sealed
+            #: -> a range without a sealed mapping: mseal cannot be undone
             return -EPERM
         error = __split_vma(first, start, True)
         if error:
             return error
     for vma in vmas_in(mm, start, end):
         if vma.vm_flags & VM_SEALED:
+            #: the mapping {vma:range} is sealed
+            #: -> a range without a sealed mapping: mseal cannot be undone
             return -EPERM
         if vma.vm_end > end:
             error = __split_vma(vma, end, False)
@@ -142,11 +148,13 @@ def __vm_munmap(start: int, length: int) -> int:
 def do_vmi_munmap(mm: mm_struct, start: int, length: int) -> int:
     """Unmap [start, start+length); holes are fine.  0, -EINVAL, -ENOMEM, -EPERM."""
     task_size = task_size_max()
-    if start & ~PAGE_MASK & U64 or start > task_size or length > task_size - start:
-        return -EINVAL
+    if start & ~PAGE_MASK & U64:
+        return -EINVAL  #: the address {start:#x} is not a multiple of the page size
+    if start > task_size or length > task_size - start:
+        return -EINVAL  #: it would end above user memory ({task_size:#x}) -> a shorter range
     end = start + PAGE_ALIGN(length)
     if end == start:
-        return -EINVAL
+        return -EINVAL  #: the length is 0 -> a length above 0
     if find_vma_intersection(mm, start, end) is None:
         return 0
     return do_vmi_align_munmap(mm, start, end)

@@ -94,6 +94,7 @@ def __alloc_pages_noprof(gfp: int, order: int) -> page | None:
     Normal requests leave ``watermark_min`` frames alone; a task that is dying may have those
     too."""
     if system.sysctl.fail_alloc and should_fail_alloc_page():
+        #: set fail made the allocation of a page fail -> the same once more: it fails only once
         return None
     page = get_page_from_freelist(gfp, order, system.zone.watermark_low)
     if page is None:
@@ -128,7 +129,7 @@ def __alloc_pages_slowpath(gfp: int, order: int) -> page | None:
         if _is_dying(current()):
             return get_page_from_freelist(gfp, order, 0)
         if not system.reclaim(32) and not system.out_of_memory():
-            return None
+            return None  #: no page is free, and nothing can be reclaimed
         page = get_page_from_freelist(gfp, order, zone.watermark_min)
     return page
 

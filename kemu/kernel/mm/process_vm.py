@@ -99,12 +99,12 @@ def process_vm_rw(pid: int, local: int, remote: int, size: int, flags: int, *, w
     -ESRCH, -EFAULT."""
     task = system.tasks.get(pid)
     if flags:
-        return -EINVAL
+        return -EINVAL  #: the call has no flags -> flags 0
     if not size:
         return 0
     mm = None if task is None else get_task_mm(task)
     if mm is None:
-        return -ESRCH
+        return -ESRCH  #: no process {pid}, or it has no memory of its own
     if not write:
         data, done = process_vm_rw_single_vec(mm, remote, size)
         done -= copy_to_user(local, data)
@@ -112,6 +112,8 @@ def process_vm_rw(pid: int, local: int, remote: int, size: int, flags: int, *, w
         data, _ = copy_from_user(local, size)
         _, done = process_vm_rw_single_vec(mm, remote, data)
     mmput(mm)
+    #: {process_vm_rw_single_vec}
+    #: -> mapped addresses on both sides: see maps
     return done or -EFAULT
 
 
@@ -160,7 +162,7 @@ def mem_rw(pid: int, local: int, addr: int, size: int, *, write: bool) -> int:
     """read(2), write(2) on /proc/PID/mem: bytes moved, -EIO, -ESRCH, -EFAULT."""
     task = system.tasks.get(pid)
     if task is None:
-        return -ESRCH
+        return -ESRCH  #: no process {pid}
     mm = get_task_mm(task)
     if mm is None:
         return 0
@@ -177,13 +179,15 @@ def _mem_rw_page(mm: mm_struct, local: int, addr: int, size: int, *, write: bool
     """One page of ``mem_rw``, through a buffer of the kernel: bytes moved, -EIO, -EFAULT."""
     if write:
         data, left = copy_from_user(local, size)
-        return (
-            -EFAULT
-            if left
-            else len(__access_remote_vm(mm, addr, data, FOLL_FORCE | FOLL_WRITE)) or -EIO
-        )
+        if left:
+            return -EFAULT  #: the process may not read from {local:#x} -> mapped memory: see maps
+        #: nothing is mapped at {addr:#x} there -> an address that maps of the other one shows
+        return len(__access_remote_vm(mm, addr, data, FOLL_FORCE | FOLL_WRITE)) or -EIO
     found = __access_remote_vm(mm, addr, size, FOLL_FORCE)
-    return -EFAULT if copy_to_user(local, found) else len(found) or -EIO
+    if copy_to_user(local, found):
+        return -EFAULT  #: the process may not write to {local:#x} -> a buffer that is mapped rw
+    #: nothing is mapped at {addr:#x} there -> an address that maps of the other one shows
+    return len(found) or -EIO
 
 
 # ---------------------------------------------------------------- pages held for good
@@ -199,7 +203,7 @@ def io_register_buffer(addr: int, size: int) -> int:
     ret = gup_fast_fallback(first, nr, FOLL_WRITE | FOLL_LONGTERM | FOLL_PIN, pages)
     if ret != nr:
         unpin_user_pages_dirty_lock(pages, make_dirty=False)
-        return ret if ret < 0 else -EFAULT
+        return ret if ret < 0 else -EFAULT  #: only a part of the range could be pinned
     mm.pinned_vm += nr
     task.io_buffers += tuple((first + i * PAGE_SIZE, page) for i, page in enumerate(pages))
     return 0
@@ -211,7 +215,7 @@ def io_unregister_buffer(addr: int, size: int) -> int:
     first, last = addr & PAGE_MASK, PAGE_ALIGN(addr + size)
     going = [(at, page) for at, page in task.io_buffers if first <= at < last]
     if not going:
-        return -EINVAL
+        return -EINVAL  #: no buffer is registered at {addr:#x}
     task.io_buffers = tuple(held for held in task.io_buffers if held not in going)
     mm.pinned_vm -= len(going)
     unpin_user_pages_dirty_lock([page for _, page in going], make_dirty=False)
@@ -227,7 +231,7 @@ def vmsplice(fd: int, addr: int, size: int) -> int:
     file = fget(fd)
     pipe = file.f_inode.i_pipe if file is not None else None
     if pipe is None:
-        return -EBADF
+        return -EBADF  #: descriptor {fd} is not a pipe -> a descriptor that pipe gave
     pieces = _pieces(addr, size)
     pages: list[folio] = []
     ret = gup_fast_fallback(addr & PAGE_MASK, len(pieces), FOLL_GET, pages)

@@ -33,7 +33,7 @@ def generic_file_read(file: file, addr: int, count: int, pos: int) -> int:
     none, -EINVAL."""
     node = file.f_inode
     if pos < 0:
-        return -EINVAL
+        return -EINVAL  #: the offset {pos} is negative -> an offset from 0 up
     count = max(0, min(count, node.i_size - pos))
     done = 0
     while done < count:
@@ -41,6 +41,7 @@ def generic_file_read(file: file, addr: int, count: int, pos: int) -> int:
         left = copy_to_user(addr + done, data)
         done += len(data) - left
         if left:
+            #: the process may not write to {addr:#x} -> a buffer that is mapped rw: mmap it first
             return done or -EFAULT
     return done
 
@@ -73,16 +74,18 @@ def generic_perform_write(file: file, addr: int, count: int, pos: int) -> int:
     and what was missing is faulted in between two attempts.  A file can grow to ``pos`` by an
     attempt that copied nothing."""
     if pos < 0:
-        return -EINVAL
+        return -EINVAL  #: the offset {pos} is negative -> an offset from 0 up
     done = 0
     while done < count:
         size = min(count - done, PAGE_SIZE - (pos + done) % PAGE_SIZE)
         folio = write_begin(file.f_inode, (pos + done) >> PAGE_SHIFT)
         if folio is None:
+            #: the file system has no room for another page, or memory is full
             return done or -ENOSPC
         copied = copy_from_user_inatomic(addr + done, size)
         write_end(file.f_inode, folio, pos + done, copied)
         if not copied and fault_in_readable(addr + done, size) == size:
+            #: the process may not read from {addr:#x} -> a buffer that is mapped: see maps
             return done or -EFAULT
         done += len(copied)
     return done

@@ -98,12 +98,12 @@ def __anon_vma_prepare(vma: vm_area_struct) -> int:
     """First anonymous page of the VMA: use a neighbour's anon_vma if they could be one VMA one day,
     else a new one."""
     if slab_fails("anon_vma_chain"):
-        return -ENOMEM
+        return -ENOMEM  #: {slab_fails}
     av = find_mergeable_anon_vma(vma)
     if av is None:
         av = _anon_vma_alloc()
         if av is None:
-            return -ENOMEM
+            return -ENOMEM  #: {_anon_vma_alloc}
         av.root = av
         av.parent = av
         av.num_children = 1
@@ -116,7 +116,7 @@ def __anon_vma_prepare(vma: vm_area_struct) -> int:
 def vmf_anon_prepare(vmf: vm_fault) -> int:
     """The VMA is about to get its first anonymous page: it needs an anon_vma.  0 or
     VM_FAULT_OOM."""
-    return VM_FAULT_OOM if anon_vma_prepare(vmf.vma) else 0
+    return VM_FAULT_OOM if anon_vma_prepare(vmf.vma) else 0  #: {anon_vma_prepare}
 
 
 def _anon_vma_chain_link(vma: vm_area_struct, av: anon_vma) -> None:
@@ -171,7 +171,7 @@ def anon_vma_clone(dst: vm_area_struct, src: vm_area_struct) -> int:
         if slab_fails("anon_vma_chain"):
             dst.anon_vma = None
             unlink_anon_vmas(dst)
-            return -ENOMEM
+            return -ENOMEM  #: {slab_fails}
         _anon_vma_chain_link(dst, av)
         if (
             dst.anon_vma is None
@@ -198,7 +198,7 @@ def anon_vma_fork(vma: vm_area_struct, pvma: vm_area_struct) -> int:
     av = _anon_vma_alloc()
     if av is None or slab_fails("anon_vma_chain"):
         unlink_anon_vmas(vma)
-        return -ENOMEM
+        return -ENOMEM  #: {_anon_vma_alloc}{slab_fails}
     av.num_active_vmas += 1
     av.root = pvma.anon_vma.root
     av.parent = pvma.anon_vma

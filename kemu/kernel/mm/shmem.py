@@ -55,13 +55,17 @@ def shmem_get_folio_gfp(node: inode, index: int, sgp: int = SGP_CACHE) -> folio 
     SGP_FALLOC for fallocate(2), which leaves a page that it makes without content (not uptodate)
     until somebody needs it."""
     if sgp == SGP_CACHE and index >= file_pages(node):
-        return -EINVAL
+        return (
+            -EINVAL
+        )  #: the file ends before its page {index} -> ftruncate it to a larger size first
     folio = filemap_lock_folio(node.i_mapping, index)
     if sgp == SGP_CACHE and index >= file_pages(node):
         if folio is not None:
             folio_unlock(folio)
             folio_put(folio)
-        return -EINVAL
+        return (
+            -EINVAL
+        )  #: the file ends before its page {index} -> ftruncate it to a larger size first
     if folio is not None:
         if sgp == SGP_WRITE:
             folio_mark_accessed(folio)
@@ -86,7 +90,7 @@ def shmem_alloc_and_add_folio(node: inode, index: int, flags: int) -> folio | in
     page = shmem_alloc_folio()
     if page is None:
         shmem_inode_unacct_blocks(1 if node.kind == "tmpfs" else 0)
-        return -ENOMEM
+        return -ENOMEM  #: {shmem_alloc_folio}
     __folio_set_locked(page)
     page.flags |= PG_swapbacked | flags
     shmem_add_to_page_cache(page, node.i_mapping, index)
@@ -149,8 +153,8 @@ def _no_room_for_file() -> int:
     """0, or what Linux says when there is no memory for the inode (-ENOSPC) or the open file
     (-ENOMEM) of a nameless file."""
     if slab_fails("shmem_inode_cache"):
-        return -ENOSPC
-    return -ENOMEM if slab_fails("filp") else 0
+        return -ENOSPC  #: {slab_fails}
+    return -ENOMEM if slab_fails("filp") else 0  #: {slab_fails}
 
 
 def memfd_create(name: str) -> file | int:
@@ -170,7 +174,7 @@ def shmem_zero_setup(vma: vm_area_struct) -> int:
     -ENOMEM, -ENOSPC."""
     noreserve = bool(vma.vm_flags & VM_NORESERVE)
     if not noreserve and __vm_enough_memory(vma.vm_mm, vma_pages(vma)):
-        return -ENOMEM
+        return -ENOMEM  #: {__vm_enough_memory}
     error = _no_room_for_file()
     if error:
         vm_unacct_memory(0 if noreserve else vma_pages(vma))

@@ -28,5 +28,6 @@ def should_failslab(cache: str) -> bool:
     left = system.sysctl.fail_slab
     system.sysctl.fail_slab = left - 1
     if left == 1:
+        #: set fail made the allocation of {cache} fail -> the same once more: it fails only once
         system.sysctl.failed_slab = cache
     return left == 1

@@ -21,10 +21,12 @@ def acct_stack_growth(vma: vm_area_struct, size: int, grow: int) -> int:
     """Check the limits and charge ``grow`` pages; 0 or -ENOMEM."""
     mm = vma.vm_mm
     if not may_expand_vm(mm, vma.vm_flags, grow):
-        return -ENOMEM
+        return -ENOMEM  #: {may_expand_vm}
     if size > rlimit(RLIMIT_STACK):
+        #: a stack of {size:#x} bytes would exceed RLIMIT_STACK
+        #: -> a higher limit: setrlimit TASK stack SIZE
         return -ENOMEM
-    return -ENOMEM if __vm_enough_memory(mm, grow) else 0
+    return -ENOMEM if __vm_enough_memory(mm, grow) else 0  #: {__vm_enough_memory}
 
 
 @linux("mm/mmap.c")
@@ -33,25 +35,25 @@ def expand_downwards(vma: vm_area_struct, address: int) -> int:
     nothing in."""
     mm = vma.vm_mm
     if not vma.vm_flags & VM_GROWSDOWN:
-        return -EFAULT
+        return -EFAULT  #: {address:#x} is below {vma:range}, which does not grow
     address &= PAGE_MASK
     if address < system.sysctl.mmap_min_addr:
-        return -EPERM
+        return -EPERM  #: {address:#x} is below the lowest address that may be mapped
     prev = mm.mm_mt.before(vma.vm_start)
     if prev is not None and prev.vm_flags & VM_ACCESS_FLAGS and not prev.vm_flags & VM_GROWSDOWN:
         gap = system.sysctl.stack_guard_gap << PAGE_SHIFT
     else:
         gap = 0
     if prev is not None and address - prev.vm_end < gap:
-        return -ENOMEM
+        return -ENOMEM  #: the stack would come closer to {prev:range} than the guard gap
     if anon_vma_prepare(vma):
-        return -ENOMEM
+        return -ENOMEM  #: {anon_vma_prepare}
     if address >= vma.vm_start:
         return 0
     size = vma.vm_end - address
     grow = (vma.vm_start - address) >> PAGE_SHIFT
     if grow > vma.vm_pgoff or acct_stack_growth(vma, size, grow):
-        return -ENOMEM
+        return -ENOMEM  #: {acct_stack_growth}
     if vma.vm_flags & VM_LOCKED:
         mm.locked_vm += grow
     vm_stat_account(mm, vma.vm_flags, grow)

@@ -155,7 +155,7 @@ def shmem_fallocate(node: inode, mode: int, offset: int, length: int) -> int:
     for index in range(offset >> PAGE_SHIFT, (end + PAGE_SIZE - 1) >> PAGE_SHIFT):
         folio = shmem_get_folio_gfp(node, index, SGP_FALLOC)
         if isinstance(folio, int):
-            return -ENOSPC
+            return -ENOSPC  #: {shmem_get_folio_gfp}
         folio_mark_dirty(folio)
         folio_unlock(folio)
         folio_put(folio)
@@ -167,11 +167,12 @@ def shmem_fallocate(node: inode, mode: int, offset: int, length: int) -> int:
 def vfs_fallocate(node: inode, mode: int, offset: int, length: int) -> int:
     """fallocate(2) of ``length`` bytes from ``offset`` on: 0, -EINVAL, -EOPNOTSUPP, -ENOSPC."""
     if offset < 0 or length <= 0:
+        #: offset {offset} is negative, or length {length} not above 0 -> an offset from 0 up
         return -EINVAL
     if mode & ~(FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE):
-        return -EOPNOTSUPP
+        return -EOPNOTSUPP  #: the file system has only punch_hole and keep_size -> one of the two
     if mode & FALLOC_FL_PUNCH_HOLE and not mode & FALLOC_FL_KEEP_SIZE:
-        return -EOPNOTSUPP
+        return -EOPNOTSUPP  #: punch_hole goes only with keep_size -> both
     if is_shmem(node) or mode & FALLOC_FL_PUNCH_HOLE:
         return shmem_fallocate(node, mode, offset, length)
     if not mode & FALLOC_FL_KEEP_SIZE and offset + length > node.i_size:
@@ -210,7 +211,7 @@ def mapping_evict_folio(mapping: address_space, folio: folio) -> bool:
 def generic_fadvise(node: inode, offset: int, length: int, advice: int) -> int:
     """posix_fadvise(2): 0, -EINVAL.  ``length`` 0: to the end of the file."""
     if offset < 0 or length < 0 or not 0 <= advice <= POSIX_FADV_NOREUSE:
-        return -EINVAL
+        return -EINVAL  #: offset or length is negative, or there is no advice {advice}
     end = offset + length if length else U64 & PAGE_MASK
     if is_shmem(node):
         return 0

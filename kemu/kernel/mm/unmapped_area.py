@@ -24,7 +24,7 @@ def __get_unmapped_area(
     """Where the mapping goes, or a negative error."""
     task_size = task_size_max()
     if length > task_size:
-        return -ENOMEM
+        return -ENOMEM  #: it is longer than all of user memory ({task_size:#x}) -> a shorter range
     huge = 1 << system.pmd_shift
     if file is None:
         aligned = not addr and not flags & (MAP_FIXED | MAP_SHARED) and length % huge == 0
@@ -39,7 +39,10 @@ def __get_unmapped_area(
     if addr < 0:
         return addr
     if addr > task_size - length:
+        #: it would end above user memory ({task_size:#x})
+        #: -> a lower address: all of it lies below task_size
         return -ENOMEM
+    #: the address {addr:#x} is not a multiple of the page size
     return -EINVAL if addr & ~PAGE_MASK & U64 else addr
 
 
@@ -70,7 +73,7 @@ def arch_get_unmapped_area_topdown(addr: int, length: int, flags: int) -> int:
     mm = current_mm()
     task_size = task_size_max()
     if length > task_size:
-        return -ENOMEM
+        return -ENOMEM  #: it is longer than all of user memory ({task_size:#x}) -> a shorter range
     if flags & MAP_FIXED:
         return addr
     if addr and not flags & MAP_32BIT:
@@ -109,6 +112,8 @@ def unmapped_area_topdown(mm: mm_struct, low: int, high: int, length: int) -> in
         if end - start >= length:
             return end - length
         if not i or vmas[i - 1].vm_end <= low:
+            #: no gap between the mappings has {length:#x} bytes
+            #: -> a shorter range, or a munmap of something else
             return -ENOMEM
         i -= 1
         end = min(high, vm_start_gap(vmas[i]))
@@ -123,4 +128,6 @@ def unmapped_area(mm: mm_struct, low: int, high: int, length: int) -> int:
         if min(high, vm_start_gap(vma)) - start >= length:
             return start
         start = vma.vm_end
+    #: no gap between the mappings has {length:#x} bytes
+    #: -> a shorter range, or a munmap of something else
     return start if high - start >= length else -ENOMEM

@@ -57,11 +57,18 @@ def vm_stat_account(mm: mm_struct, flags: int, npages: int) -> None:
 @linux("mm/mmap.c")
 def may_expand_vm(mm: mm_struct, flags: int, npages: int) -> bool:
     """True if RLIMIT_AS and, for data, RLIMIT_DATA allow ``npages`` more."""
-    if mm.total_vm + npages > rlimit(RLIMIT_AS) >> PAGE_SHIFT:
+    limit = rlimit(RLIMIT_AS) >> PAGE_SHIFT
+    if mm.total_vm + npages > limit:
+        #: {npages:pages} more would exceed RLIMIT_AS ({mm.total_vm} of {limit} in use)
+        #: -> fewer pages, munmap of others first, or a higher limit: setrlimit TASK as SIZE
         return False
-    if is_data_mapping(flags) and mm.data_vm + npages > rlimit(RLIMIT_DATA) >> PAGE_SHIFT:
+    limit = rlimit(RLIMIT_DATA) >> PAGE_SHIFT
+    if is_data_mapping(flags) and mm.data_vm + npages > limit:
         hard = current().signal.rlim.get(RLIMIT_DATA, (0, RLIM_INFINITY))[1]
-        return rlimit(RLIMIT_DATA) == 0 and mm.data_vm + npages <= hard >> PAGE_SHIFT
+        if rlimit(RLIMIT_DATA) != 0 or mm.data_vm + npages > hard >> PAGE_SHIFT:
+            #: {npages:pages} more would exceed RLIMIT_DATA ({mm.data_vm} of {limit} in use)
+            #: -> fewer pages, munmap of others first, or a higher limit: setrlimit TASK data SIZE
+            return False
     return True
 
 
@@ -72,13 +79,20 @@ def __vm_enough_memory(mm: mm_struct, pages: int) -> int:
     mode = system.sysctl.overcommit_memory
     if mode == OVERCOMMIT_ALWAYS:
         return 0
+    limit = system.zone.managed_pages
     if mode == OVERCOMMIT_GUESS:
-        allowed = pages <= system.zone.managed_pages
-    else:
-        allowed = system.counters.vm_committed_as < system.zone.managed_pages // 2
-    if allowed:
+        if pages <= limit:
+            return 0
+        vm_unacct_memory(pages)
+        #: {pages:pages} are more than all of RAM ({limit})
+        #: -> fewer pages, noreserve, or a machine with more --mem
+        return -ENOMEM
+    limit //= 2
+    if system.counters.vm_committed_as < limit:
         return 0
     vm_unacct_memory(pages)
+    #: {pages:pages} more would exceed what may be promised ({limit} pages: half of RAM)
+    #: -> fewer pages, or another policy: set overcommit guess
     return -ENOMEM
 
 

@@ -217,7 +217,7 @@ def __split_vma(vma: vm_area_struct, addr: int, new_below: bool) -> int:
     mm = vma.vm_mm
     new = vm_area_dup(vma)
     if new is None:
-        return -ENOMEM
+        return -ENOMEM  #: {vm_area_dup}
     if new_below:
         new.vm_end = addr
     else:
@@ -244,6 +244,8 @@ def __split_vma(vma: vm_area_struct, addr: int, new_below: bool) -> int:
 def split_vma(vma: vm_area_struct, addr: int, new_below: bool) -> int:
     """Cut at ``addr`` unless the process has too many mappings.  0 or -ENOMEM."""
     if vma.vm_mm.map_count >= system.sysctl.max_map_count:
+        #: the process has {vma.vm_mm.map_count} mappings, the most allowed (max_map_count)
+        #: -> munmap some
         return -ENOMEM
     return __split_vma(vma, addr, new_below)
 

@@ -40,9 +40,9 @@ def insert_vm_struct(mm: mm_struct, vma: vm_area_struct) -> int:
     """Charge the VMA and put it into the tree, without merging; 0, or -ENOMEM (also where something
     is mapped already)."""
     if find_vma_intersection(mm, vma.vm_start, vma.vm_end) is not None:
-        return -ENOMEM
+        return -ENOMEM  #: something is mapped at {vma:range} already
     if vma.vm_flags & VM_ACCOUNT and __vm_enough_memory(mm, vma_pages(vma)):
-        return -ENOMEM
+        return -ENOMEM  #: {__vm_enough_memory}
     if vma_is_anonymous(vma):
         vma.vm_pgoff = vma.vm_start >> PAGE_SHIFT
     vma_link(mm, vma)
@@ -55,7 +55,7 @@ def create_init_stack_vma(mm: mm_struct) -> tuple[vm_area_struct | None, int]:
     negative error)."""
     vma = vm_area_alloc(mm, task_size_max() - PAGE_SIZE, task_size_max())
     if vma is None:
-        return None, -ENOMEM
+        return None, -ENOMEM  #: {vm_area_alloc}
     vma.vm_flags = VM_STACK_FLAGS | VM_STACK_INCOMPLETE_SETUP
     vma.vm_page_prot = vm_get_page_prot(vma.vm_flags)
     mmap_write_lock(mm)
@@ -79,11 +79,11 @@ def relocate_vma_down(vma: vm_area_struct, shift: int) -> int:
     old_start, old_end, pgoff = vma.vm_start, vma.vm_end, vma.vm_pgoff
     new_start, new_end = old_start - shift, old_end - shift
     if find_vma(mm, new_start) is not vma:
-        return -EFAULT
+        return -EFAULT  #: something is mapped where the stack would go
     vma_set_range(vma, new_start, old_end, pgoff)
     if move_page_tables(vma, old_start, new_start, old_end - old_start) != old_end - old_start:
         vm_unacct_memory(-shift >> PAGE_SHIFT)
-        return -ENOMEM
+        return -ENOMEM  #: {move_page_tables}
     next = find_vma(mm, old_end)
     tlb = tlb_gather_mmu(mm)
     free_pgd_range(

@@ -1,0 +1,115 @@
+"""The reasons that are written on the lines of the kernel which fail.
+
+    if not length:
+        return -EINVAL, 0  #: the length is 0 -> a length above 0
+
+A comment that opens with `#:` belongs to its statement, or to the next one if it has lines of its
+own.  It says why the kernel gives up there and, after the arrow, what to do instead.  In braces
+is a name of the function or of its module, with attributes and a format:
+
+    {vma.vm_end:#x}      as Python formats it
+    {npages:pages}       a count and its noun: 1 page, 2 pages
+    {vma:range}          the addresses of a mapping: 0x10000-0x14000
+    {may_expand_vm}      a function: the reason that the call of it gave
+
+Names are looked up, never computed: a sentence can read the state, and nothing else.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import linecache
+import string
+import tokenize
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from types import FunctionType
+from typing import Any, NamedTuple
+
+MARK = "#:"
+ARROW = " -> "
+
+
+class Sentence(NamedTuple):
+    """Why the kernel gives up, and what to do instead ("": what helps against the errno)."""
+
+    why: str
+    instead: str = ""
+
+
+@cache
+def sentences(path: str) -> Mapping[int, Sentence]:
+    """The sentences of a source file, under each line of the statement that they belong to; none
+    for a file that is not there."""
+    lines = linecache.getlines(path)
+    found: dict[int, Sentence] = {}
+    for span, text in _comments(lines):
+        why, _, instead = text.partition(ARROW)
+        found |= dict.fromkeys(span, Sentence(why, instead))
+    return found
+
+
+def _comments(lines: Sequence[str]) -> list[tuple[range, str]]:
+    """The lines of a statement and the text of the comment on it."""
+    source = "".join(lines)
+    statements = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.stmt)]
+    found: list[tuple[range, str]] = []
+    above = ""
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        at = token.start[0]
+        if token.type == tokenize.COMMENT and token.string.startswith(MARK):
+            text = token.string.removeprefix(MARK).strip()
+            if lines[at - 1].lstrip().startswith(MARK):
+                above = f"{above} {text}".strip()
+            else:
+                found.append((_span(statements, at), text))
+        elif above and token.type not in (tokenize.COMMENT, tokenize.NL, *_LAYOUT):
+            found.append((_span(statements, at), above))
+            above = ""
+    return found
+
+
+_LAYOUT = (tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT)
+
+
+def _span(statements: Sequence[ast.stmt], line: int) -> range:
+    """The lines of the innermost statement that has this line."""
+    node = max(
+        (one for one in statements if one.lineno <= line <= (one.end_lineno or 0)),
+        key=lambda one: one.lineno,
+    )
+    return range(node.lineno, (node.end_lineno or 0) + 1)
+
+
+class Filler(string.Formatter):
+    """Fills in the braces of a sentence from the names of a frame. `said`: the sentence that the
+    newest call of a function of this name gave."""
+
+    def __init__(self, names: Mapping[str, Any], said: Callable[[str], Sentence]) -> None:
+        self.names = names
+        self.said = said
+
+    def filled(self, sentence: Sentence) -> Sentence:
+        """The sentence in words; what to do is that of a function in it, if it says nothing else."""
+        self.inherited = ""
+        why = self.vformat(sentence.why, (), {})
+        return Sentence(why, sentence.instead or self.inherited)
+
+    def get_field(self, field_name: str, _args: Any, _kwargs: Any) -> tuple[Any, str]:
+        """The value of a name with attributes."""
+        name, *attributes = field_name.split(".")
+        value = self.names[name]
+        if isinstance(value, FunctionType):
+            value, self.inherited = self.said(name)
+        for attribute in attributes:
+            value = getattr(value, attribute)
+        return value, name
+
+    def format_field(self, value: Any, format_spec: str) -> str:
+        """The value in its format: Python's, `range`, or a noun in the plural."""
+        if format_spec == "range":
+            return f"{value.vm_start:#x}-{value.vm_end:#x}"
+        if len(format_spec) > 1 and format_spec.isalpha():
+            return f"{value} {format_spec.removesuffix('s') if value == 1 else format_spec}"
+        return format(value, format_spec)
