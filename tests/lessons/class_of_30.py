@@ -72,7 +72,7 @@ def foreign(lesson, name, folder):
         {**record, "student": name} if record["do"] == "enter" else record
         for record in other.records
     ]
-    lines = lines_of(lesson, name, other.guide.seed, records)
+    lines = lines_of(lesson, name, other.guide.stay.seed, records)
     (folder / f"{name}.kemu.jsonl").write_text("\n".join(lines) + "\n")
 
 

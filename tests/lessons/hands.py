@@ -6,8 +6,8 @@ from kemu.api import Session
 from kemu.commands.run import run
 from kemu.lessons.format.parse import parse, parse_file
 from kemu.lessons.grading.transcript import lines_of
+from kemu.lessons.kinds.base import open_visit
 from kemu.lessons.taking.guide import Guide
-from kemu.lessons.taking.visit import open_visit
 from kemu.lessons.taking.world import World
 
 LESSONS = Path(__file__).parent / "lessons"
@@ -40,7 +40,7 @@ class Student:
             keep=keep,
             records=records,
         )
-        self.first = self.guide.resume()
+        self.first = self.guide.stay.resume()
 
     def types(self, *lines):
         """Type lines; the results of the last one."""
@@ -55,14 +55,14 @@ class Student:
 
     @property
     def visit(self):
-        return self.guide.visit
+        return self.guide.stay.visit
 
     def solves(self, index=None):
         """The lines that solve a step, found as the proof finds them."""
-        at = self.guide.index if index is None else index
-        visit = open_visit(World(self.guide.lesson, self.guide.seed), at)
+        at = self.guide.stay.index if index is None else index
+        visit = open_visit(World(self.guide.stay.lesson, self.guide.stay.seed), at)
         visit.settle() if not visit.step.reveal else visit.reveal()
-        return visit.solution()
+        return visit.step.solve(visit)
 
     def step(self, *, right=True):
         """Take one step as one should, or not at all; then go on."""
@@ -86,16 +86,19 @@ class Student:
 
     def takes_all(self, wrong=()):
         """Take the lesson to its end; the steps in `wrong` are missed."""
-        for step in self.guide.lesson.steps:
+        for step in self.guide.stay.lesson.steps:
             self.step(right=step.id not in wrong)
         return self
 
     def hands_in(self, folder, name="", seed=None):
         """Write the transcript; its path."""
         lines = lines_of(
-            self.guide.lesson, self.guide.student, seed or self.guide.seed, self.records
+            self.guide.stay.lesson,
+            self.guide.stay.student,
+            seed or self.guide.stay.seed,
+            self.records,
         )
-        path = folder / f"{name or self.guide.student}.kemu.jsonl"
+        path = folder / f"{name or self.guide.stay.student}.kemu.jsonl"
         path.write_text("\n".join(lines) + "\n")
         return path
 

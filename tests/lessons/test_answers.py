@@ -5,6 +5,7 @@ import pytest
 from kemu.commands.table import find
 from kemu.errors import UsageError
 from kemu.language.expr import TaskValue
+from kemu.lessons.kinds.run import typed_word
 from kemu.lessons.taking.answers import (
     letters,
     number_in,
@@ -14,7 +15,6 @@ from kemu.lessons.taking.answers import (
     same_set,
     with_confidence,
 )
-from kemu.lessons.taking.visit import typed_word
 
 WIDE = {ord(char): ord(char) + 0xFEE0 for char in "0123456789abcdefx,;() "}
 WIDE[ord(" ")] = 0x3000

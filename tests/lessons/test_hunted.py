@@ -78,4 +78,4 @@ def test_any_order_of_words_and_commands_ends_in_words(seed):
         ada.types(chance.choice(LINES).strip())
         if ada.session.desk.guide is None:
             ada = Student(lesson_named("nine-kinds"), name=f"student {seed}", records=ada.records)
-    assert ada.guide.done().keys() == {step.id for step in ada.guide.lesson.steps}
+    assert ada.guide.stay.diary.done().keys() == {step.id for step in ada.guide.stay.lesson.steps}

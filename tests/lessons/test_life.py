@@ -4,9 +4,9 @@ leaving."""
 import pytest
 
 from kemu.api import Session
-from kemu.lessons.format.lesson import KINDS
+from kemu.lessons.kinds.base import OPEN, PASSED, SHOWN
+from kemu.lessons.kinds.registry import KINDS
 from kemu.lessons.taking.guide import Guide
-from kemu.lessons.taking.visit import OPEN, PASSED, SHOWN
 from tests.lessons.hands import Student, lesson_named, lesson_of, texts
 
 COW = lesson_named("nine-kinds")
@@ -21,25 +21,25 @@ def at(kind, **more):
     """A student at the first step of that kind."""
     student = Student(COW, **more)
     index = next(index for index, step in enumerate(COW.steps) if step.kind == kind)
-    student.guide.enter(index)
+    student.guide.stay.enter(index)
     return student
 
 
 def test_the_sample_lesson_has_every_kind_and_can_be_taken_whole(ada):
     assert {step.kind for step in COW.steps} == set(KINDS)
     ada.takes_all()
-    done = ada.guide.done()
+    done = ada.guide.stay.diary.done()
     assert {name: found.state for name, found in done.items()} == {
         step.id: PASSED for step in COW.steps
     }
-    assert ada.guide.over
+    assert ada.guide.stay.over
     assert "it is over" in ada.reads("task")
 
 
 def test_the_first_screen_has_the_title_the_prose_with_numbers_and_the_question(ada):
     said = texts(ada.first)
     assert COW.title in said
-    assert f"owns **{ada.guide.world.values['n']}** private pages" in said
+    assert f"owns **{ada.guide.stay.world.values['n']}** private pages" in said
     assert "answer VALUE commits you" in said
 
 
@@ -56,16 +56,18 @@ def test_a_prediction_is_committed_before_the_machine_moves():
 
 def test_a_wrong_prediction_stands_beside_the_fact_and_is_kept():
     ada = at("predict")
-    n = ada.guide.world.values["n"]
+    n = ada.guide.stay.world.values["n"]
     said = ada.reads(f"answer {2 * n}")
     assert f"You said {2 * n}, it was {n}. That is the cost of an eager copy" in said.replace(
         f" (0x{n:x})", ""
     )
     assert "Which count" in said
-    assert ada.guide.done()[ada.visit.step.id].said == ada.visit.in_words(2 * n)
+    assert ada.guide.stay.diary.done()[ada.visit.step.id].said == ada.visit.step.in_words(
+        ada.visit, 2 * n
+    )
     assert "child" in ada.session.names()
     ada.types("reset", f"answer {n}")
-    assert ada.guide.done()[ada.visit.step.id].state == "failed"
+    assert ada.guide.stay.diary.done()[ada.visit.step.id].state == "failed"
 
 
 def test_a_slip_of_typing_is_no_try():
@@ -84,7 +86,7 @@ def test_what_is_locked_opens_with_the_answer():
 
 def test_full_width_digits_are_an_answer():
     ada = at("predict")
-    digits = "".join(chr(ord(char) + 0xFEE0) for char in str(ada.guide.world.values["n"]))
+    digits = "".join(chr(ord(char) + 0xFEE0) for char in str(ada.guide.stay.world.values["n"]))
     ada.types(f"answer {digits}")
     assert ada.visit.state == PASSED
 
@@ -121,7 +123,7 @@ def test_confidence_is_asked_for_once_and_may_be_left_out():
 @pytest.mark.parametrize("line", ["{n}", " {n} ", "0x0{n}", "{n} sure"])
 def test_a_bare_number_is_an_answer(line):
     ada = at("predict")
-    ada.types(line.format(n=ada.guide.world.values["n"]))
+    ada.types(line.format(n=ada.guide.stay.world.values["n"]))
     assert ada.visit.state == PASSED
 
 
@@ -135,9 +137,9 @@ def test_what_is_a_command_or_a_word_stays_one(line):
 def test_next_is_the_lessons_where_it_can_be_nothing_else(ada):
     ada.types(*ada.solves())
     ada.types("back 3", "next")
-    assert ada.guide.index == 0
+    assert ada.guide.stay.index == 0
     ada.types("goto end", "next")
-    assert ada.guide.index == 1
+    assert ada.guide.stay.index == 1
 
 
 # ---------------------------------------------------------------- run, state
@@ -154,7 +156,7 @@ def test_a_run_step_compares_parsed_arguments_never_text():
 def test_a_state_that_is_not_reached_shows_both_sides():
     ada = at("state")
     said = ada.reads("check")
-    v, n = ada.guide.world.values["v"], ada.guide.world.values["n"]
+    v, n = ada.guide.stay.world.values["v"], ada.guide.stay.world.values["n"]
     assert f"wanted: equal to {n - 1}" in said
     assert f"shared('app', 'child') is {n}" in said
     ada.types(f"write child {0x10000 + v * 4096:#x} 1")
@@ -217,10 +219,10 @@ def test_nothing_before_the_start_of_a_step_can_be_changed():
 
 def test_a_bug_is_named_part_by_part():
     ada = at("bug")
-    truths = {key: found[0] for key, found in ada.visit.truths.items()}
+    truths = {key: found[0] for key, found in ada.visit.memory.truths.items()}
     assert "no" in ada.reads("answer event 1")
     assert "Still to find: event" in ada.reads(f"answer invariant {truths['invariant']}")
-    assert ada.guide.done()[ada.visit.step.id].share == pytest.approx(1 / 3)
+    assert ada.guide.stay.diary.done()[ada.visit.step.id].share == pytest.approx(1 / 3)
     ada.types(f"answer event #{truths['event']}")
     assert ada.visit.state == PASSED
 
@@ -255,7 +257,7 @@ def test_a_repair_is_proved_by_repeating_the_history():
 
 def test_options_are_shuffled_by_seed_and_wrong_ones_say_why():
     orders = {
-        Student(COW, name=name).guide.seed: at("choice", name=name).visit.order
+        Student(COW, name=name).guide.stay.seed: at("choice", name=name).visit.order
         for name in "abcdefgh"
     }
     assert len(set(orders.values())) > 1
@@ -308,16 +310,16 @@ def test_hints_come_one_by_one_and_end():
     assert "(1 of 2) Reading never splits" in ada.reads("hint")
     assert "(2 of 2)" in ada.reads("hint")
     assert "skip shows the solution" in ada.reads("hint")
-    assert ada.guide.done()[ada.visit.step.id].hints == 3
+    assert ada.guide.stay.diary.done()[ada.visit.step.id].hints == 3
 
 
 def test_skipping_shows_and_runs_the_solution_and_is_marked():
     ada = at("state")
     ada.types("skip")
     assert ada.visit.state == SHOWN
-    assert not ada.visit.failures()
+    assert not ada.visit.step.unmet(ada.visit, "en")
     ada.types("reset", *ada.solves(), "check")
-    found = ada.guide.done()[ada.visit.step.id]
+    found = ada.guide.stay.diary.done()[ada.visit.step.id]
     assert (found.state, found.share) == ("shown", 0.0)
 
 
@@ -340,8 +342,8 @@ def test_each_step_starts_from_its_own_machine_whatever_was_done():
     one.takes_all(wrong={step.id for step in COW.steps})
     two.types("spawn a", "spawn b")
     for index in range(len(COW.steps)):
-        one.guide.enter(index)
-        two.guide.enter(index)
+        one.guide.stay.enter(index)
+        two.guide.stay.enter(index)
         assert one.session.state_hash() == two.session.state_hash()
 
 
@@ -349,9 +351,9 @@ def test_a_guided_lesson_is_taken_in_order_and_previous_goes_back(ada):
     assert "is not done" in ada.reads("lesson next")
     assert "comes first" in ada.reads("lesson step 3")
     ada.step()
-    assert ada.guide.index == 1
+    assert ada.guide.stay.index == 1
     ada.types("previous")
-    assert ada.guide.index == 0
+    assert ada.guide.stay.index == 0
     assert "first step" in ada.reads("previous")
 
 
@@ -360,7 +362,7 @@ def test_leaving_brings_back_what_was_there_before():
     session.run("spawn mine; mmap mine 0x10000 1p rw; write mine 0x10000 7")
     before = session.state_hash(), session.now
     guide = Guide(session, COW, student="ada")
-    guide.resume()
+    guide.stay.resume()
     session.run("ps")
     assert "mine" not in session.names()
     session.run("leave")
@@ -382,7 +384,7 @@ def without_a_lesson(line):
 def test_a_report_for_the_author_names_lesson_step_and_seed(ada):
     said = ada.reads("ps", "problem the number is wrong; isn't it?")
     assert "isn't it?" in said
-    assert ada.guide.seed in said
+    assert ada.guide.stay.seed in said
     assert COW.steps[0].id in said
     assert "typed    ps" in said
 
@@ -414,9 +416,9 @@ def test_the_toolbar_knows_where_we_are(ada):
 
 
 def test_two_students_have_different_numbers_and_one_always_the_same():
-    values = {name: Student(COW, name=name).guide.world.values for name in "abcdefgh"}
+    values = {name: Student(COW, name=name).guide.stay.world.values for name in "abcdefgh"}
     assert len({tuple(found.items()) for found in values.values()}) > 1
-    assert Student(COW, name="a").guide.world.values == values["a"]
+    assert Student(COW, name="a").guide.stay.world.values == values["a"]
 
 
 # ---------------------------------------------------------------- exam
@@ -437,13 +439,13 @@ def test_an_exam_tells_nothing_and_takes_the_last_answer():
     assert said.startswith("Noted: 4")
     assert "b" not in ada.session.names()
     ada.types("answer 5")
-    assert ada.guide.done()["p"].said == "5"
+    assert ada.guide.stay.diary.done()["p"].said == "5"
     assert "none in an exam" in ada.reads("hint")
     assert "not in an exam" in ada.reads("skip")
     ada.types("lesson next")
     assert "Noted" in ada.reads("check")
-    assert ada.guide.done()["s"].state == "recorded"
-    assert ada.guide.done()["s"].share == 0.0
+    assert ada.guide.stay.diary.done()["s"].state == "recorded"
+    assert ada.guide.stay.diary.done()["s"].share == 0.0
 
 
 # ---------------------------------------------------------------- found by an independent reader

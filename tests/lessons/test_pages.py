@@ -10,11 +10,12 @@ import sys
 from pathlib import Path
 
 from kemu.lessons.format.codes import CODES
-from kemu.lessons.format.lesson import KINDS
+from kemu.lessons.format.lesson import Lesson
 from kemu.lessons.format.parse import parse
-from kemu.lessons.format.schema import FRONT, STEP
+from kemu.lessons.format.schema import keys
 from kemu.lessons.grading.grade import FLAGS
-from kemu.lessons.taking.stay import WORDS
+from kemu.lessons.kinds.registry import KINDS
+from kemu.lessons.taking.guide import BARE
 from tests.structure.sources import ROOT
 
 INSTRUCTORS = (ROOT / "docs" / "instructors.md").read_text(encoding="utf-8")
@@ -57,7 +58,8 @@ def test_every_flag_is_explained_to_instructors():
 
 
 def test_the_format_page_names_every_key_kind_and_code():
-    for name in (*FRONT, *STEP, *KINDS):
+    of_steps = {name for kind in KINDS.values() for name in keys(kind)}
+    for name in (*keys(Lesson), *of_steps, *KINDS):
         if name not in ("packed", "makes"):
             assert re.search(rf"`{name}\b|\b{name}\b", FORMAT), name
     for code, text in CODES.items():
@@ -73,4 +75,4 @@ def test_the_lesson_on_the_format_page_is_one():
 def test_the_words_of_a_lesson_are_no_commands():
     from kemu.commands.table import ALIASES, TABLE
 
-    assert not WORDS & (TABLE.keys() | ALIASES.keys())
+    assert not BARE & (TABLE.keys() | ALIASES.keys())

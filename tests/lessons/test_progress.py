@@ -31,9 +31,9 @@ def test_coming_back_goes_on_at_the_first_step_that_is_not_done():
     ada.step()
     ada.step(right=False)
     again = resumed(ada.records)
-    assert again.guide.index == 2
-    assert again.guide.done()["frames-after-fork"].state == "passed"
-    assert again.guide.done()["split-one"].state == "shown"
+    assert again.guide.stay.index == 2
+    assert again.guide.stay.diary.done()["frames-after-fork"].state == "passed"
+    assert again.guide.stay.diary.done()["split-one"].state == "shown"
 
 
 def test_a_file_cut_anywhere_is_the_progress_up_to_there(tmp_path):
@@ -130,7 +130,9 @@ def test_an_edited_lesson_keeps_what_was_done():
         lesson = edited(change)
         again = resumed(ada.records, lesson)
         kept = {step.id for step in lesson.steps} & {step.id for step in COW.steps}
-        assert all(again.guide.done()[name].state in ("passed", "shown") for name in kept)
+        assert all(
+            again.guide.stay.diary.done()[name].state in ("passed", "shown") for name in kept
+        )
         assert "has changed since" in "\n".join(str(result.reading) for result in again.first)
     assert len(ada.records) == len(Student(COW).takes_all(wrong={"split-one"}).records)
 
@@ -138,7 +140,7 @@ def test_an_edited_lesson_keeps_what_was_done():
 def test_a_new_step_of_an_edited_lesson_is_where_one_goes_on():
     ada = Student(COW).takes_all()
     lesson = edited(lambda text: text.replace('id = "who-pays"', 'id = "who-pays-now"'))
-    assert resumed(ada.records, lesson).guide.visit.step.id == "who-pays-now"
+    assert resumed(ada.records, lesson).guide.stay.visit.step.id == "who-pays-now"
 
 
 NO_RECORDS = [
@@ -198,7 +200,7 @@ def test_the_list_shows_what_is_done(tmp_path):
     session.run("answer yes; task")
     shelf.begin(session, "nine-kinds")
     session.run("answer 991")
-    listing = shelf.listing(session.desk.guide.lesson.id)
+    listing = shelf.listing(session.desk.guide.stay.lesson.id)
     assert {row.id: (row.done, row.state) for row in listing.rows} == {
         "t/nine-kinds": (1, "begun"),
         "t/lesson": (1, "done"),

@@ -44,5 +44,5 @@ def test_a_mistake_behind_an_answer_that_waits_keeps_its_place():
     )
     ada = Student(lesson_of(step))
     ada.types("answer 3")
-    assert ada.guide.asked_confidence
+    assert ada.guide.answers.asked_confidence
     assert place(ada, "lesson step 99") == ("lesson step 99", "99")

@@ -106,7 +106,7 @@ def test_a_mistake_is_one_line(said, wanted):
 
 def test_taking_submitting_and_going_on():
     assert lesson("student", "ab123") == 0
-    n = Student(lesson_named("nine-kinds"), name="ab123", salt="").guide.world.values["n"]
+    n = Student(lesson_named("nine-kinds"), name="ab123", salt="").guide.stay.world.values["n"]
     done = kemu("lesson", "start", SAMPLE, text=f"answer {n}\ntask\n")
     assert done.returncode == 0, done.stderr
     assert f"{n}. Yes." in done.stdout

@@ -148,9 +148,9 @@ THIRD_PARTY = {
 }
 """Where a dependency may be used; None: anywhere."""
 
-DYNAMIC = {"kemu", "kemu.front.cli.main", "kemu.commands"}
+DYNAMIC = {"kemu", "kemu.front.cli.main", "kemu.commands", "kemu.lessons.kinds.registry"}
 """Modules, with all below them, that may import by a name computed at run time: the lazy public
-names and the command table."""
+names, the command table, and the kinds of lesson step."""
 
 
 def unit(name):

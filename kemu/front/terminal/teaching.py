@@ -38,9 +38,9 @@ class LessonWordKind:
         ]
         if session.desk.guide is None:
             return [*words, *lesson_ids()]
-        from kemu.lessons.taking.guide import ACTIONS
+        from kemu.lessons.taking.guide import WORDS
 
-        return [*words, *((word, "in this lesson") for word in ACTIONS)]
+        return [*words, *((word, "in this lesson") for word in WORDS)]
 
 
 class LessonRestKind(LessonWordKind):
@@ -109,13 +109,13 @@ def lesson(session: Session, what: str | None, words: str | None) -> Any:
 def dispatch(session: Session, what: str, words: str) -> Any:
     """Do the word.  Raises UsageError, LessonError, WorldError."""
     from kemu.front.folders import state_folder
-    from kemu.lessons.taking.guide import ACTIONS, Guide
+    from kemu.lessons.taking.guide import WORDS, Guide
     from kemu.lessons.taking.shelf import Shelf, steps_of
 
     guide = session.desk.guide if isinstance(session.desk.guide, Guide) else None
     shelf = Shelf(state_folder())
     outside: dict[str, Callable[[], Any]] = {
-        "list": lambda: shelf.listing(guide.lesson.id if guide else ""),
+        "list": lambda: shelf.listing(guide.stay.lesson.id if guide else ""),
         "student": lambda: _student(shelf, words),
         "record": lambda: _record(session, words),
         "start": lambda: _start(shelf, session, words),
@@ -129,9 +129,9 @@ def dispatch(session: Session, what: str, words: str) -> Any:
         )
     if what == "steps" and guide is not None:
         return steps_of(guide)
-    if guide is not None and what in ACTIONS:
+    if guide is not None and what in WORDS:
         return guide.word(what, words)
-    if what in ACTIONS or what == "steps":
+    if what in WORDS or what == "steps":
         raise UsageError(
             f"lesson {what}: no lesson has been begun",
             hint="lesson start ID begins one; lesson lists them",

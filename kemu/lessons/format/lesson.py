@@ -5,27 +5,47 @@
     ```run                       Block "run"     > lead of the step that follows
     ```show                      Block "show"   /
     ```check predict             Step
-    prose                        epilogue: blocks behind the last step
+    prose                        epilogue: blocks after the last step
 
 Texts are kept as written; `{expr}` in them is evaluated when the student gets there.  Every step
 and every key knows its line, so that whatever turns out to be wrong later can be shown in the file.
+What a kind of step has besides is its class in `lessons/kinds/`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any, ClassVar
 
 import attrs
 
 from kemu.errors import KemuError
+from kemu.lessons.format.schema import (
+    COMMANDS,
+    EXPRESSION,
+    PROSE,
+    SOLUTION,
+    TEMPLATE,
+    Wrong,
+    identity,
+    key,
+    keys,
+    named_texts,
+    number,
+    sequences,
+    shown,
+    size,
+    tables,
+    text,
+    texts,
+    truth,
+    version,
+    word,
+)
 
 FORMAT = 1
 """The version of the format that this kemu reads."""
-
-KINDS = ("predict", "run", "state", "bug", "order", "choice", "answer", "explain", "explore")
-FINDINGS = ("event", "invariant", "frame", "function", "repair")
-"""What a `bug` step may want to be found."""
 
 ERROR, WARNING = "error", "warning"
 
@@ -84,115 +104,80 @@ class Condition:
     """An expression that must (or must never) hold, and words for when it fails; without words both
     sides are shown."""
 
-    that: str
-    say: str = ""
+    that: str = key(text, holds=EXPRESSION, needed=True)
+    say: str = key(text, "", holds=PROSE)
 
 
-@attrs.frozen
-class Option:
-    """One option of a choice; `right` is an expression; `key` is the text as the author wrote it,
-    whatever language is shown."""
-
-    text: str
-    right: str = "false"
-    why: str = ""
-    key: str = attrs.field(default=attrs.Factory(lambda self: self.text, takes_self=True))
-
-
-@attrs.frozen
-class Item:
-    """One event of an `order` step: where it stands in the journal, or nothing for what did not
-    happen."""
-
-    text: str
-    at: str = ""
-    never: str = ""
-    key: str = attrs.field(default=attrs.Factory(lambda self: self.text, takes_self=True))
-
-
-@attrs.frozen
-class Goal:
-    """A badge of an `explore` step."""
-
-    text: str
-    that: str
+CONDITIONS = tables(Condition, plain="that")
 
 
 @attrs.frozen
 class Machine:
     """What the machine of a lesson or step is made with; `mem` in bytes."""
 
-    mem: int = 64 << 20
-    geometry: str = "x86-64"
-    cpus: int = 2
-    lru_batch: bool = False
+    mem: int = key(size, 64 << 20)
+    geometry: str = key(word("x86-64", "x86-64-la57", "sv39"), "x86-64")
+    cpus: int = key(number(1, 8), 2)
+    lru_batch: bool = key(truth, default=False)
+
+
+def machine_of(value: Any) -> Machine:
+    """What the machine is made with."""
+    known = keys(Machine)
+    if not isinstance(value, dict) or not value.keys() <= known.keys():
+        raise Wrong(f"expected a table with some of {', '.join(known)}, got {shown(value)}")
+    return Machine(**{name: known[name].read(item) for name, item in value.items()})
 
 
 @attrs.frozen(kw_only=True)
 class Step:
-    """One step.  See docs/lesson-format.md for each key; `lines` gives the line in the file of each
-    that was written."""
+    """One step: the keys that every kind has.  See docs/lesson-format.md for each; `lines` gives
+    the line in the file of each that was written."""
 
-    kind: str
-    id: str
+    kind: ClassVar[str] = ""
     line: int
     lead: tuple[Block, ...] = ()
     lines: Mapping[str, int] = attrs.field(factory=dict, eq=False, hash=False)
-    title: str = ""
-    points: int = 1
-    ask: str = ""
-    hints: tuple[str, ...] = ()
-    solution: tuple[str, ...] = ()
-    not_solution: tuple[tuple[str, ...], ...] = ()
-    explain: str = ""
-    tags: tuple[str, ...] = ()
-    attempts: int = 0
-    setup: tuple[str, ...] = ()
-    let: tuple[tuple[str, str], ...] = ()
-    plant: str = ""
-    start: str = "carry"
-    carry: bool = True
-    makes: tuple[str, ...] = ()
-    machine: Machine | None = None
-    allow: tuple[str, ...] = ()
-    deny: tuple[str, ...] = ()
-    locked: tuple[str, ...] = ()
     reveal: tuple[str, ...] = ()
-    expect: tuple[str, ...] = ()
-    is_set: bool = False
-    accept: str = ""
-    sample: str = ""
-    wrong: tuple[tuple[str, str], ...] = ()
-    why: str = ""
-    words: tuple[str, ...] = ()
-    word_keys: tuple[str, ...] = ()
     show: tuple[str, ...] = ()
-    confidence: bool = False
-    commands: tuple[str, ...] = ()
-    all: bool = False
-    free: tuple[str, ...] = ()
-    must: tuple[Condition, ...] = ()
-    never: tuple[Condition, ...] = ()
-    options: tuple[Option, ...] = ()
-    several: bool = False
-    shuffle: bool = True
-    items: tuple[Item, ...] = ()
-    find: tuple[str, ...] = ()
-    parts: tuple[tuple[str, int], ...] = ()
-    event: tuple[str, ...] = ()
-    invariant: tuple[str, ...] = ()
-    frame: tuple[str, ...] = ()
-    function: tuple[str, ...] = ()
-    goals: tuple[Goal, ...] = ()
+    """Commands that show what is right, and those that only look beside it, of a kind that has
+    them."""
 
-    def at(self, key: str) -> int:
+    id: str = key(text, needed=True)
+    title: str = key(text, "", holds=PROSE)
+    points: int = key(number(0, 1000), 1)
+    ask: str = key(text, "", holds=PROSE)
+    explain: str = key(text, "", holds=PROSE, secret=True)
+    why: str = key(text, "", holds=PROSE, secret=True)
+    hints: tuple[str, ...] = key(texts, (), holds=PROSE)
+    solution: tuple[str, ...] = key(texts, (), holds=SOLUTION, secret=True)
+    not_solution: tuple[tuple[str, ...], ...] = key(sequences, (), holds=SOLUTION, secret=True)
+    tags: tuple[str, ...] = key(texts, ())
+    attempts: int = key(number(0, 1000), 0)
+    setup: tuple[str, ...] = key(texts, (), holds=COMMANDS)
+    let: tuple[tuple[str, str], ...] = key(named_texts, ())
+    plant: str = key(text, "", holds=TEMPLATE)
+    start: str = key(word("carry", "setup", "boot"), "carry")
+    carry: bool = key(truth, default=True)
+    makes: tuple[str, ...] = key(texts, (), holds=COMMANDS, secret=True)
+    machine: Machine | None = key(machine_of, None)  # noqa: RUF009 - it makes a field
+    allow: tuple[str, ...] = key(texts, ())
+    deny: tuple[str, ...] = key(texts, ())
+    locked: tuple[str, ...] = key(texts, ())
+    confidence: bool = key(truth, default=False)
+
+    def at(self, name: str) -> int:
         """The line of a key, or of the step where it is not written."""
-        return self.lines.get(key, self.line)
+        return self.lines.get(name, self.line)
 
     @property
     def carried(self) -> bool:
         """Does the next step go on from what this one made?"""
-        return self.carry and self.kind != "bug" and not self.plant
+        return self.carry and not self.plant
+
+    def leaves(self) -> tuple[str, tuple[str, ...]]:
+        """(key, commands) of what the step does to the machine from which the next one starts."""
+        return ("makes", self.makes) if self.makes else ("solution", self.solution)
 
 
 @attrs.frozen(kw_only=True)
@@ -202,25 +187,27 @@ class Lesson:
 
     path: Path
     hash: str
-    id: str
-    title: str
-    format: int = FORMAT
-    goal: str = ""
-    minutes: int = 15
-    requires: tuple[str, ...] = ()
-    teaches: tuple[str, ...] = ()
-    machine: Machine = Machine()
-    vars: tuple[tuple[str, str], ...] = ()
-    setup: tuple[str, ...] = ()
-    allow: tuple[str, ...] = ()
-    deny: tuple[str, ...] = ()
-    mode: str = "guided"
-    license: str = ""
-    authors: tuple[str, ...] = ()
-    next: str = ""
-    language: str = "en"
-    confidence: bool = False
-    packed: bool = False
+    format: int = key(version, FORMAT, needed=True)
+    id: str = key(identity, needed=True)
+    title: str = key(text, needed=True)
+    goal: str = key(text, "")
+    minutes: int = key(number(1, 600), 15)
+    requires: tuple[str, ...] = key(texts, ())
+    teaches: tuple[str, ...] = key(texts, ())
+    machine: Machine = key(machine_of, Machine())  # noqa: RUF009 - it makes a field
+    vars: tuple[tuple[str, str], ...] = key(named_texts, ())
+    setup: tuple[str, ...] = key(texts, ())
+    allow: tuple[str, ...] = key(texts, ())
+    deny: tuple[str, ...] = key(texts, ())
+    mode: str = key(word("guided", "exam", "free"), "guided")
+    license: str = key(text, "")
+    authors: tuple[str, ...] = key(texts, ())
+    next: str = key(text, "")
+    language: str = key(text, "en")
+    confidence: bool = key(truth, default=False)
+    packed: bool = key(text, default=False)
+    """In the file: the hash of the lesson that this is the student's copy of."""
+
     steps: tuple[Step, ...] = ()
     epilogue: tuple[Block, ...] = ()
     lines: Mapping[str, int] = attrs.field(factory=dict, eq=False, hash=False)
@@ -231,5 +218,5 @@ class Lesson:
         return sum(step.points for step in self.steps)
 
     def index(self, step_id: str) -> int:
-        """Where the step stands; -1 if there is none of that id."""
+        """The index of the step; -1 if no step has that id."""
         return next((number for number, step in enumerate(self.steps) if step.id == step_id), -1)

@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from kemu.language.suggest import did_you_mean
-from kemu.lessons.format.lesson import FORMAT, KINDS, Block, Lesson, LessonError, Problem, Step
-from kemu.lessons.format.schema import FRONT, FRONT_NEEDED, STEP, STEP_NEEDED, UNGRADED, Wrong
+from kemu.lessons.format.lesson import FORMAT, Block, Lesson, LessonError, Problem, Step
+from kemu.lessons.format.schema import Wrong, keys
+from kemu.lessons.kinds.registry import KINDS
 
 LARGEST_FILE, MOST_STEPS = 1 << 20, 200
 """Bytes of a file, steps of a lesson."""
@@ -126,21 +127,17 @@ class _Reader:
         if raw is None:
             return {}, places
         values: dict[str, Any] = {}
+        known = keys(Lesson)
         for key, value in raw.items():
-            if key not in FRONT:
-                self.wrong(
-                    "L04", places.get(key, 1), f"unknown key '{key[:40]}'", did_you_mean(key, FRONT)
-                )
-                continue
-            self.value(values, key, value, FRONT[key], places.get(key, 1))
-        for key in FRONT_NEEDED:
+            where = places.get(key, 1)
+            if key in known:
+                self.value(values, key, value, known[key].read, where)
+            else:
+                self.wrong("L04", where, f"unknown key '{key[:40]}'", did_you_mean(key, known))
+        for key in (name for name, declared in known.items() if declared.needed):
             if key not in raw:
-                self.wrong(
-                    "L05",
-                    1,
-                    f"'{key}' is missing in the front matter",
-                    f"for example: {_EXAMPLES[key]}",
-                )
+                what = f"'{key}' is missing in the front matter"
+                self.wrong("L05", 1, what, f"for example: {_EXAMPLES[key]}")
         if values.get("format", FORMAT) != FORMAT:
             unknown = f"format {values['format']} is not known"
             self.wrong("L10", places.get("format", 1), unknown, f"this kemu reads format {FORMAT}")
@@ -257,21 +254,17 @@ class _Reader:
         if raw is None:
             return None
         places = key_lines(piece.text, piece.line + 1)
-        values: dict[str, Any] = {}
+        made, values = KINDS[kind], dict[str, Any]()
         for key, value in raw.items():
             self.step_key(values, key, value, kind, places.get(key, piece.line))
-        instead = {"expect": "accept"} if kind in ("predict", "answer") else {}
-        for key in ("id", *STEP_NEEDED[kind], *(("sample",) if "accept" in raw else ())):
-            answers = key in ("expect", "must", "sample")
-            if key not in raw and instead.get(key) not in raw and not (answers and self.packed):
+        for key in made.missing(raw):
+            if not (self.packed and keys(made)[key].secret):
                 self.wrong("L05", piece.line, f"'{key}' is missing in this {kind} step")
         if not _STEP_ID.match(values.get("id", "x")):
-            self.wrong(
-                "L09",
-                places.get("id", piece.line),
-                f"id: expected letters, digits and -, got '{values['id'][:40]}'",
-            )
-        return self.made(kind, piece.line, lead, places, values)
+            what = f"id: expected letters, digits and -, got '{values['id'][:40]}'"
+            self.wrong("L09", places.get("id", piece.line), what)
+        values.setdefault("id", f"line-{piece.line}")
+        return made(line=piece.line, lead=lead, lines=places, **made.completed(values, raw))
 
     @property
     def packed(self) -> bool:
@@ -279,44 +272,17 @@ class _Reader:
         return re.search(r"(?m)^packed\s*=", self.text.split("\n+++", 1)[0]) is not None
 
     def step_key(self, values: dict[str, Any], key: str, raw: Any, kind: str, line: int) -> None:
-        if key not in STEP:
-            own = [name for name, (_, kinds) in STEP.items() if kind in kinds]
-            self.wrong(
-                "L04", line, f"unknown key '{key[:40]}' in a {kind} step", did_you_mean(key, own)
-            )
+        known = keys(KINDS[kind])
+        if key in known:
+            self.value(values, key, raw, known[key].read, line)
             return
-        read, kinds = STEP[key]
-        if kind not in kinds:
-            self.wrong(
-                "L04",
-                line,
-                f"'{key}' has no meaning in a {kind} step",
-                f"it belongs to {', '.join(sorted(kinds))}",
-            )
-            return
-        self.value(values, key, raw, read, line)
-        if key == "expect":
-            values["is_set"] = isinstance(raw, list)
-
-    def made(
-        self,
-        kind: str,
-        line: int,
-        lead: tuple[Block, ...],
-        places: dict[str, int],
-        values: dict[str, Any],
-    ) -> Step:
-        values.setdefault("id", f"line-{line}")
-        if values.get("parts"):
-            values["points"] = sum(points for _, points in values["parts"])
-        elif kind in UNGRADED:
-            values.setdefault("points", 0)
-        values["word_keys"] = values.get("words", ())
-        if kind == "predict":
-            values["attempts"] = 1
-        if "machine" in values:
-            values["start"] = "boot"
-        return Step(kind=kind, line=line, lead=lead, lines=places, **values)
+        others = sorted(name for name, other in KINDS.items() if key in keys(other))
+        if others:
+            what, hint = f"'{key}' has no meaning in a {kind} step", ", ".join(others)
+            self.wrong("L04", line, what, f"it belongs to {hint}")
+        else:
+            what = f"unknown key '{key[:40]}' in a {kind} step"
+            self.wrong("L04", line, what, did_you_mean(key, known))
 
 
 _EXAMPLES = {

@@ -1,17 +1,22 @@
-"""The keys of a lesson file: which there are, of what type, and how each becomes a value.
+"""How a class declares the keys of a table of TOML, and the readers of their values.
+
+    @attrs.frozen
+    class Goal:
+        text: str = key(text, holds=PROSE, needed=True)
+        that: str = key(text, holds=EXPRESSION, needed=True)
 
 A reader takes what TOML gave and returns the value, or raises `Wrong` with words that complete
-"KEY: ...".  The rule that keeps this file honest: it reads values and knows nothing of machines,
-expressions or files.
+"KEY: ...".  What a key holds decides what else happens to it: prose is rendered and translated,
+expressions and commands are checked.  Nothing here knows machines or files.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
-from kemu.lessons.format.lesson import FINDINGS, KINDS, Condition, Goal, Item, Machine, Option
+import attrs
 
 LONGEST_TEXT, MOST_ENTRIES = 20_000, 200
 ID = re.compile(r"[\w.-]+(/[\w.-]+)*\Z")
@@ -22,6 +27,95 @@ class Wrong(Exception):
 
 
 Reader = Callable[[Any], Any]
+
+PROSE = "prose"
+"""Text for people, with `{expr}` in it: rendered when it is shown, and translated."""
+TEMPLATE = "template"
+"""Text for the machine, with `{expr}` in it: rendered, never translated."""
+EXPRESSION = "expression"
+COMMANDS = "commands"
+SOLUTION = "solution"
+"""Commands, and lines `answer ...`."""
+BELIEFS = "beliefs"
+"""Pairs of an expression and the prose about whoever believes it."""
+
+
+class Key(NamedTuple):
+    """A key: its reader, what it holds, whether it must be there, and whether it gives the answer
+    away (`lesson pack --student` takes it out)."""
+
+    read: Reader
+    holds: str = ""
+    needed: bool = False
+    secret: bool = False
+
+
+def key(
+    read: Reader,
+    default: Any = attrs.NOTHING,
+    *,
+    holds: str = "",
+    needed: bool = False,
+    secret: bool = False,
+) -> Any:
+    """A field of an attrs class that is read from a key of the same name."""
+    return attrs.field(default=default, metadata={"key": Key(read, holds, needed, secret)})
+
+
+def keys(made: type) -> dict[str, Key]:
+    """The keys that the class declares, by name."""
+    fields = attrs.fields(made)
+    return {field.name: field.metadata["key"] for field in fields if "key" in field.metadata}
+
+
+def holding(part: Any, *what: str) -> Iterator[tuple[str, str]]:
+    """(key, text) of each text of the part, or of one inside it, that holds one of these."""
+    for name, declared in keys(type(part)).items():
+        for text in _texts(getattr(part, name), declared.holds, what):
+            yield name, text
+
+
+def _texts(value: Any, holds: str, what: tuple[str, ...]) -> Iterator[str]:
+    if attrs.has(type(value)):
+        yield from (text for _, text in holding(value, *what))
+    elif isinstance(value, tuple):
+        for item in value:
+            if holds == BELIEFS:
+                yield from (item[:1] if EXPRESSION in what else ())
+                yield from (item[1:] if PROSE in what else ())
+            else:
+                yield from _texts(item, holds, what)
+    elif value and holds in what:
+        yield value
+
+
+def retold(part: Any, place: str, seen: Callable[[str, str], str]) -> Any:
+    """The part with each text for people replaced by what `seen(place, text)` gives; places are
+    `ask`, `hints.1`, `wrong.KEY`, `options.1.why`."""
+
+    def one(at: str, text: str) -> str:
+        return seen(at, text) if text else text
+
+    def told(at: str, value: Any, holds: str) -> Any:
+        if holds == BELIEFS:
+            return tuple((name, one(f"{at}.{name}", text)) for name, text in value)
+        if isinstance(value, tuple):
+            return tuple(inner(f"{at}.{n}", item, holds) for n, item in enumerate(value, 1))
+        return one(at, value) if holds == PROSE else value
+
+    def inner(at: str, item: Any, holds: str) -> Any:
+        if not attrs.has(type(item)):
+            return one(at, item) if holds == PROSE else item
+        names = [name for name, declared in keys(type(item)).items() if declared.holds == PROSE]
+        places = {name: f"{at}.{name}" if len(names) > 1 else at for name in names}
+        texts = {name: one(where, getattr(item, name)) for name, where in places.items()}
+        return attrs.evolve(item, **texts)
+
+    changed = {
+        name: told(f"{place}{name}", getattr(part, name), declared.holds)
+        for name, declared in keys(type(part)).items()
+    }
+    return attrs.evolve(part, **changed)
 
 
 def text(value: Any) -> str:
@@ -96,12 +190,16 @@ def named_texts(value: Any) -> tuple[tuple[str, str], ...]:
     )
 
 
-def named_numbers(value: Any) -> tuple[tuple[str, int], ...]:
-    """A table of points."""
-    if not isinstance(value, dict) or not value.keys() <= set(FINDINGS):
-        raise Wrong(f"expected a table with some of {', '.join(FINDINGS)}, got {shown(value)}")
-    read = number(0, 1000)
-    return tuple((name, read(item)) for name, item in value.items())
+def named_numbers(*known: str) -> Reader:
+    """A table of points, for some of the words."""
+
+    def read(value: Any) -> tuple[tuple[str, int], ...]:
+        if not isinstance(value, dict) or not value.keys() <= set(known):
+            raise Wrong(f"expected a table with some of {', '.join(known)}, got {shown(value)}")
+        points = number(0, 1000)
+        return tuple((name, points(item)) for name, item in value.items())
+
+    return read
 
 
 def sequences(value: Any) -> tuple[tuple[str, ...], ...]:
@@ -111,26 +209,25 @@ def sequences(value: Any) -> tuple[tuple[str, ...], ...]:
     return (texts(value),) if value else ()
 
 
-def tables(
-    known: Mapping[str, tuple[Reader, bool]], make: Callable[..., Any], plain: str = ""
-) -> Reader:
-    """A list of tables with the keys `known` (reader, needed), each made into a value; a text may
+def tables(made: type, plain: str = "") -> Reader:
+    """A list of tables with the keys that the class declares, each made into one of it; a text may
     stand for `{plain = text}`."""
+    known = keys(made)
 
     def one(value: Any) -> Any:
         if plain and isinstance(value, str):
             value = {plain: value}
         if not isinstance(value, dict):
             raise Wrong(f"expected a table with {', '.join(known)}, got {shown(value)}")
-        strange = next((key for key in value if key not in known), None)
+        strange = next((name for name in value if name not in known), None)
         missing = next(
-            (key for key, (_, needed) in known.items() if needed and key not in value), None
+            (name for name, found in known.items() if found.needed and name not in value), None
         )
         if strange:
             raise Wrong(f"unknown '{strange}'; known are {', '.join(known)}")
         if missing:
             raise Wrong(f"'{missing}' is missing in {shown(value)}")
-        return make(**{key: known[key][0](item) for key, item in value.items()})
+        return made(**{name: known[name].read(item) for name, item in value.items()})
 
     def read(value: Any) -> tuple[Any, ...]:
         values = value if isinstance(value, list) else [value]
@@ -141,17 +238,6 @@ def tables(
     return read
 
 
-def right(value: Any) -> str:
-    """An expression that says whether an option is right."""
-    return str(value).lower() if isinstance(value, bool) else text(value)
-
-
-CONDITIONS = tables({"that": (text, True), "say": (text, False)}, Condition, plain="that")
-OPTIONS = tables({"text": (text, True), "right": (right, False), "why": (text, False)}, Option)
-ITEMS = tables({"text": (text, True), "at": (text, False), "never": (text, False)}, Item)
-GOALS = tables({"text": (text, True), "that": (text, True)}, Goal)
-
-
 def size(value: Any) -> int:
     """A size of memory: `64M`, at most 256 MiB, for a lesson must stay small."""
     match = re.fullmatch(r"([0-9]{1,12})([KMG]?)", str(value).strip())
@@ -159,17 +245,6 @@ def size(value: Any) -> int:
     if not 1 << 20 <= found <= 256 << 20:
         raise Wrong(f"mem: expected a size from 1M to 256M, got {shown(value)}")
     return found
-
-
-GEOMETRIES = ("x86-64", "x86-64-la57", "sv39")
-
-
-def machine(value: Any) -> Machine:
-    """What the machine is made with."""
-    readers = {"mem": size, "geometry": word(*GEOMETRIES), "cpus": number(1, 8), "lru_batch": truth}
-    if not isinstance(value, dict) or not value.keys() <= readers.keys():
-        raise Wrong(f"expected a table with some of {', '.join(readers)}, got {shown(value)}")
-    return Machine(**{key: readers[key](item) for key, item in value.items()})
 
 
 def identity(value: Any) -> str:
@@ -188,50 +263,3 @@ def shown(value: Any) -> str:
     """The value in a message."""
     made = repr(value)
     return made if len(made) <= 40 else made[:37] + "..."
-
-
-FRONT: dict[str, Reader] = {
-    "format": version, "id": identity, "title": text, "goal": text, "minutes": number(1, 600), "requires": texts,
-    "teaches": texts, "machine": machine, "vars": named_texts, "setup": texts, "allow": texts, "deny": texts,
-    "mode": word("guided", "exam", "free"), "license": text, "authors": texts, "next": text, "language": text,
-    "confidence": truth, "packed": text,
-}  # fmt: skip
-"""The keys of the front matter."""
-FRONT_NEEDED = ("format", "id", "title")
-
-_ANSWERS = frozenset({"predict", "answer"})
-STEP: dict[str, tuple[Reader, frozenset[str]]] = {
-    "id": (text, frozenset(KINDS)), "title": (text, frozenset(KINDS)), "points": (number(0, 1000), frozenset(KINDS)),
-    "ask": (text, frozenset(KINDS)), "hints": (texts, frozenset(KINDS)), "solution": (texts, frozenset(KINDS)),
-    "not_solution": (sequences, frozenset(KINDS)), "explain": (text, frozenset(KINDS)), "tags": (texts, frozenset(KINDS)),
-    "attempts": (number(0, 1000), frozenset(KINDS)), "setup": (texts, frozenset(KINDS)), "let": (named_texts, frozenset(KINDS)),
-    "plant": (text, frozenset(KINDS)), "start": (word("carry", "setup", "boot"), frozenset(KINDS)),
-    "carry": (truth, frozenset(KINDS)), "makes": (texts, frozenset(KINDS)), "machine": (machine, frozenset(KINDS)),
-    "allow": (texts, frozenset(KINDS)), "deny": (texts, frozenset(KINDS)), "locked": (texts, frozenset(KINDS)),
-    "reveal": (texts, frozenset({"predict", "order", "choice"})), "expect": (expressions, _ANSWERS),
-    "accept": (text, _ANSWERS), "sample": (text, _ANSWERS),
-    "wrong": (named_texts, _ANSWERS), "why": (text, frozenset(KINDS)), "words": (texts, _ANSWERS),
-    "show": (texts, frozenset({"predict", "answer", "order", "choice"})), "confidence": (truth, frozenset(KINDS)),
-    "commands": (texts, frozenset({"run"})), "all": (truth, frozenset({"run"})), "free": (texts, frozenset({"run"})),
-    "must": (CONDITIONS, frozenset({"state", "bug", "run"})), "never": (CONDITIONS, frozenset({"state"})),
-    "options": (OPTIONS, frozenset({"choice"})), "several": (truth, frozenset({"choice"})),
-    "shuffle": (truth, frozenset({"choice"})), "items": (ITEMS, frozenset({"order"})),
-    "find": (words_of(*FINDINGS), frozenset({"bug"})), "parts": (named_numbers, frozenset({"bug"})),
-    "event": (expressions, frozenset({"bug"})), "invariant": (expressions, frozenset({"bug"})),
-    "frame": (expressions, frozenset({"bug"})), "function": (expressions, frozenset({"bug"})),
-    "goals": (GOALS, frozenset({"explore"})),
-}  # fmt: skip
-"""The keys of a step, and the kinds that may have them."""
-STEP_NEEDED = {
-    "predict": ("reveal", "expect"), "run": ("commands",), "state": ("must",), "bug": ("plant", "find"), "order": ("items",),
-    "choice": ("options",), "answer": ("expect",), "explain": (), "explore": (),
-}  # fmt: skip
-UNGRADED = frozenset({"explain", "explore"})
-"""Kinds whose points are 0 unless they are written."""
-
-
-STRIPPED = frozenset({
-    "solution", "not_solution", "explain", "expect", "wrong", "must", "never", "why",
-    "event", "invariant", "frame", "function", "makes", "accept", "sample",
-})  # fmt: skip
-"""The keys of a step that give answers away: what `lesson pack --student` takes out."""

@@ -35,8 +35,9 @@ import attrs
 
 from kemu.errors import UsageError
 from kemu.lessons.format.course import TRANSLATION
-from kemu.lessons.format.lesson import Block, Lesson, LessonError, Problem, Step
+from kemu.lessons.format.lesson import Block, Lesson, LessonError, Problem
 from kemu.lessons.format.parse import read_text
+from kemu.lessons.format.schema import retold
 from kemu.lessons.format.texts import expressions_of
 
 HASH_DIGITS = 8
@@ -72,68 +73,22 @@ def sources(lesson: Lesson) -> dict[str, str]:
 
 def visited(lesson: Lesson, seen: Callable[[str, str], str]) -> Lesson:
     """The lesson with each text replaced by what `seen(key, text)` gives."""
-    steps = tuple(_step(step, seen) for step in lesson.steps)
-    return attrs.evolve(
-        lesson,
-        title=seen("title", lesson.title),
-        goal=seen("goal", lesson.goal),
-        steps=steps,
-        epilogue=_blocks(lesson.epilogue, "prose.end", seen),
-    )
 
+    def blocks(found: tuple[Block, ...], key: str) -> tuple[Block, ...]:
+        made, number = [], 0
+        for block in found:
+            number += block.kind == "prose"
+            text = seen(f"{key}.{number}", block.text) if block.kind == "prose" else block.text
+            made.append(attrs.evolve(block, text=text))
+        return tuple(made)
 
-def _blocks(
-    blocks: tuple[Block, ...], key: str, seen: Callable[[str, str], str]
-) -> tuple[Block, ...]:
-    made, number = [], 0
-    for block in blocks:
-        if block.kind == "prose":
-            number += 1
-            made.append(attrs.evolve(block, text=seen(f"{key}.{number}", block.text)))
-        else:
-            made.append(block)
-    return tuple(made)
-
-
-def _step(step: Step, seen: Callable[[str, str], str]) -> Step:
-    def one(key: str, text: str) -> str:
-        return seen(f"{step.id}.{key}", text) if text else text
-
-    return attrs.evolve(
-        step,
-        lead=_blocks(step.lead, f"prose.{step.id}", seen),
-        title=one("title", step.title),
-        ask=one("ask", step.ask),
-        explain=one("explain", step.explain),
-        why=one("why", step.why),
-        hints=tuple(one(f"hints.{at}", text) for at, text in enumerate(step.hints, 1)),
-        words=tuple(one(f"words.{at}", text) for at, text in enumerate(step.words, 1)),
-        wrong=tuple((key, one(f"wrong.{key}", text)) for key, text in step.wrong),
-        options=tuple(
-            attrs.evolve(
-                option,
-                text=one(f"options.{at}.text", option.text),
-                why=one(f"options.{at}.why", option.why),
-            )
-            for at, option in enumerate(step.options, 1)
-        ),
-        items=tuple(
-            attrs.evolve(item, text=one(f"items.{at}", item.text))
-            for at, item in enumerate(step.items, 1)
-        ),
-        must=tuple(
-            attrs.evolve(want, say=one(f"must.{at}", want.say))
-            for at, want in enumerate(step.must, 1)
-        ),
-        never=tuple(
-            attrs.evolve(want, say=one(f"never.{at}", want.say))
-            for at, want in enumerate(step.never, 1)
-        ),
-        goals=tuple(
-            attrs.evolve(goal, text=one(f"goals.{at}", goal.text))
-            for at, goal in enumerate(step.goals, 1)
-        ),
-    )
+    title, goal = seen("title", lesson.title), seen("goal", lesson.goal)
+    steps = []
+    for step in lesson.steps:
+        lead = blocks(step.lead, f"prose.{step.id}")
+        steps.append(retold(attrs.evolve(step, lead=lead), f"{step.id}.", seen))
+    epilogue = blocks(lesson.epilogue, "prose.end")
+    return attrs.evolve(lesson, title=title, goal=goal, steps=tuple(steps), epilogue=epilogue)
 
 
 # ------------------------------------------------------------------------------- what is translated

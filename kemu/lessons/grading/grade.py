@@ -19,18 +19,16 @@ import attrs
 
 from kemu.commands.run import run
 from kemu.errors import KemuError, UsageError
-from kemu.experiment.session import Session
 from kemu.language.tokens import split
 from kemu.lessons.format.lesson import Lesson
 from kemu.lessons.format.seeds import seed_for
 from kemu.lessons.grading.transcript import Transcript
+from kemu.lessons.kinds.base import OPEN
 from kemu.lessons.taking.admit import LESSON_WORD
 from kemu.lessons.taking.bounds import seconds
-from kemu.lessons.taking.feedback import Texts
-from kemu.lessons.taking.guide import Guide
+from kemu.lessons.taking.guide import BARE, WORDS, Guide
 from kemu.lessons.taking.progress import Done, Record, fold
-from kemu.lessons.taking.stay import WORDS
-from kemu.lessons.taking.visit import FAILED, OPEN
+from kemu.lessons.taking.stay import Rules
 from kemu.lessons.taking.world import WorldError, boot, check_size
 
 PATIENCE = 120.0
@@ -83,47 +81,6 @@ class Grade:
     seconds: float = 0.0
 
 
-class Marker(Guide):
-    """The guide of a replay: everything is judged, and in an exam the last answer counts."""
-
-    @property
-    def blind(self) -> bool:
-        """Never."""
-        return False
-
-    @property
-    def exam(self) -> bool:
-        """What an exam hides is not hidden here."""
-        return False
-
-    def answer(self, rest: str) -> Texts:
-        """As the student's, but in an exam it may be changed."""
-        visit = self.here
-        if self.lesson.mode == "exam":
-            visit.state, visit.share, visit.tries = OPEN, 0.0, 0
-            visit.found.clear()
-        found = super().answer(rest)
-        if self.lesson.mode == "exam" and visit.state == OPEN:
-            visit.state = FAILED
-            self.result()
-        return found
-
-    def close(self) -> None:
-        """The visit ends: in an exam the machine is looked at as it stands, whether or not that was
-        asked for."""
-        visit = self.visit
-        if visit is not None and visit.step.kind == "explore" and visit.state == OPEN:
-            self.badges()
-        if (
-            visit is None
-            or self.lesson.mode != "exam"
-            or visit.step.kind not in ("state", "run", "bug")
-        ):
-            return
-        if visit.state == OPEN and self.session.boundary(self.session.now):
-            self.word("check", "")
-
-
 def grade(
     lesson: Lesson, transcript: Transcript, salt: str = "", roster: Mapping[str, str] | None = None
 ) -> Grade:
@@ -169,67 +126,63 @@ def doubts(
 
 
 def replay(lesson: Lesson, transcript: Transcript, salt: str) -> dict[str, Done]:
-    """What the commands and answers come to, by step.  Raises WorldError."""
+    """What the commands and answers come to, by step: everything is judged, and in an exam the last
+    answer counts.  Raises WorldError."""
     session = boot(lesson.machine)
-    marker = Marker(session, lesson, student=transcript.student, salt=salt, run="replay")
-    marker.world.quiet = True
+    rules = Rules(retaken=lesson.mode == "exam")
+    guide = Guide(session, lesson, student=transcript.student, salt=salt, run="replay", rules=rules)
+    stay = guide.stay
+    stay.world.quiet = True
     for record in transcript.records:
         if record["do"] == "enter":
-            marker.close()
+            close(guide)
             index = lesson.index(record["step"])
             if index >= 0:
-                marker.enter(index)
-        elif (
-            marker.visit is not None
-            and record["do"] in REPEATED
-            and record["step"] == marker.visit.step.id
-        ):
-            repeat(session, marker, record)
-    marker.close()
-    return fold(marker.records, lesson)
+                stay.enter(index)
+        elif stay.visit is not None and record["step"] == stay.visit.step.id:
+            repeat(guide, record)
+    close(guide)
+    return stay.diary.done()
 
 
-REPEATED = {
-    "command": "",
-    "answer": "lesson ",
-    "check": "lesson ",
-    "hint": "lesson ",
-    "skip": "lesson ",
-    "confidence": "lesson ",
-}
-"""Deeds that are repeated, with what stands before their text."""
+def close(guide: Guide) -> None:
+    """The visit ends: in an exam the machine is looked at as it is, whether or not that was asked
+    for."""
+    stay, visit = guide.stay, guide.stay.visit
+    if visit is None or visit.state != OPEN:
+        return
+    if visit.step.optional:
+        visit.step.left(visit)
+        stay.result()
+    elif stay.rules.retaken and visit.step.judges and stay.session.boundary(stay.session.now):
+        guide.word("check", "")
 
 
-def repeat(session: Session, marker: Marker, record: Record) -> None:
+def repeat(guide: Guide, record: Record) -> None:
     """Do what the record says, as the student's hands did.  What cannot be done has no effect, as
     it had none then."""
-    text = str(record.get("text", ""))
+    session, text = guide.stay.session, str(record.get("text", ""))
     if record["do"] == "command":
         if not _speaks(text):
             run(session, text)
     else:
         word, _, rest = text.partition(" ")
-        if WORD_OF.get(word) == record["do"]:
-            try:
-                marker.word(word, rest.strip())
-            except UsageError:
-                return
-    if marker.visit is not None:
-        check_size(session, marker.visit.step.line)
+        if word not in WORDS or WORDS[word].kept != record["do"]:
+            return
+        try:
+            guide.word(word, rest.strip())
+        except UsageError:  # it was a mistake then, too
+            return
+    if guide.stay.visit is not None:
+        check_size(session, guide.stay.visit.step.line)
 
 
 def _speaks(text: str) -> bool:
     """Does the line hold a word of lessons?  Such words are records of their own."""
     try:
-        return any(line.tokens[0].text in (LESSON_WORD, *WORDS) for line in split(text))
+        return any(line.tokens[0].text in (LESSON_WORD, *BARE) for line in split(text))
     except UsageError:
         return False
-
-
-WORD_OF = {
-    "answer": "answer", "check": "check", "hint": "hint", "skip": "skip",
-    "sure": "confidence", "fairly": "confidence", "guess": "confidence",
-}  # fmt: skip
 
 
 def _step(lesson: Lesson, name: str, done: Done) -> StepGrade:

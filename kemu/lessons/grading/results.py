@@ -11,6 +11,7 @@ from typing import Any
 from xml.sax.saxutils import escape, quoteattr
 
 from kemu.lessons.grading.grade import FLAGS, Grade, StepGrade, as_data
+from kemu.lessons.kinds.registry import KINDS
 
 FORMATS = ("text", "json", "csv", "junit", "gradescope")
 CSV_FIRST = ("student", "name", "lesson", "score", "max", "flags", "error", "file")
@@ -119,7 +120,7 @@ def _clean(text: str) -> str:
 
 def verdict(step: StepGrade) -> str:
     """What came of the step, in a few words."""
-    if step.kind in ("explain", "explore"):
+    if not KINDS[step.kind].graded:
         return step.said or step.state
     said = (
         f"said {step.said}, was {step.was}"

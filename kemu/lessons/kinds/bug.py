@@ -1,7 +1,7 @@
-"""`bug` steps: what is to be found in a wrong kernel, and whether it was repaired.
+"""`bug`: what is to be found in a wrong kernel, and whether it was repaired.
 
     plant, setup, blocks        the history that the wrong kernel made
-    event                       the first one behind which an invariant does not hold (as `verify every-event` says)
+    event                       the first one after which an invariant does not hold (as `verify every-event` says)
     invariant                   any of those that do not hold there, or at the end of the history
     function                    the kernel function that was at work
     frame                       what the author's expression says
@@ -12,201 +12,293 @@ An author may say otherwise for bugs that no invariant sees.
 
 from __future__ import annotations
 
-from functools import cache
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from kemu.errors import UsageError
+import attrs
+
+from kemu.errors import UsageError, blaming
 from kemu.language.expr import Value
-from kemu.lessons.format.lesson import Step
+from kemu.language.result import OK, UNSATISFIED
+from kemu.lessons.format import schema
+from kemu.lessons.format.lesson import CONDITIONS, Condition
 from kemu.lessons.format.names import plain
+from kemu.lessons.format.schema import (
+    EXPRESSION,
+    TEMPLATE,
+    expressions,
+    key,
+    named_numbers,
+    words_of,
+)
+from kemu.lessons.kinds.base import OPEN, PASSED, RECORDED, Kind, Taker, Visit
 from kemu.lessons.taking.answers import normal, number_in, same
-from kemu.lessons.taking.judge import said_as
+from kemu.lessons.taking.feedback import reasons, text
+from kemu.lessons.taking.history import broken_now, first_broken
+from kemu.lessons.taking.judge import Fact, said_as
 from kemu.lessons.taking.world import WorldError
 
 if TYPE_CHECKING:
-    from kemu.experiment.session import Session
+    from kemu.language.result import Result
 
-
-class Hunt(Protocol):
-    """What is needed of a visit (`visit.Visit`)."""
-
-    step: Step
-    session: Session
-    base: int
-    truths: dict[str, tuple[Value, ...]]
-    found: set[str]
-
-    def text(self, key: str, raw: str) -> str:
-        """A text of the step with its values."""
-
-    def value(self, key: str, expression: str) -> Value:
-        """The value of an expression of the step."""
-
-    def failures(self) -> list[str]:
-        """What of `must` does not hold."""
-
-    def is_of_the_right_kernel(self) -> bool:
-        """Did the right kernel make all of the history?"""
-
-
+FINDINGS = ("event", "invariant", "frame", "function", "repair")
 NAMED = ("event", "invariant", "function", "frame")
+"""Findings that are said; a repair is done."""
 
 
-def truths(visit: Hunt) -> dict[str, tuple[Value, ...]]:
-    """By finding, the values of which any is right.  Raises WorldError where the history shows no
-    bug."""
-    step = visit.step
-    written = {
-        "event": step.event,
-        "invariant": step.invariant,
-        "function": step.function,
-        "frame": step.frame,
+@attrs.define
+class Hunt:
+    """`truths`: by finding, the values of which any is right; `found`: the findings so far."""
+
+    truths: dict[str, tuple[Value, ...]] = attrs.field(factory=dict)
+    found: set[str] = attrs.field(factory=set)
+
+
+@attrs.frozen(kw_only=True)
+class Bug(Kind):
+    """Findings about a planted wrong kernel."""
+
+    kind = "bug"
+    student = "names what a planted wrong kernel did, or repairs it"
+    passes = "each of `find` is right"
+    messages: ClassVar[Mapping[str, Mapping[str, str]]] = {
+        "en": {
+            "how": "answer {findings}; hint helps",
+            "how_repair": "mutant remove, repeat what went wrong, then check",
+            "found": "{finding} {said}: yes.",
+            "not_found": "{finding} {said}: no.",
+            "to_find": "Still to find: {findings}",
+            "repaired": "Repaired: nothing breaks any more.",
+            "still_wrong": "a wrong kernel still runs: mutant remove makes it right",
+            "still_broken": "#{event} still breaks {rules}: undo what the wrong kernel did, and do "
+            "it again with the right one",
+        },
+        "zh-CN": {
+            "how": "answer {findings}；hint 给提示",
+            "how_repair": "先 mutant remove，把出错的操作重做一遍，再 check",
+            "found": "{finding} {said}：对。",
+            "not_found": "{finding} {said}：不对。",
+            "to_find": "还要找：{findings}",
+            "repaired": "修好了：所有不变式都成立。",
+            "still_wrong": "错误的内核还在运行：mutant remove 换回正确的内核",
+            "still_broken": "#{event} 仍然违反 {rules}：撤销错误的内核所做的，再用正确的内核重做一遍",
+        },
     }
-    found = {
-        key: tuple(visit.value(key, text) for text in texts)
-        for key, texts in written.items()
-        if texts
-    }
-    wanted = [key for key in step.find if key in NAMED and key not in found]
-    if not wanted:
-        return found
-    if "frame" in wanted:
-        raise WorldError(
-            "P10",
-            step.at("find"),
-            "frame: which one? no invariant names it",
-            'write frame = "EXPR"',
-        )
-    broken = first_broken(visit.session, visit.base)
-    if broken is None:
-        hint = "let the wrong function run in setup or in a run block"
-        raise WorldError("P10", step.at("plant"), "nothing breaks in this history", hint)
-    event, invariants, function = broken
-    rules = tuple(dict.fromkeys((*invariants, *broken_now(visit.session))))
-    seen: dict[str, tuple[Value, ...]] = {
-        "event": (event,),
-        "invariant": rules,
-        "function": (function,),
-    }
-    return seen | found
+    asks = judges = True
 
+    plant: str = key(schema.text, "", holds=TEMPLATE, needed=True)
+    find: tuple[str, ...] = key(words_of(*FINDINGS), (), needed=True)
+    parts: tuple[tuple[str, int], ...] = key(named_numbers(*FINDINGS), ())
+    event: tuple[str, ...] = key(expressions, (), holds=EXPRESSION, secret=True)
+    invariant: tuple[str, ...] = key(expressions, (), holds=EXPRESSION, secret=True)
+    frame: tuple[str, ...] = key(expressions, (), holds=EXPRESSION, secret=True)
+    function: tuple[str, ...] = key(expressions, (), holds=EXPRESSION, secret=True)
+    must: tuple[Condition, ...] = key(CONDITIONS, (), secret=True)
 
-def broken_now(session: Session) -> tuple[str, ...]:
-    """The invariants that do not hold at the end of the history, which is what `verify` shows."""
-    from kemu.invariants import check
+    @classmethod
+    def completed(cls, values: dict[str, Any], raw: Mapping[str, Any]) -> dict[str, Any]:
+        """The parts make the points."""
+        if values.get("parts"):
+            values["points"] = sum(points for _, points in values["parts"])
+        return super().completed(values, raw)
 
-    with session.traveling():
-        session.goto(session.end)
-        return tuple(
-            violation.invariant
-            for violation in check(session.kernel, session.name_of, quiescent=True)
-        )
+    # ------------------------------------------------------------------------------------- entering
 
+    @property
+    def carried(self) -> bool:
+        """A wrong kernel leaves nothing to the next step."""
+        return False
 
-def first_broken(session: Session, first: int) -> tuple[int, tuple[str, ...], str] | None:
-    """(event, invariants, function) of the first event behind `first` that breaks something; None
-    if nothing does."""
-    from kemu.invariants import first_broken as search
-    from kemu.observe.events import one_event
+    @property
+    def settles_at_once(self) -> bool:
+        """Nothing is revealed here."""
+        return True
 
-    first = max(first, wrong_since(session, first))
-    with session.traveling():
-        quiet = {0, session.now} | {record.last for record in session.timeline.records}
-        resting = {event for event in quiet if session.boundary(event)}
-        broken = search(session.kernel, first, session.now, resting, session.name_of)
+    def begin(self) -> Hunt:
+        """Nothing is found."""
+        return Hunt()
+
+    def given_until(self, visit: Visit) -> int:
+        """A repair may change the history from its beginning."""
+        return visit.base if "repair" in self.find else visit.start
+
+    def may_plant(self, what: str) -> bool:
+        """To repair is to remove the wrong kernel."""
+        return what == "remove" and "repair" in self.find
+
+    def fact(self, visit: Visit) -> Fact:
+        """No one value is right: `truths` are asked.  Raises WorldError where the history shows no
+        bug."""
+        hunt: Hunt = visit.memory
+        hunt.truths = self._truths(visit)
+        return Fact(None)
+
+    def _truths(self, visit: Visit) -> dict[str, tuple[Value, ...]]:
+        found = {
+            name: tuple(visit.value(name, text) for text in getattr(self, name))
+            for name in NAMED
+            if getattr(self, name)
+        }
+        wanted = [name for name in self.find if name in NAMED and name not in found]
+        if not wanted:
+            return found
+        if "frame" in wanted:
+            what = "frame: which one? no invariant names it"
+            raise WorldError("P10", self.at("find"), what, 'write frame = "EXPR"')
+        broken = first_broken(visit.session, visit.base)
         if broken is None:
-            return None
-        function = one_event(session.kernel, broken.event, session.name_of).function
-    return (
-        broken.event,
-        tuple(dict.fromkeys(violation.invariant for violation in broken.violations)),
-        function,
-    )
+            hint = "let the wrong function run in setup or in a run block"
+            raise WorldError("P10", self.at("plant"), "nothing breaks in this history", hint)
+        rules = tuple(dict.fromkeys((*broken.rules, *broken_now(visit.session))))
+        seen: dict[str, tuple[Value, ...]] = {
+            "event": (broken.event,),
+            "invariant": rules,
+            "function": (broken.function,),
+        }
+        return seen | found
+
+    # ------------------------------------------------------------------------------------- answering
+
+    def how(self, visit: Visit, language: str) -> str:
+        """What to name, and how to repair."""
+        named = [name for name in self.find if name in NAMED]
+        findings = ", ".join(f"{name} ..." for name in named)
+        asked = self.say(language, "how", findings=findings) if named else ""
+        repair = self.say(language, "how_repair") if "repair" in self.find else ""
+        return f"{asked} {repair}".strip()
+
+    def again(self, visit: Visit) -> None:
+        """Nothing is found."""
+        visit.memory.found.clear()
+
+    def whole(self, rest: str) -> bool:
+        """Event numbers may be written as they are shown: #512."""
+        return "#" in rest
+
+    def give(self, visit: Visit, typed: str) -> None:
+        """Name findings; the points follow."""
+        visit.settle()
+        named = self.named(visit, typed)
+        visit.tries += 1
+        self._add(visit, {name for name, _, right in named if right})
+
+    def _add(self, visit: Visit, new: set[str]) -> None:
+        hunt: Hunt = visit.memory
+        hunt.found |= new
+        weights = dict(self.parts) or dict.fromkeys(self.find, 1)
+        whole = sum(weights.get(name, 0) for name in self.find)
+        reached = sum(weights.get(name, 0) for name in hunt.found)
+        visit.share = reached / whole if whole else 1.0
+        if not self.missing_of(visit):
+            visit.pass_()
+
+    def missing_of(self, visit: Visit) -> list[str]:
+        """The findings that are still missing."""
+        return [name for name in self.find if name not in visit.memory.found]
+
+    def named(self, visit: Visit, typed: str) -> list[tuple[str, str, bool]]:
+        """(finding, what was said, right) of each part of the answer.  Raises UsageError for a slip
+        of typing."""
+        findings = [name for name in self.find if name in NAMED]
+        parts = [part.strip() for part in normal(typed).replace(";", ",").split(",")]
+        if not any(parts) or not findings:
+            hint = " or ".join(f"answer {name} ..." for name in findings)
+            raise UsageError("answer: what is wrong?", hint=hint or "check, when it is repaired")
+        truths = visit.memory.truths
+        return [
+            (
+                name,
+                f"#{value}" if name == "event" else said_as(value),
+                any(same(value, truth) for truth in truths.get(name, ())),
+            )
+            for name, value in (part_of(part, findings) for part in parts if part)
+        ]
+
+    def heard(self, taker: Taker, rest: str) -> list[Result]:
+        """Each part of the answer, and what is still to find."""
+        visit = taker.here
+        if not taker.blind:
+            visit.settle()
+        with blaming("words"):
+            named = self.named(visit, rest)
+        if taker.blind:
+            visit.said, visit.state = f"{visit.said}, {rest}".strip(", "), RECORDED
+            taker.result()
+            visit.state = OPEN
+            return [text("note", self.say(taker.language, "noted", said=normal(rest)), self.id)]
+        found = []
+        for name, said, right in named:
+            message = "found" if right else "not_found"
+            words = self.say(taker.language, message, finding=name, said=said)
+            role, status = ("right", OK) if right else ("wrong", UNSATISFIED)
+            found.append(text(role, words, self.id, status))
+        self.give(visit, rest)
+        visit.said = rest
+        taker.result()
+        if visit.state != OPEN:
+            return [*found, *reasons(visit), *taker.goes_on()]
+        return [*found, text("note", self._to_find(visit, taker.language), self.id)]
+
+    def _to_find(self, visit: Visit, language: str) -> str:
+        return self.say(language, "to_find", findings=", ".join(self.missing_of(visit)))
+
+    # --------------------------------------------------------------------------------------- verdict
+
+    def check(self, visit: Visit) -> bool:
+        """Is the kernel repaired?"""
+        if visit.state == OPEN and "repair" in self.find and not self.unrepaired(visit, "en"):
+            self._add(visit, {"repair"})
+        return visit.state == PASSED
+
+    def unrepaired(self, visit: Visit, language: str) -> list[str]:
+        """Why the kernel cannot count as repaired, one line each."""
+        session = visit.session
+        if session.planted:
+            return [self.say(language, "still_wrong")]
+        records = [record for record in session.timeline.records if visit.base <= record.first]
+        since = [record.text.split() for record in records if record.first <= session.now]
+        right = not any("mutant" in words and "plant" in words for words in since)
+        broken = None if right else first_broken(session, visit.base)
+        if broken is not None:
+            rules = ", ".join(broken.rules)
+            return [self.say(language, "still_broken", event=broken.event, rules=rules)]
+        return visit.failures(self.must)
+
+    def praise(self, visit: Visit, language: str) -> list[str]:
+        """A repair is worth a sentence."""
+        return [self.say(language, "repaired")] if "repair" in visit.memory.found else []
+
+    def unmet(self, visit: Visit, language: str) -> list[str]:
+        """What is to find, or why it is not repaired."""
+        if self.missing_of(visit) == ["repair"]:
+            return self.unrepaired(visit, language)
+        return [self._to_find(visit, language)]
+
+    def solve(self, visit: Visit) -> list[str]:
+        """The answers that find everything, and the repair."""
+        truths = visit.memory.truths
+        named = [f"{name} {plain(truths[name][0])}" for name in self.find if name in truths]
+        lines = [f"answer {', '.join(named)}"] if named else []
+        return lines + (super().solve(visit) if "repair" in self.find else [])
+
+    def why_not(self, visit: Visit) -> str:
+        """What is not repaired, or what was found."""
+        if "repair" in self.find:
+            return "; ".join(self.unrepaired(visit, "en"))
+        return f"found {sorted(visit.memory.found)}"
 
 
-def wrong_since(session: Session, first: int) -> int:
-    """The event behind which the wrong function first ran: up to there the kernel did what the
-    right one does, so nothing can be broken.  `first` where that cannot be told."""
-    from kemu.observe import anchors
-
-    function = places().get(session.planted, "")
-    if not anchors.known_function(function):
-        return first
-    found = anchors.of_call(session.journal, function, first, session.end)
-    return session.end if found is None else anchors.event_of(found)
-
-
-@cache
-def places() -> dict[str, str]:
-    """The name of the function that is wrong, by the name of the wrong kernel."""
-    from kemu.commands.trust import listing
-    from kemu.experiment.session import Session
-
-    return {row.name: row.place.rpartition("#")[2] for row in listing(Session()).mutants}
-
-
-def name(visit: Hunt, text: str) -> list[tuple[str, str, bool]]:
-    """(finding, what was said, right) of each part of the answer.  Raises UsageError for a slip of
-    typing."""
-    findings = [key for key in visit.step.find if key in NAMED]
-    parts = [part.strip() for part in normal(text).replace(";", ",").split(",") if part.strip()]
-    if not parts or not findings:
-        what = " or ".join(f"answer {key} ..." for key in findings) or "check, when it is repaired"
-        raise UsageError("answer: what is wrong?", hint=what)
-    read = [_part(part, findings) for part in parts]
-    return [
-        (key, _shown(key, value), any(same(value, truth) for truth in visit.truths.get(key, ())))
-        for key, value in read
-    ]
-
-
-def _shown(key: str, value: Value) -> str:
-    """What was said, as the shell writes such a thing."""
-    return f"#{value}" if key == "event" else said_as(value)
-
-
-def _part(text: str, findings: list[str]) -> tuple[str, Value]:
-    """`event 512`: the finding, and its value."""
-    word, _, rest = text.partition(" ")
-    key = word.casefold() if word.casefold() in NAMED else findings[0] if len(findings) == 1 else ""
-    if key not in findings:
-        raise UsageError(
-            f"answer: is '{text[:40]}' an {' or '.join(findings)}?",
-            hint=f"answer {findings[0]} ...",
-        )
-    value = rest.strip() if word.casefold() == key else text
+def part_of(typed: str, findings: list[str]) -> tuple[str, Value]:
+    """`event 512`: the finding, and its value.  Raises UsageError."""
+    word, _, rest = typed.partition(" ")
+    folded = word.casefold()
+    name = folded if folded in NAMED else findings[0] if len(findings) == 1 else ""
+    if name not in findings:
+        what = f"answer: is '{typed[:40]}' an {' or '.join(findings)}?"
+        raise UsageError(what, hint=f"answer {findings[0]} ...")
+    value = rest.strip() if folded == name else typed
     if not value:
-        raise UsageError(f"answer: which {key}?", hint=f"answer {key} ...")
-    if key in ("event", "frame"):
-        return key, number_in(value.removeprefix("#"))
-    return key, value.removesuffix("()")
-
-
-def share(visit: Hunt) -> float:
-    """Which part of the points the findings so far are worth."""
-    weights = dict(visit.step.parts) or dict.fromkeys(visit.step.find, 1)
-    whole = sum(weights.get(key, 0) for key in visit.step.find)
-    return sum(weights.get(key, 0) for key in visit.found) / whole if whole else 1.0
-
-
-def unrepaired(visit: Hunt) -> list[str]:
-    """Why the kernel cannot count as repaired, a line each."""
-    session = visit.session
-    if session.planted:
-        return ["a wrong kernel still runs: mutant remove makes it right"]
-    broken = None if visit.is_of_the_right_kernel() else first_broken(session, visit.base)
-    if broken is not None:
-        what = f"#{broken[0]} still breaks {', '.join(broken[1])}"
-        return [f"{what}: undo what the wrong kernel did, and do it again with the right one"]
-    return visit.failures()
-
-
-def solution(visit: Hunt) -> list[str]:
-    """The answers that find everything."""
-    named = [
-        f"{key} {plain(visit.truths[key][0])}" for key in visit.step.find if key in visit.truths
-    ]
-    lines = [f"answer {', '.join(named)}"] if named else []
-    if "repair" in visit.step.find:
-        lines += [visit.text("solution", text) for text in visit.step.solution]
-    return lines
+        raise UsageError(f"answer: which {name}?", hint=f"answer {name} ...")
+    if name in ("event", "frame"):
+        return name, number_in(value.removeprefix("#"))
+    return name, value.removesuffix("()")

@@ -15,9 +15,9 @@ from kemu.lessons.format.names import evaluate
 from kemu.lessons.format.schema import Wrong, identity
 from kemu.lessons.format.seeds import seed_for
 from kemu.lessons.format.toml import quoted, value, written
+from kemu.lessons.kinds.base import open_visit
 from kemu.lessons.taking import driver, feedback
 from kemu.lessons.taking.feedback import Texts, text
-from kemu.lessons.taking.visit import open_visit
 from kemu.lessons.taking.world import World
 
 if TYPE_CHECKING:
@@ -202,7 +202,7 @@ def preview(lesson: Lesson, student: str, salt: str = "") -> Texts:
         ]
         for number, hint in enumerate(step.hints, 1):
             found.append(text("hint", f"({number}) {visit.text('hints', hint)}", step.id))
-        for line in visit.solution() if not lesson.packed else []:
+        for line in visit.step.solve(visit) if not lesson.packed else []:
             found.append(
                 text(
                     "fact", f"{'answer' if driver.is_answer(line) else 'solution'}: {line}", step.id

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from kemu.language.result import Result
 from kemu.lessons.format.lesson import Lesson
 from kemu.lessons.format.seeds import seed_for
+from kemu.lessons.kinds.base import Visit, open_visit
 from kemu.lessons.taking import driver, feedback
 from kemu.lessons.taking.messages import say
-from kemu.lessons.taking.visit import Visit, open_visit
 from kemu.lessons.taking.world import World
 from kemu.readings import Reading
 from kemu.readings.lessons import LessonText
@@ -85,8 +85,8 @@ def _step(visit: Visit, number: int) -> Iterator[str]:
     title = step.title or step.id
     yield f'<section id="{esc(step.id)}">'
     yield f"<h2>{esc(say(lesson.language, 'step', number=number, count=len(lesson.steps), title=title))}{worth}</h2>"
-    yield html(visit.ask())
-    options = visit.option_texts()
+    yield html(visit.text("ask", step.ask))
+    options = step.options_of(visit)
     if options:
         yield (
             '<ol type="a">' + "".join(f"<li>{inline(option)}</li>" for option in options) + "</ol>"
@@ -94,7 +94,7 @@ def _step(visit: Visit, number: int) -> Iterator[str]:
     for at, hint in enumerate(step.hints, 1):
         summary = words["hint"].format(number=at)
         yield f"<details><summary>{esc(summary)}</summary>{html(visit.text('hints', hint))}</details>"
-    if not lesson.packed and step.kind != "explain":
+    if not lesson.packed and step.solvable:
         yield f"<details><summary>{esc(words['solution'])}</summary>"
         yield from _solution(visit)
         yield "</details>"
@@ -104,7 +104,7 @@ def _step(visit: Visit, number: int) -> Iterator[str]:
 def _solution(visit: Visit) -> Iterator[str]:
     step = visit.step
     yield from _results(feedback.shown(visit.reveal(), step.id))
-    for line in visit.solution():
+    for line in step.solve(visit):
         if driver.is_answer(line):
             yield f'<p class="typed"><code>{esc(line)}</code></p>'
             continue

@@ -8,23 +8,28 @@ from collections.abc import Iterable, Iterator
 
 from kemu.commands.table import find
 from kemu.errors import UsageError
-from kemu.language.expr import Expression
 from kemu.language.questions import FUNCTIONS
 from kemu.language.spec import CHANGE
 from kemu.language.suggest import did_you_mean
 from kemu.language.tokens import split
 from kemu.lessons.format.lesson import Lesson, Problem, Step
 from kemu.lessons.format.names import LESSON_FUNCTIONS, compiled
-from kemu.lessons.format.schema import UNGRADED
+from kemu.lessons.format.schema import (
+    COMMANDS,
+    EXPRESSION,
+    PROSE,
+    SOLUTION,
+    TEMPLATE,
+    holding,
+)
 from kemu.lessons.format.texts import expressions_of
-from kemu.lessons.kinds.bug import places
+from kemu.lessons.kinds.base import Kind
+from kemu.lessons.taking.history import places
 
 _NAME = re.compile(r"[A-Za-z_]\w*\Z", re.ASCII)
 _TAKEN = frozenset(
     {"init", "swapper", "kthreadd", "and", "or", "not", "true", "false", "none", "as", "file", "if"}
 )
-_ASKING = frozenset({"name", "call", "variable"})
-"""Steps of a compiled expression that ask for something; one without any is a literal."""
 
 
 def lint(lesson: Lesson) -> list[Problem]:
@@ -106,94 +111,26 @@ def of_step(lesson: Lesson, step: Step) -> Iterator[Problem]:
     for name, text in step.let:
         yield from _name(lesson, step.at("let"), name)
         yield from _expression(lesson, step.at("let"), f"let {name}", text)
-    for key, texts in expressions(step):
-        for text in texts:
-            yield from _expression(lesson, step.at(key), key, text)
-    for key, texts in prose(step):
-        for text in texts:
-            yield from _text(lesson, step.at(key), key, text)
-    for key, lines in command_lists(step):
-        yield from commands(lesson, step, step.at(key), key, lines)
+    for key, text in holding(step, EXPRESSION):
+        yield from _expression(lesson, step.at(key), key, text)
+    for key, text in holding(step, PROSE, TEMPLATE):
+        yield from _text(lesson, step.at(key), key, text)
+    for key, text in holding(step, COMMANDS, SOLUTION):
+        if not text.startswith("answer ") or key not in ("solution", "not_solution"):
+            yield from commands(lesson, step, step.at(key), key, (text,))
     yield from _meaning(lesson, step)
 
 
-def expressions(step: Step) -> list[tuple[str, Iterable[str]]]:
-    """The keys of the step that hold expressions."""
-    return [
-        ("expect", step.expect),
-        ("accept", [step.accept] if step.accept else []),
-        ("sample", [step.sample] if step.sample else []),
-        ("wrong", [key for key, _ in step.wrong]),
-        ("must", [condition.that for condition in step.must]),
-        ("never", [condition.that for condition in step.never]),
-        ("options", [option.right for option in step.options]),
-        ("goals", [goal.that for goal in step.goals]),
-        *[(key, getattr(step, key)) for key in ("event", "invariant", "frame", "function")],
-    ]
-
-
-def prose(step: Step) -> list[tuple[str, Iterable[str]]]:
-    """The keys that hold texts with `{expr}`."""
-    return [
-        ("ask", [step.ask]),
-        ("hints", step.hints),
-        ("explain", [step.explain]),
-        ("why", [step.why]),
-        ("wrong", [text for _, text in step.wrong]),
-        ("words", step.words),
-        ("options", [text for option in step.options for text in (option.text, option.why)]),
-        ("items", [text for item in step.items for text in (item.text, item.at, item.never)]),
-        ("must", [condition.say for condition in step.must]),
-        ("never", [condition.say for condition in step.never]),
-        ("goals", [goal.text for goal in step.goals]),
-        ("plant", [step.plant]),
-    ]
-
-
-def command_lists(step: Step) -> list[tuple[str, tuple[str, ...]]]:
-    """The keys that hold commands."""
-    answers = tuple(line for line in step.solution if not line.startswith("answer "))
-    others = tuple(
-        line for lines in step.not_solution for line in lines if not line.startswith("answer ")
-    )
-    plain = [(key, getattr(step, key)) for key in ("setup", "reveal", "show", "commands", "makes")]
-    return [*plain, ("solution", answers), ("not_solution", others)]
-
-
 def _meaning(lesson: Lesson, step: Step) -> Iterator[Problem]:
-    for text in step.expect:
-        if is_literal(text) and step.kind == "predict":
-            yield problem(
-                lesson,
-                "M04",
-                step.at("expect"),
-                f"expect = {text} is a literal",
-                "ask the machine: data_frames(app)",
-            )
-    if step.plant and "{" not in step.plant and step.plant not in mutants():
-        hint = did_you_mean(step.plant, mutants()) or "mutant list names them"
-        yield problem(
-            lesson, "M06", step.at("plant"), f"there is no wrong kernel '{step.plant[:40]}'", hint
-        )
-    rights = [option.right for option in step.options]
-    written, right = all(right in ("true", "false") for right in rights), rights.count("true")
-    if (
-        rights
-        and written
-        and not lesson.packed
-        and (right == 0 or (right > 1 and not step.several))
-    ):
-        wanted = "at least one option" if step.several else "exactly one option"
-        yield problem(
-            lesson, "M07", step.at("options"), f"{right} options are right", f"{wanted} must be"
-        )
-    if (
-        step.points
-        and not step.hints
-        and step.kind not in UNGRADED
-        and lesson.mode != "exam"
-        and not lesson.packed
-    ):
+    assert isinstance(step, Kind)  # noqa: S101 - the parser makes no other steps
+    if step.plant and "{" not in step.plant and step.plant not in places():
+        hint = did_you_mean(step.plant, places()) or "mutant list names them"
+        what = f"there is no wrong kernel '{step.plant[:40]}'"
+        yield problem(lesson, "M06", step.at("plant"), what, hint)
+    for fault in step.faults(lesson):
+        yield problem(lesson, *fault)
+    told = lesson.mode != "exam" and not lesson.packed
+    if step.points and not step.hints and step.graded and told:
         yield problem(lesson, "W03", step.line, f"step {step.id} has no hints")
     yield from _leftovers(lesson, step)
 
@@ -217,20 +154,6 @@ def _leftovers(lesson: Lesson, step: Step) -> Iterator[Problem]:
             f"{following[0].id} starts from the solution of {step.id}",
             hint,
         )
-
-
-def is_literal(text: str) -> bool:
-    """Does the expression ask for nothing?"""
-    try:
-        made: Expression = compiled(text)
-    except UsageError:
-        return False
-    return not any(step.op in _ASKING for step in made.steps)
-
-
-def mutants() -> frozenset[str]:
-    """The names of the wrong kernels."""
-    return frozenset(places())
 
 
 # ----------------------------------------------------------------------------------------- commands

@@ -11,6 +11,7 @@ import json
 from typing import Any
 
 from kemu.lessons.format.lesson import Lesson, Step
+from kemu.lessons.kinds.registry import KINDS
 
 OPEN_HINT = "desk.hint() helps, desk.skip() shows the solution."
 
@@ -35,11 +36,7 @@ def notebook(lesson: Lesson, text: str, student: str = "") -> str:
 def _step(number: int, step: Step) -> list[dict[str, Any]]:
     """Enter it; look; answer or change and check."""
     name = f"step-{number}"
-    todo = {
-        "run": f"# desk.run(...)\n# {OPEN_HINT}",
-        "state": f"# desk.run(...)\n# {OPEN_HINT}\ndesk.check()",
-        "explore": "# desk.run(...)\ndesk.check()",
-    }.get(step.kind, f"# desk.answer(...)\n# {OPEN_HINT}")
+    todo = KINDS[step.kind].todo.format(hint=OPEN_HINT)
     title = _text(f"{name}-title", f"## {number}. {step.title or step.id}")
     return [title, _code(f"{name}-enter", f"desk.step({number})"), _code(name, todo)]
 

@@ -13,15 +13,14 @@ import re
 import shutil
 import tomllib
 from pathlib import Path
-from typing import Any
 
 from kemu.errors import UsageError
 from kemu.lessons.format.course import COURSE_FILE
 from kemu.lessons.format.lesson import Lesson, Step
 from kemu.lessons.format.parse import read_text
-from kemu.lessons.format.schema import STRIPPED
 from kemu.lessons.format.toml import written
 from kemu.lessons.format.translate import translations
+from kemu.lessons.kinds.registry import KINDS
 
 FILES = "files"
 """The folder beside lessons that holds what they `load`; it goes with a lesson that may use
@@ -71,28 +70,16 @@ def stripped(lesson: Lesson, text: str) -> str:
 
     def step(found: re.Match[str]) -> str:
         raw = tomllib.loads(found[3])
-        kept = without_answers(raw)
+        kept = KINDS[found[2]].for_students(raw)
+        if "hints" in kept:
+            hints = kept["hints"] if isinstance(kept["hints"], list) else [kept["hints"]]
+            kept["hints"] = hints[:HINTS_KEPT]
         made = lesson.steps[lesson.index(str(raw["id"]))]
         if needed_later(lesson, made):
             kept["makes"] = list(made.makes or made.solution)
         return f"{found[1]}check {found[2]}\n{written(kept)}{found[1]}"
 
     return f"+++\n{written(front)}+++{_STEP.sub(step, body)}"
-
-
-def without_answers(raw: dict[str, Any]) -> dict[str, Any]:
-    """The keys of a step that a student may read."""
-    kept = {key: value for key, value in raw.items() if key not in STRIPPED}
-    if "hints" in kept:
-        hints = kept["hints"] if isinstance(kept["hints"], list) else [kept["hints"]]
-        kept["hints"] = hints[:HINTS_KEPT]
-    for key in ("options", "items"):
-        if key in kept:
-            entries = kept[key] if isinstance(kept[key], list) else [kept[key]]
-            texts = [entry["text"] for entry in entries]
-            fixed = key == "options" and kept.get("shuffle") is False
-            kept[key] = [{"text": text} for text in (texts if fixed else sorted(texts))]
-    return kept
 
 
 def needed_later(lesson: Lesson, step: Step) -> bool:

@@ -7,8 +7,7 @@ runs.
     a wrong kernel      may not be revealed, nor removed where repairing is not the task
     before the start    looking is free, changing is not: the step begins at its own event (a repair: where its history begins)
 
-The rule that keeps this file honest: it decides by the declaration and the parsed arguments, never
-by the text.
+What decides is the declaration and the parsed arguments, never the text.
 """
 
 from __future__ import annotations
@@ -20,40 +19,38 @@ from kemu.errors import UsageError
 from kemu.language.result import Result
 from kemu.language.spec import CHANGE, Command
 from kemu.language.tokens import split
+from kemu.lessons.kinds.base import OPEN, Visit
 from kemu.lessons.taking.hosts import Beside, refuse_host
-from kemu.lessons.taking.visit import OPEN, Visit
 
 LESSON_WORD = "lesson"
 
 
 class Watch(Beside):
-    """Stands beside a session while a step is worked on."""
+    """Watches a session while a step is worked on without words (see `work`)."""
 
     def __init__(self, visit: Visit) -> None:
-        self.visit: Visit | None = visit
+        self.visit = visit
 
     def admit(self, made: Command, values: dict[str, Any]) -> None:
         """Raise UsageError where the command may not be used now."""
-        visit = self.visit
-        if visit is None or made.name == LESSON_WORD:
-            return
-        lesson = visit.world.lesson
-        refuse_host(lesson, (*lesson.allow, *visit.step.allow), made, values)
-        refuse_denied(visit, made)
-        refuse_spoiler(visit, made, values)
-        visit.before(made.name, values)
+        admit(self.visit, made, values)
 
     def saw(self, results: list[Result]) -> list[Result]:
         """What a command gave; the results to show."""
-        if (
-            self.visit is not None
-            and results
-            and results[-1].ok
-            and self.visit.step.kind == "run"
-            and self.visit.after()
-        ):
+        if results and results[-1].ok and self.visit.step.after(self.visit):
             self.visit.pass_()
         return results
+
+
+def admit(visit: Visit, made: Command, values: dict[str, Any]) -> None:
+    """Raise UsageError where the command may not be used in the visit now."""
+    if made.name == LESSON_WORD:
+        return
+    lesson = visit.world.lesson
+    refuse_host(lesson, (*lesson.allow, *visit.step.allow), made, values)
+    refuse_denied(visit, made)
+    refuse_spoiler(visit, made, values)
+    visit.step.before(visit, made.name, values)
 
 
 def refuse_denied(visit: Visit, made: Command) -> None:
@@ -72,9 +69,11 @@ def refuse_denied(visit: Visit, made: Command) -> None:
 
 def refuse_spoiler(visit: Visit, made: Command, values: dict[str, Any]) -> None:
     """What would show the answer, or change the machine where it may not be changed."""
-    step = visit.step
-    if made.name == "mutant":
-        _refuse_mutant(visit, values)
+    step, what = visit.step, values.get("what")
+    planting = made.name == "mutant" and visit.state == OPEN and what != "list"
+    if planting and not step.may_plant(str(what)):
+        hint = "task shows what is asked"
+        raise UsageError(f"mutant: {what} is not part of this step", hint=hint)
     changing = made.effect == CHANGE and not made.is_about_session(values)
     if visit.state == OPEN and step.reveal and not visit.revealed:
         if changing:
@@ -84,7 +83,7 @@ def refuse_spoiler(visit: Visit, made: Command, values: dict[str, Any]) -> None:
             raise UsageError(
                 f"{made.name}: commit first", hint="answer ...; task shows the question"
             )
-    given = given_until(visit)
+    given = step.given_until(visit)
     if made.name == "undo" and visit.session.now <= given:
         raise UsageError(
             "undo: you have changed nothing in this step", hint="what was done before it is given"
@@ -92,21 +91,6 @@ def refuse_spoiler(visit: Visit, made: Command, values: dict[str, Any]) -> None:
     if changing and visit.session.now < given:
         what = f"{made.name}: this step starts at #{given}; what lies before is given"
         raise UsageError(what, hint=f"goto {given}, or reset")
-
-
-def given_until(visit: Visit) -> int:
-    """The event up to which the machine is given: the step's start; of a repair, where its history
-    begins."""
-    return visit.base if "repair" in visit.step.find else visit.start
-
-
-def _refuse_mutant(visit: Visit, values: dict[str, Any]) -> None:
-    what, step = values.get("what"), visit.step
-    if visit.state != OPEN or step.kind == "explore" or what == "list":
-        return
-    if what == "remove" and "repair" in step.find:
-        return
-    raise UsageError(f"mutant: {what} is not part of this step", hint="task shows what is asked")
 
 
 def revealing(commands: tuple[str, ...]) -> set[str]:

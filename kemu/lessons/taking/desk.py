@@ -39,7 +39,7 @@ class Desk:
 
     def step(self, number: int) -> None:
         """Enter a step."""
-        self.show(self.guide.enter(number - 1))
+        self.show(self.guide.stay.enter(number - 1))
 
     def run(self, line: str) -> None:
         """Run commands of the shell."""
@@ -73,8 +73,8 @@ class Desk:
         self.word("skip")
 
     def end(self) -> None:
-        """What stands behind the last step."""
-        self.show(self.guide.finish())
+        """The end of the lesson, after the last step."""
+        self.show(self.guide.stay.finish())
 
     def show(self, results: Texts | list[Result]) -> None:
         """Print results as the shell does, without colour."""

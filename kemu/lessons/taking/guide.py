@@ -6,40 +6,35 @@
     play ... return                   free play on a copy
     problem  leave                    a report for the author; the end
 
-The rule that keeps this file honest: what counts is recorded by `stay`, what is right is decided by
-`visit`; here it is only put into words.
+What counts is recorded by the stay, what is right is decided by the kind of the step; here it is
+only put into words.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
+from kemu.commands.table import TABLE
 from kemu.errors import UsageError
+from kemu.experiment.session import Session
 from kemu.language.result import FAILED, Complaint, Result
 from kemu.language.spec import Command
 from kemu.language.tokens import Line, split
+from kemu.lessons.format.lesson import Lesson
+from kemu.lessons.kinds.base import OPEN, RECORDED, SHOWN, open_visit
 from kemu.lessons.taking import driver, feedback
-from kemu.lessons.taking.admit import LESSON_WORD, given_until
+from kemu.lessons.taking.admit import LESSON_WORD, admit
 from kemu.lessons.taking.answering import Answering
-from kemu.lessons.taking.answers import normal, with_confidence
+from kemu.lessons.taking.answers import normal
 from kemu.lessons.taking.feedback import Texts, text
+from kemu.lessons.taking.hosts import Beside
 from kemu.lessons.taking.messages import say
-from kemu.lessons.taking.stay import RECORDED
-from kemu.lessons.taking.visit import OPEN, PASSED, SHOWN, open_visit
+from kemu.lessons.taking.progress import Diary, Record
+from kemu.lessons.taking.stay import Rules, Stay
 from kemu.lessons.taking.world import WorldError
-
-KEPT = {
-    "answer": "answer", "check": "check", "hint": "hint", "skip": "skip",
-    "sure": "confidence", "fairly": "confidence", "guess": "confidence",
-}  # fmt: skip
-"""Words that are recorded, and as what."""
-WHILE_PLAYING = frozenset({"return", "task", "leave", "problem"})
-STILL_OPEN = frozenset({"sure", "fairly", "guess", "answer", "task", "hint", "problem"})
-"""Words at which an answer that waits to hear how sure one is goes on waiting; looking does not
-disturb it either."""
 
 
 @contextmanager
@@ -53,450 +48,344 @@ def as_usage() -> Iterator[None]:
         ) from error
 
 
-def _quoted(error: UsageError, typed: str) -> str:
-    """The part of what was typed that the message quotes, or nothing."""
-    found = re.search("'(.+)'", error.what)
-    return found[1] if found and found[1] in typed else ""
+class Guide(Beside):
+    """Watches a session while a lesson is taken: a stay, its answers, and all words.  `looking`:
+    the command that runs is not one of them.  `keep` gets each record, and gives a warning where it
+    cannot keep it; `records` are those from before, for this lesson."""
 
-
-class Guide(Answering):
-    """A stay with all its words.  `looking`: the command that runs is none of them."""
-
-    looking = False
+    def __init__(
+        self,
+        session: Session,
+        lesson: Lesson,
+        *,
+        student: str = "",
+        salt: str = "",
+        run: str = "",
+        keep: Callable[[Record], str] | None = None,
+        records: Sequence[Record] = (),
+        rules: Rules | None = None,
+    ) -> None:
+        diary = Diary(lesson, run, keep, list(records))
+        self.stay = Stay(session, lesson, self, diary, rules, student=student, salt=salt)
+        self.answers = Answering(self.stay)
+        self.looking = False
 
     # ----------------------------------------------------------------------------- beside the shell
 
+    def place(self) -> str:
+        """Where the student is, for the toolbar."""
+        return self.stay.place()
+
+    def words(self) -> list[tuple[str, str]]:
+        """The bare words of a lesson."""
+        return [(word, self.stay.lesson.title) for word in sorted(BARE - TABLE.keys())]
+
     def line(self, text: str) -> list[Result] | None:
         """Free words are not cut at `;` and quotes."""
-        bare, typed = self._bare_answer(text), text.strip()
+        visit, typed = self.stay.visit, text.strip()
+        answerable = (
+            visit is not None
+            and self.stay.playing is None
+            and (visit.state == OPEN or not self.stay.rules.helped)
+        )
+        bare = visit.step.bare(visit, normal(text)) if visit is not None and answerable else ""
         word, _, rest = ("answer", "", bare) if bare else typed.partition(" ")
         if word == LESSON_WORD:
             word, _, rest = rest.strip().partition(" ")
-        if not rest.strip() or not (bare or self._is_free(word, rest)):
+        whole = word == "problem" or (
+            word == "answer" and visit is not None and visit.step.whole(rest)
+        )
+        if not rest.strip() or not (bare or whole):
             return None
         try:
             with as_usage():
                 return self.word(word, rest.strip())
         except UsageError as error:
-            wrong = _quoted(error, typed) or (
-                typed if bare else rest.strip() if error.about else word
-            )
+            quoted = re.search("'(.+)'", error.what)
+            wrong = quoted[1] if quoted and quoted[1] in typed else ""
+            wrong = wrong or (typed if bare else rest.strip() if error.about else word)
+            column = text.index(wrong)
             place = UsageError(
-                error.what, text=text, column=text.index(wrong), length=len(wrong), hint=error.hint
+                error.what, text=text, column=column, length=len(wrong), hint=error.hint
             )
             return [Result(typed, status=FAILED, error=Complaint.of(place, text.index(typed)))]
 
-    def _bare_answer(self, text: str) -> str:
-        """The line if it can be meant as nothing but the answer: letters of a choice, a number, one
-        of the step's words."""
-        visit, made = self.visit, normal(text)
-        if visit is None or self.playing is not None or (visit.state != OPEN and not self.exam):
-            return ""
-        if visit.order:
-            if (
-                made.isascii()
-                and made.isdigit()
-                and len(made) < 3
-                and 1 <= int(made) <= len(visit.order)
-            ):
-                return made
-            letters = [char for char in made.casefold() if char not in " ,"]
-            known = {chr(ord("a") + index) for index in range(len(visit.order))}
-            return (
-                made
-                if letters
-                and set(letters) <= known
-                and len(set(letters)) == len(letters)
-                and len(made) < 60
-                else ""
-            )
-        if visit.step.kind not in ("predict", "answer"):
-            return ""
-        named = {normal(word).casefold() for word in (*visit.step.words, *visit.step.word_keys)}
-        return made if made[:1].isdigit() or with_confidence(made)[0].casefold() in named else ""
-
-    def _is_free(self, word: str, rest: str) -> bool:
-        """Words for people, and event numbers as they are shown: #512."""
-        kind = self.visit.step.kind if self.visit is not None else ""
-        return word == "problem" or (
-            word == "answer" and (kind == "explain" or (kind == "bug" and "#" in rest))
-        )
-
     def expand(self, line: Line) -> Line:
-        """As in `stay`; a bare `next` that can be nothing else is the lesson's."""
-        if [token.text for token in line.tokens] == ["next"] and self._may_go_on():
+        """A bare word of the lesson becomes a sub-command; so does a bare `next` that can be
+        nothing else.  Any other command is kept, then run."""
+        word = line.tokens[0].text
+        if len(line.tokens) == 1 and word == "next" and self._may_go_on():
             (line,) = split(f"{LESSON_WORD} next")
-        return super().expand(line)
+        elif word in BARE and word not in TABLE:
+            (line,) = split(f"{LESSON_WORD} {line.source}")
+        elif word not in (LESSON_WORD, "quit", "q", "help"):
+            self.stay.typed(line.source)
+        return line
 
     def _may_go_on(self) -> bool:
         """Can `next` only be meant as the lesson's?  The step is done, and there is no next
         event."""
-        visit = self.visit
-        return (
-            visit is not None
-            and not self.session.past
-            and (visit.state != OPEN or self.is_done_already())
-        )
+        visit = self.stay.visit
+        done = visit is not None and (visit.state != OPEN or self.stay.is_done_already())
+        return done and not self.stay.session.past
 
     def admit(self, made: Command, values: dict[str, Any]) -> None:
-        """As in any step."""
+        """Raise UsageError where the command may not be used now."""
         self.looking = made.name != LESSON_WORD
-        with as_usage():
-            super().admit(made, values)
+        if self.stay.visit is not None:
+            with as_usage():
+                admit(self.stay.visit, made, values)
 
     def saw(self, results: list[Result]) -> list[Result]:
-        """A command has run: a `run` step may be done by it.  An answer that waits goes on waiting,
-        and says so."""
-        results, self.waiting = [*self.waiting, *results], []
+        """A command has run: the step may be done by it.  An answer that waits goes on waiting, and
+        says so."""
+        stay = self.stay
+        results, stay.waiting = [*stay.waiting, *results], []
         looking, self.looking = self.looking, False
-        if looking and self.asked_confidence:
-            return [*results, self.how_sure()]
-        visit = self.visit
-        if (
-            visit is None
-            or self.playing is not None
-            or visit.state != OPEN
-            or visit.step.kind != "run"
-        ):
+        if looking and self.answers.asked_confidence:
+            return [*results, self.answers.how_sure()]
+        visit = stay.open_visit
+        if visit is None:
             return results
         with as_usage():
-            done = bool(results) and results[-1].ok and bool(visit.pending) and visit.after()
-            if done:
-                return [*results, *self._passed()]
-        if visit.near and not visit.pending:
-            results.append(
-                text("note", say(self.language, "near", names=", ".join(visit.near)), visit.step.id)
-            )
-        return results
+            if results and results[-1].ok and visit.step.after(visit):
+                visit.pass_()
+                stay.result()
+                if stay.blind:
+                    return [*results, stay.note("noted_state")]
+                return [*results, *self._done(), *stay.goes_on()]
+        near = visit.step.nearly(visit)
+        return [*results, stay.note("near", names=", ".join(near))] if near else results
 
-    def _passed(self) -> Texts:
-        visit = self.here
-        visit.pass_()
-        self.result()
-        if self.blind:
-            return [text("note", say(self.language, "noted_state"), visit.step.id)]
-        done = text("right", say(self.language, "done", id=visit.step.id), visit.step.id)
-        return [done, *feedback.reasons(visit), *self.goes_on()]
+    def _done(self) -> Texts:
+        visit = self.stay.here
+        words = say(self.stay.language, "done", id=visit.step.id)
+        return [text("right", words, visit.step.id), *feedback.reasons(visit)]
 
     # ---------------------------------------------------------------------------------------- words
 
     def word(self, word: str, rest: str) -> Texts:
         """Do a word of the lesson.  Raises UsageError."""
-        if word not in ACTIONS:
+        stay, known = self.stay, WORDS.get(word)
+        if known is None:
             raise UsageError(
                 f"lesson: '{word[:40]}' is no word of a lesson",
-                hint=f"words are {', '.join(ACTIONS)}",
+                hint=f"words are {', '.join(WORDS)}",
             )
-        if self.playing is not None and word not in WHILE_PLAYING:
+        if stay.playing is not None and not known.playing:
             raise UsageError(f"{word}: not while you play", hint="return goes back to the step")
-        if word == "task" and self.asked_confidence:
-            return [*self.task(rest), self.how_sure()]
-        if word not in STILL_OPEN:
-            self.settle_confidence()
-        if word in KEPT and self.visit is not None:
-            self.record(KEPT[word], text=f"{word} {rest}".strip())
-        waiting, self.waiting = self.waiting, []
-        action: Callable[[str], Texts] = getattr(self, ACTIONS[word])
+        if word == "task" and self.answers.asked_confidence:
+            return [*self.task(rest), self.answers.how_sure()]
+        if not known.waits:
+            self.answers.settle_confidence()
+        if known.kept:
+            stay.record(known.kept, text=f"{word} {rest}".strip())
+        waiting, stay.waiting = stay.waiting, []
         try:
-            return [*waiting, *action(rest)]
+            return [*waiting, *known.do(self, rest)]
         except UsageError as error:
             if not waiting:
                 raise
-            return [
-                *waiting,
-                Result(f"{word} {rest}".strip(), status=FAILED, error=Complaint.of(error)),
-            ]
+            complaint = Complaint.of(error)
+            return [*waiting, Result(f"{word} {rest}".strip(), status=FAILED, error=complaint)]
 
     def task(self, _rest: str) -> Texts:
         """The question again; where the step is done, the next one."""
-        visit = self.here
-        if visit.state != OPEN and self.playing is None:
+        if self.stay.here.state != OPEN and self.stay.playing is None:
             return self.onward("")
-        return [
-            *feedback.shown(visit.lead, visit.step.id),
-            *feedback.task(visit, self.index + 1, self.language),
-            *self.again(),
-        ]
+        return self.stay.question()
 
     def onward(self, _rest: str) -> Texts:
         """The next step.  In a guided lesson this one must be done."""
-        if self.lesson.mode == "guided" and self.visit is not None and not self._may_leave():
-            raise UsageError(
-                f"next: step {self.here.step.id} is not done", hint="check, hint, or skip"
-            )
-        if (
-            self.visit is not None
-            and self.visit.state == OPEN
-            and self.visit.step.kind == "explore"
-        ):
-            self.badges()
-        if self.index + 1 < len(self.lesson.steps):
-            return self.enter(self.index + 1)
-        return self.finish()
-
-    def _may_leave(self) -> bool:
-        visit = self.here
-        return (
-            visit.state != OPEN
-            or visit.step.kind == "explore"
-            or self.done()[visit.step.id].state != "open"
-        )
-
-    def badges(self) -> None:
-        """An `explore` step is over: it is passed, whatever was found."""
-        visit = self.here
-        visit.reached()
-        visit.state, visit.share = PASSED, 1.0
-        self.result()
+        stay, visit = self.stay, self.stay.visit
+        if visit is not None and stay.lesson.mode == "guided":
+            done = visit.state != OPEN or visit.step.optional or stay.is_done_already()
+            if not done:
+                hint = "check, hint, or skip"
+                raise UsageError(f"next: step {visit.step.id} is not done", hint=hint)
+        if visit is not None and visit.state == OPEN and visit.step.optional:
+            visit.step.left(visit)
+            stay.result()
+        if stay.index + 1 < len(stay.lesson.steps):
+            return stay.enter(stay.index + 1)
+        return stay.finish()
 
     def previous(self, _rest: str) -> Texts:
         """The step before."""
-        index = self.index - 1 if self.visit is not None else len(self.lesson.steps) - 1
+        stay = self.stay
+        index = stay.index - 1 if stay.visit is not None else len(stay.lesson.steps) - 1
         if index < 0:
             raise UsageError("previous: this is the first step")
-        return self.enter(index)
+        return stay.enter(index)
 
     def step(self, rest: str) -> Texts:
         """Any step by number or id; in a guided lesson only up to the first that is not done."""
-        index = (
-            int(rest) - 1
-            if rest.isascii() and rest.isdigit() and len(rest) < 6
-            else self.lesson.index(rest)
-        )
-        if not 0 <= index < len(self.lesson.steps):
-            raise UsageError(
-                f"step: there is no '{rest[:40]}'", hint=f"steps are 1 to {len(self.lesson.steps)}"
-            )
-        done = self.done()
-        open_before = next(
-            (step.id for step in self.lesson.steps[:index] if done[step.id].state == "open"), ""
-        )
-        if open_before and self.lesson.mode == "guided":
-            raise UsageError(
-                f"step: {open_before} comes first", hint="task shows it; skip shows its solution"
-            )
-        return self.enter(index)
-
-    def finish(self) -> Texts:
-        """Behind the last step: the epilogue, and what was reached."""
-        session = self.world.after_all()
-        parts = feedback.shown(self.world.lead(session, self.lesson.epilogue, self.world.values))
-        self.visit, self.over, self.index = None, True, len(self.lesson.steps)
-        self.session.become(session.snapshot())
-        self.session.desk.follow(self)
-        found = [*parts, text("title", self.score())]
-        if self.lesson.next:
-            found.append(text("note", say(self.language, "next", id=self.lesson.next)))
-        return found
-
-    def score(self) -> str:
-        """Points so far."""
-        done = self.done()
-        reached = sum(done[step.id].points(step) for step in self.lesson.steps)
-        return say(
-            self.language,
-            "over",
-            title=self.lesson.title,
-            points=f"{reached:g}",
-            most=self.lesson.points,
-        )
+        lesson, done = self.stay.lesson, self.stay.diary.done()
+        is_number = rest.isascii() and rest.isdigit() and len(rest) < 6
+        index = int(rest) - 1 if is_number else lesson.index(rest)
+        if not 0 <= index < len(lesson.steps):
+            hint = f"steps are 1 to {len(lesson.steps)}"
+            raise UsageError(f"step: there is no '{rest[:40]}'", hint=hint)
+        still_open = [step.id for step in lesson.steps[:index] if done[step.id].state == OPEN]
+        if still_open and lesson.mode == "guided":
+            hint = "task shows it; skip shows its solution"
+            raise UsageError(f"step: {still_open[0]} comes first", hint=hint)
+        return self.stay.enter(index)
 
     # ---------------------------------------------------------------------------- check, hint, skip
 
     def check(self, _rest: str) -> Texts:
-        """Is the step done, as the machine stands now?"""
-        visit = self.here
+        """Is the step done, as the machine is now?"""
+        stay, visit = self.stay, self.stay.here
+        step, now = visit.step, stay.session.now
         if visit.state not in (OPEN, RECORDED):
-            return [text("note", say(self.language, "done_already"), visit.step.id)]
-        if visit.step.kind in ("predict", "answer", "choice", "order", "explain"):
-            return [text("note", feedback.how(visit, self.language), visit.step.id)]
-        if self.session.now < given_until(visit):
-            what = f"check: #{self.session.now} lies before this step, which starts at #{given_until(visit)}"
+            return [stay.note("done_already")]
+        if not step.judges:
+            return [text("note", step.how(visit, stay.language), step.id)]
+        given = step.given_until(visit)
+        if now < given:
+            what = f"check: #{now} lies before this step, which starts at #{given}"
             raise UsageError(what, hint="goto end, or reset")
-        if not self.session.boundary(self.session.now):
-            raise UsageError(
-                "check: this moment lies inside a command", hint="goto end, or where a command ends"
-            )
-        if self.blind:
+        if not stay.session.boundary(now):
+            hint = "goto end, or where a command ends"
+            raise UsageError("check: this moment lies inside a command", hint=hint)
+        if stay.blind:
             visit.state = RECORDED
-            self.result()
-            return [text("note", say(self.language, "noted_state"), visit.step.id)]
-        if visit.step.kind == "explore":
-            return self._explored()
+            stay.result()
+            return [stay.note("noted_state")]
+        looked = step.looked(stay)
+        if looked is not None:
+            return looked
         visit.tries += 1
-        if not driver.check(visit):
-            found = feedback.checked(visit, self.language)
-            if visit.tries >= 3 and visit.step.hints:
-                found.append(text("note", say(self.language, "offer"), visit.step.id))
-            return found
-        self.result()
-        said = (
-            [text("right", say(self.language, "repaired"), visit.step.id)]
-            if "repair" in visit.found
-            else []
-        )
-        return [
-            *said,
-            *feedback.finished(visit, self.language)[:1],
-            *feedback.reasons(visit),
-            *self.goes_on(),
-        ]
-
-    def _explored(self) -> Texts:
-        visit = self.here
-        new = visit.reached()
-        found = [
-            text(
-                "right",
-                say(self.language, "badge", text=visit.text("goals", visit.step.goals[at].text)),
-            )
-            for at in new
-        ]
-        count = say(self.language, "badges", found=len(visit.goals), count=len(visit.step.goals))
-        return [*found, text("note", count, visit.step.id), *self.goes_on()]
+        if not step.check(visit):
+            offer = [stay.note("offer")] if visit.tries >= 3 and step.hints else []
+            return [*feedback.checked(visit, stay.language), *offer]
+        stay.result()
+        praise = [text("right", words, step.id) for words in step.praise(visit, stay.language)]
+        return [*praise, *self._done(), *stay.goes_on()]
 
     def hint(self, _rest: str) -> Texts:
         """The next rung of the ladder."""
-        visit = self.here
-        if self.exam:
+        visit, count = self.stay.here, len(self.stay.here.step.hints)
+        if not self.stay.rules.helped:
             raise UsageError("hint: there are none in an exam")
-        if visit.hints >= len(visit.step.hints):
-            return [text("note", say(self.language, "no_hints"), visit.step.id)]
+        if visit.hints >= count:
+            return [self.stay.note("no_hints")]
         visit.hints += 1
         words = visit.text("hints", visit.step.hints[visit.hints - 1])
-        ladder = say(
-            self.language, "hint", number=visit.hints, count=len(visit.step.hints), text=words
-        )
-        return [text("hint", ladder, visit.step.id)]
+        told = {"number": visit.hints, "count": count, "text": words}
+        return [text("hint", say(self.stay.language, "hint", **told), visit.step.id)]
 
     def skip(self, _rest: str) -> Texts:
         """Show the solution, and run it; the step is then marked as shown."""
-        visit = self.here
-        if self.exam:
+        stay = self.stay
+        if not stay.rules.helped:
             raise UsageError("skip: not in an exam", hint="next goes on")
-        if visit.state != OPEN:
+        if stay.here.state != OPEN:
             return self.onward("")
-        found = [text("note", say(self.language, "shown"), visit.step.id)]
-        if self.lesson.packed:
-            found = [text("note", say(self.language, "not_shown"), visit.step.id)]
-        else:
-            found += self._solution()
-        visit.state, visit.share = SHOWN, 0.0
-        self.result()
-        return [*found, *feedback.reasons(visit), *self.goes_on()]
+        found = [stay.note("not_shown")] if stay.lesson.packed else self._solution()
+        stay.here.state, stay.here.share = SHOWN, 0.0
+        stay.result()
+        return [*found, *feedback.reasons(stay.here), *stay.goes_on()]
 
     def _solution(self) -> Texts:
         """Run the solution on the step's start, so that what is shown is what happens."""
-        visit = open_visit(self.world, self.index)
-        old = self.here
+        stay, old = self.stay, self.stay.here
+        visit, name = open_visit(stay.world, stay.index), old.step.id
         visit.state, visit.hints, visit.confidence = SHOWN, old.hints, old.confidence
-        self.visit = visit
-        self.take(visit)
-        found: Texts = []
-        if visit.step.kind in ("predict", "answer", "choice", "order"):
-            found += feedback.shown(visit.reveal(), visit.step.id)
+        stay.take(visit)
+        found = [stay.note("shown")]
+        if visit.step.compares:
+            found += feedback.shown(visit.reveal(), name)
             visit.settle()
-            visit.was = visit.in_words(visit.fact.value if visit.fact else None)
-            found.append(
-                text("right", say(self.language, "shown_value", was=visit.was), visit.step.id)
-            )
-            return [*found, *feedback.shown(visit.pictures(), visit.step.id)]
-        for line in visit.solution():
+            visit.was = visit.step.in_words(visit, visit.fact.value if visit.fact else None)
+            found.append(text("right", say(stay.language, "shown_value", was=visit.was), name))
+            return [*found, *feedback.shown(visit.pictures(), name)]
+        for line in visit.step.solve(visit):
             if driver.is_answer(line):
-                found.append(text("typed", line, visit.step.id))
+                found.append(text("typed", line, name))
                 continue
-            done = self.world.perform(
-                self.session, (line,), {}, visit.step.at("solution"), "solution"
-            )
-            found += feedback.shown(done, visit.step.id)
+            line_of_file = visit.step.at("solution")
+            done = stay.world.perform(stay.session, (line,), {}, line_of_file, "solution")
+            found += feedback.shown(done, name)
         return found
 
     # -------------------------------------------------------------------------- going away and back
 
     def reset(self, _rest: str) -> Texts:
         """The step from its start."""
-        step = self.here.step
-        note = [text("note", say(self.language, "reset"), step.id)]
-        if (
-            step.kind == "predict"
-            and self.done()[step.id].state in ("passed", "failed")
-            and not self.exam
-        ):
-            note.append(text("note", say(self.language, "first_counts"), step.id))
-        self.asked_confidence = ""
-        self.enter(self.index)
-        return [*note, *feedback.task(self.here, self.index + 1, self.language)]
+        stay, step = self.stay, self.stay.here.step
+        note = [stay.note("reset")]
+        counted = stay.diary.done()[step.id].state in ("passed", "failed")
+        if step.commits and counted and stay.rules.helped:
+            note.append(stay.note("first_counts"))
+        self.answers.asked_confidence = ""
+        stay.enter(stay.index)
+        return [*note, *feedback.task(stay.here, stay.index + 1, stay.language)]
 
     def play(self, _rest: str) -> Texts:
         """Go on on a copy of the machine."""
-        visit = self.here
+        visit = self.stay.here
         if visit.state == OPEN and visit.step.reveal:
             raise UsageError("play: commit first", hint="answer ...; afterwards you may play")
-        kept = self.session.snapshot()
-        copy = open_visit(self.world, self.index)
-        if visit.revealed:
-            copy.reveal()
-        driver.work(copy, self.commands)
-        self.session.become(copy.session.snapshot())
-        self.session.desk.follow(self)
-        self.playing = kept
-        return [text("note", say(self.language, "play"), visit.step.id)]
+        self.stay.play()
+        return [self.stay.note("play")]
 
     def return_(self, _rest: str) -> Texts:
         """Back from the copy."""
-        if self.playing is None:
-            raise UsageError("return: you are not playing", hint="play goes on on a copy")
-        kept, self.playing = self.playing, None
-        self.session.become(kept)
-        return [text("note", say(self.language, "return"), self.here.step.id)]
+        self.stay.come_back()
+        return [self.stay.note("return")]
 
     def leave(self, _rest: str) -> Texts:
         """End the lesson; the experiment from before comes back."""
-        number = min(self.index + 1, len(self.lesson.steps))
-        where = {"number": number, "count": len(self.lesson.steps), "id": self.lesson.id}
-        words = say(self.language, "left", title=self.lesson.title, **where)
-        self.visit = None
-        self.session.desk.follow(None)
-        self.session.become(self.before)
-        return [text("note", words if not self.over else self.score())]
+        return self.stay.leave()
 
     def problem(self, rest: str) -> Texts:
         """A report for the author, to be sent by whatever way there is."""
         from kemu import __version__
 
-        step = self.visit.step.id if self.visit else "the end"
+        stay = self.stay
+        step = stay.visit.step.id if stay.visit else "the end"
+        example = "(say it in your own words: problem the question has two answers)"
         lines = [
-            f"lesson   {self.lesson.id} ({self.lesson.hash[:12]}), kemu {__version__}",
-            f"step     {step}, event #{self.session.now} of {self.session.end}",
-            f"seed     {self.seed}",
-            (
-                "problem  "
-                f"{rest or '(say it in your own words: problem the question has two answers)'}"
-            ),
-            *[f"typed    {line}" for line in self.commands[-12:]],
+            f"lesson   {stay.lesson.id} ({stay.lesson.hash[:12]}), kemu {__version__}",
+            f"step     {step}, event #{stay.session.now} of {stay.session.end}",
+            f"seed     {stay.seed}",
+            f"problem  {rest or example}",
+            *[f"typed    {line}" for line in stay.commands[-12:]],
         ]
-        return [
-            text("fact", "\n".join(lines), step),
-            text("note", say(self.language, "to_author"), step),
-        ]
+        to_author = text("note", say(stay.language, "to_author"), step)
+        return [text("fact", "\n".join(lines), step), to_author]
 
 
-ACTIONS: dict[str, str] = {
-    "task": "task",
-    "check": "check",
-    "hint": "hint",
-    "answer": "answer",
-    "skip": "skip",
-    "reset": "reset",
-    "play": "play",
-    "return": "return_",
-    "previous": "previous",
-    "next": "onward",
-    "step": "step",
-    "problem": "problem",
-    "leave": "leave",
-    "sure": "sure",
-    "fairly": "fairly",
-    "guess": "guess",
+class Word(NamedTuple):
+    """What a word does; what it is recorded as; is it understood while playing; does an answer that
+    waits to hear how sure one is go on waiting?"""
+
+    do: Callable[[Guide, str], Texts]
+    kept: str = ""
+    playing: bool = False
+    waits: bool = False
+
+
+WORDS: dict[str, Word] = {
+    "task": Word(Guide.task, playing=True, waits=True),
+    "check": Word(Guide.check, kept="check"),
+    "hint": Word(Guide.hint, kept="hint", waits=True),
+    "answer": Word(lambda guide, rest: guide.answers.answer(rest), kept="answer", waits=True),
+    "skip": Word(Guide.skip, kept="skip"),
+    "reset": Word(Guide.reset),
+    "play": Word(Guide.play),
+    "return": Word(Guide.return_, playing=True),
+    "previous": Word(Guide.previous),
+    "next": Word(Guide.onward),
+    "step": Word(Guide.step),
+    "problem": Word(Guide.problem, playing=True, waits=True),
+    "leave": Word(Guide.leave, playing=True),
+    "sure": Word(lambda guide, _: guide.answers.sure("sure"), kept="confidence", waits=True),
+    "fairly": Word(lambda guide, _: guide.answers.sure("fairly"), kept="confidence", waits=True),
+    "guess": Word(lambda guide, _: guide.answers.sure("guess"), kept="confidence", waits=True),
 }
-"""The words, and the methods that do them."""
+"""The words of a lesson, all understood after `lesson`."""
+BARE = frozenset(WORDS) - {"next", "step"}
+"""Those that are understood bare, unless a command has the word."""

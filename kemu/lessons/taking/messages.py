@@ -3,32 +3,17 @@ in English."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 MESSAGES: dict[str, dict[str, str]] = {
     "en": {
         "step": "Step {number} of {count}: {title}",
         "points": "{points} points",
         "point": "1 point",
-        "how_predict": "answer VALUE commits you; then the machine moves",
-        "how_answer": "answer VALUE",
-        "how_choice": "answer LETTER",
-        "how_choices": "answer LETTERS, such as: answer a c",
-        "how_order": "answer LETTERS in the order in which it happens, such as: answer b a c; "
-        "leave out what does not happen",
-        "how_state": "change the machine, then check",
-        "how_run": "type the command; it counts as soon as it has run",
-        "how_bug": "answer {findings}; hint helps",
-        "how_repair": "mutant remove, repeat what went wrong, then check",
-        "how_explain": "answer YOUR WORDS",
-        "how_explore": "play as long as you like; check shows what you have found, lesson next "
-        "goes to the next step",
         "words": "one of: {words}",
         "right": "{was}. Yes.",
         "wrong_predict": "You said {said}, it was {was}.",
         "wrong": "You said {said}; it is not that.",
-        "not_all": "You said {said}: right, but not all.",
-        "in_place": "The first {count} are right.",
-        "in_place_one": "The first is right.",
-        "never": "{letters} did not happen.",
         "look": "Compare them; calls and diff show what happened.",
         "again": "Try again, or hint.",
         "last": "That was the last try.",
@@ -66,13 +51,6 @@ MESSAGES: dict[str, dict[str, str]] = {
         "was_done": "You have done this step before; lesson next goes on.",
         "why": "To think about: {text}",
         "near": "Nearly: it is the right command. Look once more at: {names}",
-        "badge": "Found: {text}",
-        "badges": "{found} of {count} found",
-        "found": "{finding} {said}: yes.",
-        "not_found": "{finding} {said}: no.",
-        "to_find": "Still to find: {findings}",
-        "repaired": "Repaired: nothing breaks any more.",
-        "thanks": "Kept. Thank you.",
         "requires": "This lesson builds on {ids}.",
         "stale": "The lesson has changed since you began it; what you have done still counts.",
     },
@@ -80,25 +58,10 @@ MESSAGES: dict[str, dict[str, str]] = {
         "step": "第 {number} 步，共 {count} 步：{title}",
         "points": "{points} 分",
         "point": "1 分",
-        "how_predict": "用 answer 提交预测，提交之后机器才会动",
-        "how_answer": "answer 加上你的答案",
-        "how_choice": "answer 加上字母",
-        "how_choices": "answer 加上几个字母，例如 answer a c",
-        "how_order": "按发生的先后写字母，例如 answer b a c；没有发生的不写",
-        "how_state": "改变机器的状态，然后输入 check",
-        "how_run": "输入这条命令，运行后立即生效",
-        "how_bug": "answer {findings}；hint 给提示",
-        "how_repair": "先 mutant remove，把出错的操作重做一遍，再 check",
-        "how_explain": "answer 加上你的解释",
-        "how_explore": "随意尝试；check 看找到了什么，lesson next 进入下一步",
         "words": "可选：{words}",
         "right": "{was}。对。",
         "wrong_predict": "你的预测是 {said}，实际是 {was}。",
         "wrong": "你的答案是 {said}，不对。",
-        "not_all": "你的答案是 {said}：没有错，但不全。",
-        "in_place": "前 {count} 个是对的。",
-        "in_place_one": "第一个是对的。",
-        "never": "{letters} 没有发生。",
         "look": "对比这两个值；calls 和 diff 显示发生了什么。",
         "again": "再试一次，或者用 hint。",
         "last": "这是最后一次机会。",
@@ -132,20 +95,25 @@ MESSAGES: dict[str, dict[str, str]] = {
         "was_done": "这一步以前已经完成；lesson next 进入下一步。",
         "why": "想一想：{text}",
         "near": "差一点：命令是对的，请再看一遍：{names}",
-        "badge": "找到了：{text}",
-        "badges": "找到 {found} 个，共 {count} 个",
-        "found": "{finding} {said}：对。",
-        "not_found": "{finding} {said}：不对。",
-        "to_find": "还要找：{findings}",
-        "repaired": "修好了：所有不变式都成立。",
-        "thanks": "已保存，谢谢。",
         "requires": "这一课以 {ids} 为基础。",
         "stale": "这一课在你开始之后改过；已经完成的仍然有效。",
     },
 }
 
 
+Messages = Mapping[str, Mapping[str, str]]
+"""Sentences by language and key."""
+
+
 def say(language: str, key: str, **values: object) -> str:
-    """The sentence in the language."""
-    table = MESSAGES.get(language, {})
-    return (table.get(key) or MESSAGES["en"][key]).format(**values)
+    """The sentence of the engine in the language."""
+    return said_in({}, language, key, **values)
+
+
+def said_in(own: Messages, language: str, key: str, **values: object) -> str:
+    """A sentence of `own`, else of the engine; in English where the language does not have it."""
+    for name in (language, "en"):
+        for table in (own, MESSAGES):
+            if key in table.get(name, {}):
+                return table[name][key].format(**values)
+    raise KeyError(key)

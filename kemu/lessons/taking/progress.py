@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -112,6 +112,28 @@ def parsed(line: bytes) -> Record | None:
         return None
     texts = all(isinstance(record.get(key, ""), str) for key in TEXTS)
     return record if texts and record.get("lesson") and record.get("step") else None
+
+
+@attrs.define
+class Diary:
+    """What is kept of one student in one lesson: the records of this `run` (given to `keep`, which
+    returns a warning where it cannot) after those from before."""
+
+    lesson: Lesson
+    run: str
+    keep: Callable[[Record], str] | None
+    records: list[Record]
+
+    def add(self, step: str, deed: str, **more: Any) -> str:
+        """Keep what was done in a step; the warning."""
+        record = {"v": VERSION, "run": self.run, "lesson": self.lesson.id, "step": step, "do": deed}
+        record |= more
+        self.records.append(record)
+        return (self.keep(record) if self.keep is not None else "") or ""
+
+    def done(self) -> dict[str, Done]:
+        """What is reached so far, by step."""
+        return fold(self.records, self.lesson)
 
 
 @attrs.define

@@ -88,8 +88,13 @@ class Shelf:
             records=log.records(lesson.id),
         )
         unread = [text("note", log.warning)] if log.warning else []
-        found = [*self._advice(lesson, log.records()), *guide.resume(), *unread, *guide.waiting]
-        guide.waiting = []
+        found = [
+            *self._advice(lesson, log.records()),
+            *guide.stay.resume(),
+            *unread,
+            *guide.stay.waiting,
+        ]
+        guide.stay.waiting = []
         return found
 
     def _advice(self, lesson: Lesson, records: list[Record]) -> Texts:
@@ -147,12 +152,13 @@ def _row(number: int, lesson: Lesson, records: list[Record]) -> LessonRow:
 
 def steps_of(guide: Guide) -> LessonSteps:
     """The steps of the lesson that is being taken."""
-    done = guide.done()
+    stay = guide.stay
+    done = stay.diary.done()
     rows = [
         StepRow(
             number, step.id, step.kind, now.state, int(now.points(step)), step.points, now.hints
         )
-        for number, step in enumerate(guide.lesson.steps, 1)
+        for number, step in enumerate(stay.lesson.steps, 1)
         for now in (done[step.id],)
     ]
-    return LessonSteps(guide.lesson.id, guide.lesson.title, tuple(rows), guide.index + 1)
+    return LessonSteps(stay.lesson.id, stay.lesson.title, tuple(rows), stay.index + 1)

@@ -152,13 +152,8 @@ class World:
     def finish(self, session: Session, step: Step, values: Values) -> None:
         """Do to the machine what the step leaves behind when it is carried on."""
         self.perform(session, step.reveal, values, step.at("reveal"), "reveal")
-        if step.makes:
-            self.perform(session, step.makes, values, step.at("makes"), "makes")
-        elif step.solution:
-            self.perform(session, step.solution, values, step.at("solution"), "solution")
-        elif step.kind == "run":
-            wanted = step.commands if step.all else step.commands[:1]
-            self.perform(session, wanted, values, step.at("commands"), "commands")
+        name, commands = step.leaves()
+        self.perform(session, commands, values, step.at(name), name)
 
     def future(self, step: Step) -> tuple[Session, dict[str, Value]]:
         """A machine of its own on which the step has been entered and revealed, with the

@@ -1,0 +1,56 @@
+"""`explain`: write free text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, ClassVar
+
+import attrs
+
+from kemu.errors import UsageError
+from kemu.lessons.kinds.base import Kind, Taker, Visit
+from kemu.lessons.taking.feedback import reasons, text
+
+if TYPE_CHECKING:
+    from kemu.language.result import Result
+
+
+@attrs.frozen(kw_only=True)
+class Explain(Kind):
+    """Words that are collected and never judged."""
+
+    kind = "explain"
+    student = "writes free text"
+    passes = "always; it is collected, never graded"
+    messages: ClassVar[Mapping[str, Mapping[str, str]]] = {
+        "en": {"how": "answer YOUR WORDS", "thanks": "Kept. Thank you."},
+        "zh-CN": {"how": "answer 加上你的解释", "thanks": "已保存，谢谢。"},
+    }
+    graded = solvable = False
+    asks = True
+
+    def whole(self, _rest: str) -> bool:
+        """Words for people may hold anything."""
+        return True
+
+    def give(self, visit: Visit, typed: str) -> None:
+        """Any words will do."""
+        visit.said = typed.strip()
+        if visit.said:
+            visit.pass_()
+
+    def heard(self, taker: Taker, rest: str) -> list[Result]:
+        """Keep the words."""
+        if not rest:
+            hint = "answer because the frame has two holders"
+            raise UsageError("answer: in your own words", hint=hint)
+        visit = taker.here
+        visit.said = rest
+        visit.pass_()
+        taker.result()
+        thanks = text("note", self.say(taker.language, "thanks"), self.id)
+        return [thanks, *reasons(visit), *taker.goes_on()]
+
+    def unproved(self, _visit: Visit) -> str:
+        """There is nothing to prove."""
+        return ""
