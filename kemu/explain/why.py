@@ -26,6 +26,7 @@ from kemu.kernel.mm.fork_row import Row
 from kemu.machine import mmu
 from kemu.machine.physmem import Frame
 from kemu.observe.space import space_of
+from kemu.trace.identity import Numbers
 from kemu.trace.index import STRETCH, Contents
 from kemu.trace.journal import SLOTS
 
@@ -86,7 +87,7 @@ def _in_stretch(
     log: list[Any] = []
     while len(thing.objects) != size:
         size = len(thing.objects)
-        fields = _fields_in(thing, held)
+        fields = _fields_in(thing, held, journal.index.numbers)
         if fields is not None and not fields:
             return
         log = log or journal.log[start * SLOTS : end * SLOTS]
@@ -99,12 +100,12 @@ def _in_stretch(
                 break
 
 
-def _fields_in(thing: Thing, held: Contents) -> frozenset[Any] | None:
+def _fields_in(thing: Thing, held: Contents, numbers: Numbers) -> frozenset[Any] | None:
     """The fields to look for in a stretch: none of them, or None for any."""
     found = frozenset[Any]().union(
         *(fields for cls, fields in thing.classes.items() if cls in held.classes)
     )
-    if not thing.objects.isdisjoint(held.objects):
+    if not held.objects.isdisjoint(numbers.at(thing.objects)):
         if thing.fields is None:
             return None
         found |= thing.fields

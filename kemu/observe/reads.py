@@ -101,7 +101,7 @@ def next_write(journal: Journal, reads: Reads, first: int, last: int) -> int | N
     for stretch in range(first // STRETCH, -(-last // STRETCH)):
         held = journal.index.of(journal.log, stretch)
         odd = {cls for cls in held.classes if not getattr(cls, "_cell", False)}
-        if objects.isdisjoint(held.objects) and not odd:
+        if held.objects.isdisjoint(journal.index.numbers.at(objects)) and not odd:
             continue
         low, high = max(first, stretch * STRETCH), min(last, (stretch + 1) * STRETCH)
         found = _first(journal.log[low * SLOTS : high * SLOTS], reads, odd)

@@ -10,8 +10,6 @@ call: at the end of a run. A state that was seen in an earlier run is not examin
 
 from __future__ import annotations
 
-from typing import Any
-
 from kemu.invariants import Broken, Violation, examine
 from kemu.invariants.along import LINKS
 from kemu.observe.names import Names
@@ -29,7 +27,7 @@ class Checker:
 
     def __init__(self, names: Names = None) -> None:
         self.names = names
-        self.known: dict[int, Any] = reachable()
+        self.known = reachable()
         self.always: dict[int, Verdict] = {}
         self.resting: dict[int, Verdict] = {}
 

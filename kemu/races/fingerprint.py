@@ -8,13 +8,13 @@ a state needs to be checked only the first time.  Hundreds of schedules of one r
 their states.
 
 An object is called by what it is in every run: a page by its frame, an object that was there before
-the race by its identity, one that the run made by its kind, how many of the kind came before it,
-and its contents when it was linked.
+the race by its number, one that the run made by its kind, its number within the kind, and its
+contents when it was linked.
 """
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator
 from typing import Any
 
@@ -24,21 +24,21 @@ from kemu.kernel.include.mm_types import page
 from kemu.kernel.include.system import system
 from kemu.kernel.init.boot import STATE
 from kemu.machine.physmem import Frame, PhysMem
+from kemu.trace.identity import Numbers
 from kemu.trace.journal import SLOTS
 
 _PLAIN = (int, str, bytes, float, type(None))
 
 
-def reachable() -> dict[int, Any]:
-    """Every object of the active kernel's state, by identity; held so that no identity is used
-    twice meanwhile."""
-    found: dict[int, Any] = {}
+def reachable() -> Numbers:
+    """Every object of the active kernel's state."""
+    found = Numbers()
     waiting: list[Any] = [getattr(system, name) for name in STATE]
     while waiting:
         obj = waiting.pop()
-        if isinstance(obj, _PLAIN) or id(obj) in found:
+        if isinstance(obj, _PLAIN) or found.known(obj) is not None:
             continue
-        found[id(obj)] = obj
+        found.of(obj)
         waiting += _parts(obj)
     return found
 
@@ -66,13 +66,12 @@ def _fields(obj: Any) -> Iterator[str]:
 
 class Fingerprint:
     """The number of the state along one run.  ``known``: what was there before the race (see
-    ``reachable``)."""
+    ``reachable``); ``held``: what the objects that the run made held when they were linked."""
 
-    def __init__(self, known: dict[int, Any]) -> None:
+    def __init__(self, known: Numbers) -> None:
         self.known = known
-        self.names: dict[int, Hashable] = {}
-        self.made: Counter[str] = Counter()
-        self.held: list[Any] = []
+        self.made: defaultdict[str, Numbers] = defaultdict(Numbers)
+        self.held: dict[tuple[str, int], Hashable] = {}
         self.number = 0
 
     def follow(self, log: list[Any], event: int) -> None:
@@ -96,17 +95,15 @@ class Fingerprint:
         """What an object is called in every run."""
         if isinstance(obj, page):
             return obj.pfn
-        if id(obj) in self.known:
-            return ("known", id(obj))
-        name = self.names.get(id(obj))
-        if name is None:
-            kind = type(obj).__name__
-            name = (kind, self.made[kind])
-            self.made[kind] += 1
-            self.names[id(obj)] = name
-            self.held.append(obj)
-            self.names[id(obj)] = name = (*name, self._contents(obj))
-        return name
+        known = self.known.known(obj)
+        if known is not None:
+            return ("known", known)
+        kind = type(obj).__name__
+        made = kind, self.made[kind].of(obj)
+        if made not in self.held:
+            self.held[made] = ()
+            self.held[made] = self._contents(obj)
+        return (*made, self.held[made])
 
     def _contents(self, obj: Any) -> Hashable:
         """The plain values in a new object, and its lists of such: what fork writes as one event

@@ -14,6 +14,8 @@ from typing import Any
 
 import attrs
 
+from kemu.trace.identity import Numbers
+
 Expand = Callable[[Any], "Iterator[tuple[str, Any]] | None"]
 
 
@@ -24,7 +26,7 @@ class _Dump:
         import hashlib  # loads a C library that a short command never needs
 
         self.expand = expand
-        self.numbers: dict[int, int] = {}
+        self.numbers = Numbers()
         self.waiting: deque[Any] = deque()
         self.hash = hashlib.sha256()
 
@@ -36,11 +38,9 @@ class _Dump:
             return "(" + ",".join(self.value(v) for v in value) + ")"
         if isinstance(value, frozenset):
             return "{" + ",".join(sorted(self.value(v) for v in value)) + "}"
-        number = self.numbers.get(id(value))
-        if number is None:
-            number = self.numbers[id(value)] = len(self.numbers)
+        if self.numbers.known(value) is None:
             self.waiting.append(value)
-        return f"#{number}"
+        return f"#{self.numbers.of(value)}"
 
     def run(self, root: Any) -> str:
         self.value(root)

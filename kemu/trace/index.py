@@ -4,7 +4,7 @@
     stretch 1   objects {3, 7}      classes {page}                fields {_refcount, flags}
 
 Most stretches say nothing about a given thing, and with these three sets a search goes past them
-without a look at their events.  The log keeps its objects alive, so their ``id`` is a name.
+without a look at their events.  Objects are called by their numbers (``identity.py``).
 
 The rule that keeps this file honest: only whole stretches are kept; the end of the log, which still
 grows, is looked at anew each time.
@@ -15,6 +15,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from kemu.interrupts import uninterruptible
+from kemu.trace.identity import Numbers
 
 STRETCH = 1 << 13
 """Events of a stretch."""
@@ -29,38 +30,48 @@ class Contents(NamedTuple):
 
 
 @uninterruptible
-def contents(log: list[Any]) -> Contents:
+def contents(log: list[Any], numbers: Numbers) -> Contents:
     """What occurs in a part of a log (four slots an event)."""
     objects = log[::4]
-    once = dict(zip(map(id, objects), objects, strict=True))
-    return Contents(frozenset(once), frozenset(map(type, once.values())), frozenset(log[1::4]))
+    once = dict(zip(map(id, objects), objects, strict=True)).values()
+    return Contents(
+        frozenset(map(numbers.of, once)), frozenset(map(type, once)), frozenset(log[1::4])
+    )
 
 
 @uninterruptible
 class Index:
-    """The contents of the stretches of one log that have been asked for."""
+    """The contents of the whole stretches of one log, from its beginning on, and the numbers of the
+    objects that have an event in it. Both are taken in when somebody asks."""
 
     def __init__(self) -> None:
-        self.known: dict[int, Contents] = {}
+        self.known: list[Contents] = []
+        self.numbers = Numbers()
+        self._met = [0]
+        """How many objects are met before each stretch."""
 
     def of(self, log: list[Any], number: int) -> Contents:
         """The contents of stretch ``number``, as far as there are events."""
-        found = self.known.get(number)
-        if found is None:
-            last = (number + 1) * STRETCH
-            found = contents(log[number * STRETCH * 4 : last * 4])
-            if last * 4 <= len(log):
-                self.known[number] = found
-        return found
+        self.catch_up(log)
+        if number < len(self.known):
+            return self.known[number]
+        return contents(log[number * STRETCH * 4 :], self.numbers)
 
     def catch_up(self, log: list[Any]) -> None:
-        """Take in the whole stretches at the end of the log that are not known yet."""
-        number = len(log) // 4 // STRETCH - 1
-        while number >= 0 and number not in self.known:
-            self.of(log, number)
-            number -= 1
+        """Take in the whole stretches that are not known yet."""
+        for number in range(len(self.known), len(log) // 4 // STRETCH):
+            part = log[number * STRETCH * 4 : (number + 1) * STRETCH * 4]
+            self.known.append(contents(part, self.numbers))
+            self._met.append(len(self.numbers))
+
+    def numbered(self, log: list[Any]) -> Numbers:
+        """The numbers of all objects that have an event in the log."""
+        self.of(log, len(log) // 4 // STRETCH)
+        return self.numbers
 
     def forget_after(self, event: int) -> None:
-        """Events behind ``event`` are gone."""
-        for number in [number for number in self.known if (number + 1) * STRETCH > event]:
-            del self.known[number]
+        """Events after ``event`` are gone, and with them the numbers given since the last whole
+        stretch before it."""
+        whole = min(event // STRETCH, len(self.known))
+        self.numbers.forget_from(self._met[whole])
+        del self.known[whole:], self._met[whole + 1 :]

@@ -122,13 +122,29 @@ def test_the_index_knows_what_occurs_in_a_stretch_and_forgets_what_is_gone():
     found = index.Index()
     assert found.of(log, 0).fields == frozenset(range(index.STRETCH))
     assert found.of(log, 1).fields == {index.STRETCH, index.STRETCH + 1, index.STRETCH + 2}
-    assert found.of(log, 1).objects == {id(table)}
+    assert found.of(log, 1).objects == {found.numbers.known(table)} == {0}
     assert found.of(log, 1).classes == {Table}
-    assert list(found.known) == [0]
+    assert len(found.known) == 1
     found.forget_after(index.STRETCH - 1)
     assert not found.known
     found.catch_up(log)
-    assert list(found.known) == [0]
+    assert len(found.known) == 1
+
+
+def test_an_object_has_the_same_number_whenever_it_is_asked_for():
+    """Numbers follow the log, whatever was asked before and whatever future was forgotten."""
+    tables = [Table(str(number)) for number in range(5)]
+    log = []
+    for number in range(2 * index.STRETCH + 9):
+        log += (tables[number // index.STRETCH], number, None, 1)
+    asked = index.Index()
+    assert asked.of(log, 2).objects == {2}
+    lost = log[:]
+    del lost[(index.STRETCH + 5) * 4 :]
+    asked.forget_after(index.STRETCH + 5)
+    lost += [*(tables[4], 0, None, 1), *(tables[2], 0, None, 1)]
+    assert asked.numbered(lost).objects == [tables[0], tables[1], tables[4], tables[2]]
+    assert index.Index().numbered(lost).objects == asked.numbers.objects
 
 
 def test_open_functions_are_found_again_after_another_future(monkeypatch):

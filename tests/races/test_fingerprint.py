@@ -11,6 +11,7 @@ from kemu.machine.physmem import Frame
 from kemu.races.checking import Checker
 from kemu.races.fingerprint import Fingerprint, reachable
 from kemu.trace.digest import digest
+from kemu.trace.identity import Numbers
 from kemu.trace.journal import Journal
 from tests.races.raced import FORKED, explored, session
 
@@ -69,7 +70,7 @@ class Other:
 def of_run(*links):
     """The number behind these links of (cell, object) from a place that every run knows."""
     place = "the place"
-    mark = Fingerprint({id(place): place})
+    mark = Fingerprint(Numbers([place]))
     for cell, obj in links:
         mark.follow([place, cell, None, obj], 0)
     return mark.number
@@ -117,20 +118,20 @@ def test_new_frames_and_rows_are_told_apart_by_what_they_hold():
 
 
 def test_a_name_stays_when_the_object_changes():
-    mark, made = Fingerprint({}), vma(4096)
+    mark, made = Fingerprint(Numbers()), vma(4096)
     name = mark.name(made)
     made.vm_start = 8192
     assert mark.name(made) == name
 
 
 def test_an_object_that_is_gone_leaves_its_name_to_no_other():
-    mark = Fingerprint({})
+    mark = Fingerprint(Numbers())
     assert len({mark.name(Bare()) for _ in range(20)}) == 20
 
 
 def test_sets_and_rows_of_values_are_told_apart():
     values = (frozenset(), frozenset({1}), frozenset({2}), (), (1,), (2,), (1, 2), (2, 1))
-    assert len({Fingerprint({}).value(value) for value in values}) == len(values)
+    assert len({Fingerprint(Numbers()).value(value) for value in values}) == len(values)
 
 
 def state():
