@@ -2,7 +2,8 @@
 
     mutants, catalogue, racy     named one-place changes of the emulated kernel, to be found by whoever looks
     litmus, programs, reduction  small programs: all schedules counted over their states, and how few runs would do
-    baton, explorer, checking    kernel functions on threads that pass a baton, one run a schedule, invariants along every event
+    fibres, baton                 kernel functions on call stacks that pass a baton
+    explorer, checking            one run a schedule, invariants along every event
     replay, stage, schedule      one schedule played on a journal, to be walked through; schedules as text
 
 docs/races.md has the theory, and what all this cannot find.

@@ -1,10 +1,10 @@
-"""Several CPUs, one baton: real kernel functions on threads of which exactly one runs.
+"""Several CPUs, one baton: real kernel functions on fibres (``fibres.py``) of which exactly one runs.
 
-    CPU 0   |--- fault ---step|            |step--- ... ---|          a thread holds the baton until a step lies before it;
+    CPU 0   |--- fault ---step|            |step--- ... ---|          a CPU holds the baton until a step lies before it;
     CPU 1                     |step--- lock|                          there the chooser says who runs next
 
-Each CPU has a thread.  It runs up to its first step and waits there; from then on every choice
-names the CPU that takes the step before which it stands.  A CPU that waits for a lock cannot be
+Each CPU runs up to its first step and waits there; from then on every choice names the CPU that
+takes the step before which it waits.  A CPU that waits for a lock cannot be
 chosen until the lock is free; if nobody can be chosen and not all are done, that is a deadlock.
 Nothing here depends on the host's scheduler: the same choices give the same run.
 
@@ -14,7 +14,7 @@ The rule that keeps this file honest: whoever does not hold the baton touches no
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from threading import Lock, Thread
+from functools import partial
 from typing import Any
 
 import attrs
@@ -22,6 +22,7 @@ import attrs
 from kemu.errors import KernelBug
 from kemu.kernel.include.sched_types import percpu, siginfo
 from kemu.kernel.include.system import system
+from kemu.races.fibres import MAIN, Fibres
 from kemu.trace.steps import Ready, explorer
 
 Body = Callable[[], None]
@@ -49,27 +50,7 @@ nowhere."""
 
 
 class Abandon(BaseException):
-    """Unwinds a thread whose run is over."""
-
-
-class Worker:
-    """The thread of one CPU; it waits for jobs and lives as long as its crew."""
-
-    def __init__(self, number: int) -> None:
-        self.number = number
-        self.go = Lock()
-        self.go.acquire()
-        self.job: Callable[[], None] | None = None
-        self.thread = Thread(target=self._work, name=f"CPU {number}", daemon=True)
-        self.thread.start()
-
-    def _work(self) -> None:
-        while True:
-            self.go.acquire()
-            job, self.job = self.job, None
-            if job is None:
-                return
-            job()
+    """Unwinds a CPU whose run is over."""
 
 
 @attrs.define
@@ -102,7 +83,7 @@ class Run:
 
     def __init__(
         self,
-        crew: Crew,
+        crew: Fibres,
         bodies: Sequence[Body],
         choose: Choose,
         removed: frozenset[tuple[str, int]] = frozenset(),
@@ -113,7 +94,6 @@ class Run:
         self.places = [Place() for _ in bodies]
         self.active = -1
         self.choosing = False
-        self.lent = False
         self.deciding = False
         self.over = False
         self.ending = Ending("done")
@@ -146,26 +126,27 @@ class Run:
         if self.observer is not None:
             self.observer.standing(me, waits[2] if waits is not None else "")
         if not self.choosing:
-            self._pass(me, self.crew.main)
+            self._pass(me, MAIN)
         else:
-            self._next(me)
+            chosen = self._chosen(me)
+            if chosen != me:
+                self._pass(me, chosen)
         place.waits = None
 
     # ---------------------------------------------------------------- passing the baton
 
-    def _next(self, me: int) -> None:
-        """Choose who runs next; comes back when ``me`` is chosen again."""
-        chosen = self._chosen(me)
-        if chosen != me:
-            self._pass(me, self.crew.main if chosen < 0 else self._go_of(chosen))
-
     def _chosen(self, last: int) -> int:
-        """The CPU that runs next, or -1 at the end of the run."""
+        """The CPU that runs next, or MAIN at the end of the run."""
         able = [number for number, place in enumerate(self.places) if place.able()]
         if not able:
             if not all(place.done for place in self.places):
-                self.ending = Ending("deadlock", text=self._who_waits())
-            return -1
+                waits = [
+                    f"CPU {number} waits for {place.waits[2]} of {place.waits[1]}"
+                    for number, place in enumerate(self.places)
+                    if place.waits is not None
+                ]
+                self.ending = Ending("deadlock", text=", ".join(waits))
+            return MAIN
         self.deciding = True
         chosen = self.choose(able, last)
         self.deciding = False
@@ -173,28 +154,14 @@ class Run:
             self.ending = Ending("stopped")
         return chosen
 
-    def _who_waits(self) -> str:
-        waiting = [
-            (number, place.waits)
-            for number, place in enumerate(self.places)
-            if place.waits is not None
-        ]
-        return ", ".join(
-            f"CPU {number} waits for {waits[2]} of {waits[1]}" for number, waits in waiting
-        )
-
-    def _pass(self, me: int, to: Lock) -> None:
+    def _pass(self, me: int, to: int) -> None:
         """Give the baton away and wait for it."""
         place = self.places[me]
         place.cpu, place.delivered = system.cpu, system.delivered
-        to.release()
-        self.crew.workers[me].go.acquire()
+        self.crew.switch(me, to)
         if self.over:
             raise Abandon
         self._take(me)
-
-    def _go_of(self, number: int) -> Lock:
-        return self.crew.workers[number].go
 
     def _take(self, me: int) -> None:
         """This CPU runs now: its globals are the current ones."""
@@ -211,10 +178,13 @@ class Run:
         before = system.cpu
         with explorer(self):
             try:
-                for number in range(len(self.bodies)):
-                    self._start(number)
+                for number, place in enumerate(self.places):
+                    place.cpu, place.delivered = system.cpus[number], []
+                    self.crew.start(number, partial(self._body, number))
                 self.choosing = True
-                self._rest(self._chosen(-1))
+                chosen = self._chosen(MAIN)
+                if chosen != MAIN and self.ending.why == "done":
+                    self.crew.switch(MAIN, chosen)
             finally:
                 if self.observer is not None:
                     self.observer.switched(-1)
@@ -224,70 +194,31 @@ class Run:
             raise self.failure
         return self.ending
 
-    def _start(self, number: int) -> None:
-        """Let a CPU run up to its first step."""
-        place = self.places[number]
-        place.cpu, place.delivered = system.cpus[number], []
-        worker = self.crew.workers[number]
-        worker.job = lambda: self._body(number)
-        self._lend(worker.go)
-
-    def _lend(self, go: Lock) -> None:
-        """Give the baton to a CPU, and wait until it comes back."""
-        self.lent = True
-        go.release()
-        self.crew.main.acquire()
-        self.lent = False
-
-    def _rest(self, chosen: int) -> None:
-        """Let the chosen CPU run; comes back at the end of the run."""
-        if chosen >= 0 and self.ending.why == "done":
-            self._lend(self._go_of(chosen))
-
-    def _body(self, number: int) -> None:
-        """What the thread of a CPU does in this run."""
+    def _body(self, number: int) -> int:
+        """What the fibre of a CPU does in this run; who goes on after it."""
         place = self.places[number]
         self._take(number)
         try:
             self.bodies[number]()
         except Abandon:
             place.done = True
-            self.crew.main.release()
-            return
+            return MAIN
         except KernelBug as bug:
             self.ending = Ending("bug", number, str(bug))
         except FALLS as fall:
             self.ending = Ending("oops", number, f"{type(fall).__name__}: {fall}")
-        except BaseException as failure:  # noqa: BLE001 - perform raises it again, in the caller's thread
+        except BaseException as failure:  # noqa: BLE001 - perform raises it again, for its caller
             self.failure = failure
             self.ending = Ending("oops", number)
         place.done, place.delivered = True, system.delivered
         goes_on = self.choosing and not self.over and self.ending.why == "done"
-        chosen = self._chosen(number) if goes_on else -1
-        (self.crew.main if chosen < 0 else self._go_of(chosen)).release()
+        return self._chosen(number) if goes_on else MAIN
 
     def _stop(self) -> None:
         """Unwind the CPUs that are in the middle of something.  Where the run was interrupted, one
         of them still has the baton: it gives it back at its next step."""
         self.over = True
-        if self.lent:
-            self.crew.main.acquire()
+        self.crew.regain()
         for number, place in enumerate(self.places):
             if place.cpu is not None and not place.done:
-                self._go_of(number).release()
-                self.crew.main.acquire()
-
-
-class Crew:
-    """The threads of an exploration, used for one run after the other."""
-
-    def __init__(self, size: int) -> None:
-        self.main = Lock()
-        self.main.acquire()
-        self.workers = [Worker(number) for number in range(size)]
-
-    def dismiss(self) -> None:
-        """End the threads; no run is under way."""
-        for worker in self.workers:
-            worker.go.release()
-            worker.thread.join()
+                self.crew.switch(MAIN, number)

@@ -26,8 +26,9 @@ from kemu.interrupts import check, deferred
 from kemu.invariants import Violation, examine
 from kemu.kernel.init.boot import Kernel
 from kemu.races import outcomes, schedule
-from kemu.races.baton import Choose, Crew, Ending, Observer, Run
+from kemu.races.baton import Choose, Ending, Observer, Run
 from kemu.races.checking import Checker
+from kemu.races.fibres import fibres
 from kemu.races.racers import Racer, take_places
 from kemu.trace.journal import SLOTS, Journal
 from kemu.userland.script import Script
@@ -162,7 +163,7 @@ class Arena:
 
     def __init__(self, race: Race) -> None:
         self.race = race
-        self.crew = Crew(len(race.racers))
+        self.crew = fibres(len(race.racers))
         self.before = outcomes.Before(race.racers)
         self.marks: list[int] = []
         self.woken: dict[int, int] = {}
@@ -222,7 +223,7 @@ def prepared(race: Race) -> Iterator[Arena]:
         try:
             yield arena
         finally:
-            arena.crew.dismiss()
+            arena.crew.end()
     finally:
         kernel.bodies = bodies
         kernel.activate()

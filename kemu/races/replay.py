@@ -25,7 +25,7 @@ import attrs
 from kemu.errors import UsageError
 from kemu.invariants import examine, first_broken
 from kemu.machine import atomic
-from kemu.races import baton, nonatomic
+from kemu.races import baton, fibres, nonatomic
 from kemu.races.baton import Ending, Observer, Run
 from kemu.races.explorer import Arena, Race, Result, finished, prepared
 from kemu.trace import steps
@@ -34,7 +34,9 @@ from kemu.trace.journal import Journal
 from kemu.trace.tape import mark
 
 MOST_CPUS = 8
-INNER = frozenset({steps.__file__, atomic.__file__, nonatomic.__file__, baton.__file__, __file__})
+INNER = frozenset(module.__file__ for module in (steps, atomic, nonatomic, baton, fibres)) | {
+    __file__
+}
 """Files whose functions say nothing about what a CPU is about to do."""
 
 

@@ -5,10 +5,14 @@ A row: what, seconds, and for one that has a bar the seconds that it may take.
 
 import sys
 import time
+from importlib.util import find_spec
+from unittest.mock import patch
 
 from kemu.commands.run import run
 from kemu.experiment.session import Session
+from kemu.races import explorer
 from kemu.races.cases import KERNEL_CASES
+from kemu.races.fibres import Greenlets, Threads
 
 COW_BAR = 5.0
 """Seconds for two COW faults, at most two preemptions, the invariants along every event."""
@@ -23,7 +27,16 @@ def measure(bound=2, repeat=3):
     for name in KERNEL_CASES:
         what, seconds, _ = explored(session, f"race {name} --bound {bound}", repeat)
         found.append((what, seconds, COW_BAR if name == "cow-cow" else None))
+    for kind in kinds():
+        with patch.object(explorer, "fibres", kind):
+            what, seconds, _ = explored(session, f"race cow-cow --bound {bound}", repeat)
+        found.append((f"{what}, on {kind.__name__.lower()}", seconds, None))
     return found
+
+
+def kinds():
+    """What CPUs can be put on here."""
+    return (Threads, Greenlets) if find_spec("greenlet") else (Threads,)
 
 
 def explored(session, line, repeat):

