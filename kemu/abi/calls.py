@@ -7,6 +7,7 @@ from kemu.abi.row import Call
 
 CALLS: tuple[Call, ...] = (*tasks.CALLS, *memory.CALLS, *others.CALLS, *files.CALLS)
 BY_WORD = {row.word or row.name: row for row in CALLS}
+BY_NAME = {row.name: row for row in CALLS}
 BY_OPERATION = {row.op: row for row in CALLS if row.op}
 NUMBERS = {row.name: row.number for row in CALLS if row.number is not None}
 """x86-64 numbers of the calls, under the names of the kernel's table."""

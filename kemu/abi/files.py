@@ -142,7 +142,7 @@ CALLS = (
             Arg("offset", "extent", field="foff", draw=_OFFSETS),
             Arg("length", "extent", field="len", draw=(1, 2, 3, 4)),
             flags(FALLOCATE_FLAGS)._replace(
-                field="mode", recorded=RECORDED_FALLOCATE, draw=("punch", "alloc")
+                default="punch", field="mode", recorded=RECORDED_FALLOCATE, draw=("punch", "alloc")
             ),
         ),
         order="fd flags offset length",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kemu.abi.row import ADDR, ADVICE, FD, LENGTH, OFFSET, Arg, Call, Fuzz, flags, prot
+from kemu.abi.row import ADDR, ADVICE, FD, LENGTH, NEEDED, OFFSET, Arg, Call, Fuzz, flags, prot
 from kemu.abi.words import (
     MLOCK2_FLAGS,
     MLOCKALL_FLAGS,
@@ -52,7 +52,7 @@ CALLS = (
             ADDR,
             LENGTH,
             prot(PROTS),
-            flags(MMAP_FLAGS)._replace(recorded=RECORDED_MAP),
+            flags(MMAP_FLAGS)._replace(default=NEEDED, recorded=RECORDED_MAP),
             FD._replace(default=-1),
             OFFSET,
         ),

@@ -51,6 +51,11 @@ class Arg(NamedTuple):
     size: int | str = 0
     draw: tuple[Any, ...] = ()
 
+    @property
+    def in_recordings(self) -> Mapping[str, int]:
+        """Word -> number, in a recording."""
+        return self.recorded or self.words or {}
+
 
 class Fuzz(NamedTuple):
     """How often fuzz tries the call, and in programs about what (conform/strategies.py, THEMES)."""
@@ -91,6 +96,11 @@ class Call(NamedTuple):
     fuzz: Fuzz | None = None
     module: str = ""
 
+    def passed(self, values: Mapping[str, Any]) -> list[Any]:
+        """The arguments in the kernel's order, from their values by name."""
+        order = self.order.split() or [arg.name for arg in self.args]
+        return [int(word) if word.isdecimal() else values[word] for word in order]
+
 
 ADDR = Arg("addr", "addr", field="page")
 LENGTH = Arg("length", "length", field="len")
@@ -104,8 +114,8 @@ INTO = Arg("into", "buffer", None, option=True, size="size")
 
 
 def flags(words: Words, *, draw: tuple[Any, ...] = ()) -> Arg:
-    """Flag words behind the arguments."""
-    return Arg("flags", "flags", 0, words=words, draw=draw)
+    """Flag words after the arguments; by default none."""
+    return Arg("flags", "flags", (), words=words, draw=draw)
 
 
 def prot(draw: tuple[str, ...]) -> Arg:

@@ -120,9 +120,7 @@ def perform(session: Session, task: Task, row: Call, given: dict[str, Any]) -> O
         values[arg.name] = number(session, task, row, arg, given)
         if arg.kind == "data":
             values["size"] = len(given[arg.name])
-    order = row.order.split() or list(values)
-    passed = [int(word) if word.isdecimal() else values[word] for word in order]
-    answer = call(session, task, row.name, *passed, is_address=row.returns == "address")
+    answer = call(session, task, row.name, *row.passed(values), is_address=row.returns == "address")
     if not row.fills:
         return answer
     fixed = next((arg.size for arg in row.args if isinstance(arg.size, int) and arg.size), 0)

@@ -1,30 +1,28 @@
-"""One operation on its way: who acts, what its fields mean to him, and how what came of it is
-written in a recording.
+"""One operation on its way, whoever performs it: kemu (kemuops.py) or the host's kernel
+(hostops.py).
 
-    {"op": "mmap", "p": "A", "page": 16, ...}  ->  Act  ->  a system call  ->  Outcome  ->  {"ret":
+    {"op": "mmap", "p": "A", "page": 16, ...}  ->  Act  ->  a system call  ->  Answer  ->  {"ret":
     {"page": 16}, "flt": [0, 0]}
 
-Addresses are given relative to the program's window; what lies far outside is only said to be
-outside.
+Addresses are given relative to the program's window; of what lies far outside only that is said.
 """
 
 from __future__ import annotations
 
 import errno
 import signal
-from collections.abc import Callable, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from typing import Any
 
 import attrs
 
-from kemu.abi.uapi import PAGE_SIZE, SIGSEGV
+from kemu.abi.uapi import MAX_ERRNO, PAGE_SIZE, SIGSEGV
 from kemu.conform import words
-from kemu.conform.cast import Cast, Process
-from kemu.conform.operands import Operands
 from kemu.conform.program import Op
-from kemu.userland.script import Outcome
 
 Result = dict[str, Any]
+"""The object that a recording holds under ``res``."""
 
 WINDOW_BELOW, WINDOW_ABOVE = 64, 256
 """Pages around the base within which an address is given relative to it."""
@@ -32,52 +30,148 @@ WINDOW_BELOW, WINDOW_ABOVE = 64, 256
 MAX_RUNS = 16
 """A run-length list of data is cut after so many entries."""
 
+Ends = tuple[int, int]
+"""Address and size of a pin, or the descriptors of the two ends of a pipe."""
+
 
 @attrs.frozen
-class Act(Operands):
-    """One operation on its way: who acts, and what the fields of the operation mean to him."""
+class Answer:
+    """``value``: what the call returned (a negative errno if it failed), or the byte that was read;
+    ``signo`` 0 if no signal; ``minor`` and ``major``: faults during exactly this operation;
+    ``data``: what was asked to be sent back."""
 
-    cast: Cast
-    process: Process
-    op: Op
-
-    def call(self, name: str, *args: int | str) -> Outcome:
-        """The system call ``name`` by the one who acts."""
-        return self.cast.call(self.process, name, *args)
-
-    def where(self) -> tuple[int, Mapping[str, int]]:
-        """The window and the files of the cast."""
-        return self.cast.window.base, self.cast.files
-
-
-Perform = Callable[[Act], Result]
-"""Performs one operation; gives the object that a recording holds under ``res``."""
+    value: int
+    signo: int = 0
+    code: int = 0
+    addr: int = 0
+    error: int = 0
+    minor: int = 0
+    major: int = 0
+    data: bytes = b""
 
 
-def relative(cast: Cast, addr: int) -> dict[str, Any]:
-    """An address that the kernel chose, as page and offset in the window, or as "outside"."""
-    page = cast.window.page(addr)
-    if not -WINDOW_BELOW <= page < WINDOW_ABOVE:
-        return {"page": "outside"}
-    return {"page": page, "off": addr % PAGE_SIZE} if addr % PAGE_SIZE else {"page": page}
+class Act(ABC):
+    """Who acts, and what the fields of the operation mean there."""
+
+    def __init__(
+        self, op: Op, base: int, buffer: int, files: Mapping[str, int], kept: dict[str, Ends]
+    ) -> None:
+        """`base`: the address at which the window begins; `buffer`: where bytes go to and from
+        system calls, memory of the process that was touched before, so that the faults counted are
+        those of the window; `files`: descriptors by file; `kept`: pins and pipes by id."""
+        self.op = op
+        self.base = base
+        self.buffer = buffer
+        self.files = files
+        self.kept = kept
+
+    @abstractmethod
+    def call(self, name: str, *arguments: int, data: bytes = b"", out: int = 0) -> Answer:
+        """The system call ``name`` with kemu's arguments.  ``data`` is put into the buffer before;
+        of what is there after it, up to ``out`` bytes come back."""
+
+    @abstractmethod
+    def access(self) -> Answer:
+        """The read, write or exec of one byte."""
+
+    @abstractmethod
+    def pid(self, name: str) -> int:
+        """The pid of a process of the program."""
+
+    @abstractmethod
+    def birth(self, flags: int) -> int:
+        """Make the process ``child`` by clone(``flags``): 0 or an errno."""
+
+    @abstractmethod
+    def finish(self) -> None:
+        """End the process."""
+
+    @abstractmethod
+    def move(self, cpu: int) -> None:
+        """Let the process run on the program's CPU number ``cpu``."""
+
+    @abstractmethod
+    def make_file(self) -> None:
+        """Make a file whose page i is filled with 0x10 * (k + 1) + i, and leave it open, without a
+        name.  A disk file is clean: it was synced."""
+
+    @abstractmethod
+    def mappings(self) -> int:
+        """How many mappings the process has, without the vsyscall page."""
+
+    @property
+    def place(self) -> int:
+        """The address that the operation is about."""
+        return self.op.address(self.base)
+
+    @property
+    def prot(self) -> int:
+        """Protection bits."""
+        return sum(words.PROT[letter] for letter in set(self.op.fields["prot"]))
+
+    @property
+    def fd(self) -> int:
+        """The descriptor of the operation's file, -1 for none (also for a file that was never
+        made)."""
+        if "fd" in self.op.fields:
+            return int(self.op.fields["fd"])
+        return self.files.get(self.op.get("file", ""), -1)
+
+    @property
+    def offset(self) -> int:
+        """The offset in the file, in bytes."""
+        return int(self.op.get("foff_bytes", self.op.get("foff", 0) * PAGE_SIZE))
+
+    @property
+    def size(self) -> int:
+        """How many bytes are transferred."""
+        return int(self.op.get("n", 1))
+
+    @property
+    def payload(self) -> bytes:
+        """The bytes that the operation writes."""
+        return bytes([self.op.get("byte", 0)]) * self.size
 
 
-def result(outcome: Outcome, *, faults: bool = True) -> Result:
+def result(answer: Answer, *, faults: bool = True) -> Result:
     """What a system call returned and, unless ``faults`` is false, the faults that it took."""
-    shown: Result = (
-        {"err": errno.errorcode[outcome.errno]} if outcome.errno else {"ret": outcome.value}
-    )
+    shown: Result = {"ret": answer.value}
+    if -MAX_ERRNO <= answer.value < 0:
+        shown = {"err": errno.errorcode.get(-answer.value, str(-answer.value))}
     if faults:
-        shown["flt"] = [outcome.minor, outcome.major]
+        shown["flt"] = [answer.minor, answer.major]
     return shown
 
 
-def address_result(cast: Cast, outcome: Outcome) -> Result:
-    """The same for a call that returns an address."""
-    shown = result(outcome)
+def address_result(act: Act, answer: Answer) -> Result:
+    """The same for a call that returns an address: page and offset in the window, or "outside"."""
+    shown = result(answer)
     if "ret" in shown:
-        shown["ret"] = relative(cast, outcome.value)
+        page, offset = divmod((answer.value & (1 << 64) - 1) - act.base, PAGE_SIZE)
+        shown["ret"] = {"page": page, "off": offset} if offset else {"page": page}
+        if not -WINDOW_BELOW <= page < WINDOW_ABOVE:
+            shown["ret"] = {"page": "outside"}
     return shown
+
+
+def access_result(act: Act) -> Result:
+    """Read, write or execute one byte: done, or the signal that it raised."""
+    answer = act.access()
+    faults = [answer.minor, answer.major]
+    if not answer.signo:
+        done: Result = {"byte": answer.value & 0xFF} if act.op.kind == "read" else {}
+        return {**done, "ok": 1, "flt": faults}
+    codes = words.SEGV_CODES if answer.signo == SIGSEGV else words.BUS_CODES
+    page, offset = divmod(answer.addr - act.base, PAGE_SIZE)
+    return {
+        "sig": signal.Signals(answer.signo).name,
+        "code": codes.get(answer.code, str(answer.code)),
+        "addr": [page, offset] if -WINDOW_BELOW <= page < WINDOW_ABOVE else hex(answer.addr),
+        "pf": "".join(
+            letter for bit, letter in enumerate(words.PF_LETTERS) if answer.error >> bit & 1
+        ),
+        "flt": faults,
+    }
 
 
 def run_lengths(data: bytes) -> list[list[int]]:
@@ -89,21 +183,3 @@ def run_lengths(data: bytes) -> list[list[int]]:
         else:
             runs.append([byte, 1])
     return runs[:MAX_RUNS]
-
-
-def access_result(cast: Cast, outcome: Outcome) -> Result:
-    """A load, store or fetch: done, or the signal that it raised."""
-    info = outcome.signal
-    if info is None:
-        return {"ok": 1, "flt": [outcome.minor, outcome.major]}
-    codes = words.SEGV_CODES if info.signo == SIGSEGV else words.BUS_CODES
-    page, offset = divmod(info.addr - cast.window.base, PAGE_SIZE)
-    return {
-        "sig": signal.Signals(info.signo).name,
-        "code": codes.get(info.code, str(info.code)),
-        "addr": [page, offset] if -WINDOW_BELOW <= page < WINDOW_ABOVE else hex(info.addr),
-        "pf": "".join(
-            letter for bit, letter in enumerate(words.PF_LETTERS) if info.error_code >> bit & 1
-        ),
-        "flt": [outcome.minor, outcome.major],
-    }

@@ -108,8 +108,7 @@ class Cast:
         self.script = Script(self.kernel)
         self.processes: dict[str, Process] = {}
         self.files: dict[str, int] = {}
-        self.pipes: dict[str, int] = {}
-        self.pins: dict[str, tuple[int, int]] = {}
+        self.kept: dict[str, tuple[int, int]] = {}
         self.names = FileNames()
         self.identities = Identities()
         first = Process("A", self.script.spawn("A"))

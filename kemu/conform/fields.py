@@ -14,6 +14,8 @@ from typing import Any
 
 import attrs
 
+from kemu.abi.calls import BY_OPERATION
+from kemu.abi.row import NEEDED, Call
 from kemu.conform import words
 
 
@@ -104,70 +106,79 @@ FIELDS: dict[str | tuple[str, str], Field] = {
     "len": SIZE, "newlen": SIZE, "bytes": BYTES, "prot": LETTERS,
     "file": _word("the id of a file"), "fd": S64, "foff": PAGE_INDEX, "foff_bytes": S64,
     "n": COUNT, "byte": _number(0, 255, "a byte"), "onfault": YES_NO, "cpu": _number(0, 1, "a CPU"),
-    "soft": S64, "hard": S64, "pgoff": S64, "pkey": S64, "size": S64, "pages": FILE_PAGES,
-    "id": _word("a "
-                "name"), "kind": _one_of(words.FILE_KINDS), "sparse": YES_NO, "seals": YES_NO, "k": _number(0, 255, "a number"),
-    ("mmap", "flags"): _some_of(words.MAP), ("mremap", "flags"): _some_of(words.MREMAP),
-    ("msync", "flags"): _some_of(words.MSYNC), ("mlockall", "flags"): _some_of(words.MCL),
-    ("madvise", "advice"): _one_of(words.MADV), ("fadvise", "advice"): _one_of(words.FADVISE),
-    ("setrlimit", "res"): _one_of(words.RLIMIT), ("file", "mode"): _one_of(words.OPEN_MODE),
-    ("file", "bytes"): _number(0, 1 << 26, "a number of bytes"), ("ftruncate", "pages"): PAGE_INDEX,
-    ("fallocate", "mode"): _one_of(words.FALLOCATE), ("fallocate", "len"): PAGE_INDEX, ("fadvise", "len"): PAGE_INDEX,
-    **{(kind, "n"): _number(0, 1 << 14, "a number of bytes") for kind in (
-        "pread", "pwrite", "vmread", "vmwrite", "memread", "memwrite", "splice", "splice_read"
-    )},
+    "size": S64, "pages": FILE_PAGES, "id": _word("a name"), "kind": _one_of(words.FILE_KINDS),
+    "sparse": YES_NO, "seals": YES_NO, "k": _number(0, 255, "a number"),
+    ("file", "mode"): _one_of(words.OPEN_MODE),
+    ("file", "bytes"): _number(0, 1 << 26, "a number of bytes"),
+    ("ftruncate", "pages"): PAGE_INDEX,
+    **dict.fromkeys((
+        (kind, "n") for kind in (
+            "pread", "pwrite", "vmread", "vmwrite", "memread", "memwrite", "splice", "splice_read"
+        )
+    ), _number(0, 1 << 14, "a number of bytes")),
     ("pin", "len"): _number(0, 1 << 14, "a number of pages"),
     ("fillmaps", "pages"): _number(1, 140_000, "a number of pages"),
     ("trimmaps", "n"): _number(0, 140_000, "a number of mappings"),
 }  # fmt: skip
 
+
+_SHAPES: dict[tuple[str, str], tuple[str, tuple[str, ...]]] = {
+    ("addr", "page"): ("page|addr", ("off",)),
+    ("addr", "newpage"): ("newpage", ("newoff",)),
+    ("length", "len"): ("len|bytes", ()),
+    ("fd", "file"): ("file|fd", ()),
+    ("offset", "foff"): ("foff|foff_bytes", ()),
+    ("file_size", ""): ("pages|size", ()),
+    ("count", "n"): ("", ("n",)),
+    ("buffer", ""): ("", ("n",)),
+    ("data", "byte"): ("", ("n", "byte")),
+}
+"""For an argument by kind and field: the field, alternatives joined by |, and fields that may stand
+beside it.  The others have one field of their own."""
+
+
+def _operation(row: Call) -> Operation:
+    """The operation that is the row's call; what may stand in a field with words or a number of the
+    row's own goes to FIELDS."""
+    needs: list[str] = []
+    may: list[str] = []
+    for arg in row.args:
+        field, beside = _SHAPES.get((arg.kind, arg.field), (arg.field or arg.name, ()))
+        if field and arg.default is NEEDED:
+            needs.append(field)
+        elif field:
+            may += field.split("|")
+        may += beside
+        known = arg.in_recordings
+        if arg.kind == "choice" or isinstance(arg.default, str):
+            FIELDS[row.op, field] = _one_of(known)
+        elif arg.kind == "flags":
+            FIELDS[row.op, field] = _some_of(known)
+        elif arg.kind in ("number", "limit", "extent"):
+            FIELDS[row.op, field] = PAGE_INDEX if arg.kind == "extent" else S64
+    return Operation(tuple(needs), tuple(may))
+
+
 _AT = ("page|addr",)
-_RANGE = ("page|addr", "len|bytes")
-_INSIDE = ("off",)
+_FILE = ("file|fd",)
 
 OPERATIONS: dict[str, Operation] = {
-    "mmap": Operation(
-        (*_RANGE, "prot", "flags"), (*_INSIDE, "page", "file", "fd", "foff", "foff_bytes")
-    ),
-    "munmap": Operation(_RANGE, _INSIDE),
-    "mprotect": Operation((*_RANGE, "prot"), _INSIDE),
-    "pkey_mprotect": Operation((*_RANGE, "prot"), (*_INSIDE, "pkey")),
-    "mremap": Operation((*_RANGE, "newlen"), (*_INSIDE, "flags", "newpage", "newoff")),
-    "madvise": Operation((*_RANGE, "advice"), _INSIDE),
-    "mlock": Operation(_RANGE, (*_INSIDE, "onfault")),
-    "munlock": Operation(_RANGE, _INSIDE),
-    "mlockall": Operation((), ("flags",)),
-    "munlockall": Operation(),
-    "mseal": Operation(_RANGE, _INSIDE),
-    "msync": Operation(_RANGE, (*_INSIDE, "flags")),
-    "mincore": Operation(_RANGE, _INSIDE),
-    "brk": Operation(_AT, _INSIDE),
-    "setrlimit": Operation(("res", "soft", "hard")),
-    "remap_file_pages": Operation((*_RANGE, "pgoff"), _INSIDE),
-    "read": Operation(_AT, _INSIDE),
-    "write": Operation(_AT, (*_INSIDE, "byte")),
-    "exec": Operation(_AT, _INSIDE),
+    **{name: _operation(row) for name, row in BY_OPERATION.items()},
+    "mlock": Operation((*_AT, "len|bytes"), ("off", "onfault")),
+    "mincore": Operation((*_AT, "len|bytes"), ("off",)),
+    "brk": Operation(_AT, ("off",)),
+    "read": Operation(_AT, ("off",)),
+    "write": Operation(_AT, ("off", "byte")),
+    "exec": Operation(_AT, ("off",)),
     "fork": Operation(("child",)),
     "clonevm": Operation(("child",)),
-    "exit": Operation(),
     "setcpu": Operation(("cpu",)),
     "file": Operation(("id", "pages|bytes"), ("kind", "mode", "sparse", "seals", "k")),
-    "close": Operation(("file|fd",)),
-    "ftruncate": Operation(("file|fd", "pages|size")),
-    "fallocate": Operation(("file|fd", "foff", "len"), ("mode",)),
-    "fsync": Operation(("file|fd",)),
-    "fadvise": Operation(("file|fd", "advice"), ("foff", "len")),
-    "pread": Operation(("file|fd", "foff"), ("off", "n")),
-    "pwrite": Operation(("file|fd", "foff"), ("off", "n", "byte")),
-    "sysread": Operation(("file|fd", *_AT), (*_INSIDE, "n", "foff")),
-    "syswrite": Operation(("file|fd", *_AT), (*_INSIDE, "n", "foff")),
-    "vmread": Operation(("t", *_AT), (*_INSIDE, "n")),
-    "vmwrite": Operation(("t", *_AT), (*_INSIDE, "n", "byte")),
-    "memread": Operation(("t", *_AT), (*_INSIDE, "n")),
-    "memwrite": Operation(("t", *_AT), (*_INSIDE, "n", "byte")),
-    "pin": Operation(_AT, (*_INSIDE, "len", "id")),
+    "pread": Operation((*_FILE, "foff"), ("off", "n")),
+    "pwrite": Operation((*_FILE, "foff"), ("off", "n", "byte")),
+    "pin": Operation(_AT, ("off", "len", "id")),
     "unpin": Operation((), ("id",)),
-    "splice": Operation(_AT, (*_INSIDE, "n", "id")),
+    "splice": Operation(_AT, ("off", "n", "id")),
     "splice_read": Operation((), ("n", "id")),
     "fillmaps": Operation((), ("pages",)),
     "trimmaps": Operation(("n",)),

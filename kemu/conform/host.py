@@ -20,9 +20,10 @@ import attrs
 
 from kemu.conform.compare import Difference, first_difference
 from kemu.conform.hostcast import HostCast
-from kemu.conform.hostops import ACTIONS, perform
+from kemu.conform.hostops import HostAct
 from kemu.conform.hostsee import HostPage
 from kemu.conform.hostworker import SECONDS, Ended
+from kemu.conform.perform import perform
 from kemu.conform.program import Op, Program, load_programs, parse_program, recordings
 from kemu.conform.replay import Run, happened, replay
 from kemu.conform.steps import Observation, PageSeen, Step
@@ -67,12 +68,6 @@ class _HostReplay:
     def run(self) -> HostRun:
         left_out = () if self.cast.eyes.rooted else FOR_ROOT
         for number, op in enumerate(self.program.ops):
-            if op.kind not in ACTIONS:
-                return HostRun(
-                    tuple(self.steps),
-                    left_out,
-                    f"operation {number} ({op.kind}) cannot be performed on the host",
-                )
             try:
                 self.steps.append(self._step(op))
             except (Ended, HostUnavailable) as error:
@@ -85,7 +80,7 @@ class _HostReplay:
         cast = self.cast
         if op.p not in cast.crew.members or op.get("t", op.p) not in cast.crew.members:
             return {"res": {"skipped": "no such process"}, "live": cast.live(), "obs": {}}
-        res = perform(cast, op)
+        res = perform(HostAct(cast, op))
         if op.kind == "exec" and "sig" in res and "I" not in res["pf"]:
             raise Ended("the code there is no RET (write 195 first)")
         looked = self._look(op, res) if self.program.observed and not op.get("noobs") else {}

@@ -46,6 +46,8 @@ KIND, NUMBER, ARGUMENTS, OUT, CHILD, QUIET = (COMMAND + offset for offset in (0,
 for fork the descriptor on which the child answers, and whether the parent is to be silent."""
 
 DATA = 1024
+STRUCTURES = 512
+"""Bytes at DATA for what a call finds by an address; what it reads or writes follows."""
 SIGNAL_STACK, SIGNAL_STACK_SIZE = MEMORY + 24 * PAGE, 7 * PAGE
 STACK = MEMORY + PAGES * PAGE - 64
 CHILD_STACK = STACK - 512

@@ -1,5 +1,4 @@
-"""The processes of a program on the host, and what an operation means to the one that performs it:
-the twin of cast.py.
+"""The processes of a program on the host: the twin of cast.py.
 
 The window lies where it lies in kemu, and what the worker owns besides it is touched as the
 stand-in touches it, so that no later fault count and no batch of the kernel contains it.
@@ -8,24 +7,19 @@ stand-in touches it, so that no later fault count and no batch of the kernel con
 from __future__ import annotations
 
 import contextlib
-import os
-from collections.abc import Mapping
 from typing import Self
-
-import attrs
 
 from kemu.abi.uapi import PAGE_SIZE
 from kemu.conform import hostasm
 from kemu.conform.hostsee import Eyes, Sight
-from kemu.conform.hostworker import Answer, Crew, Member
+from kemu.conform.hostworker import Crew, Member
 from kemu.conform.identity import Identities
-from kemu.conform.operands import Operands
 from kemu.conform.program import Op, Program
 from kemu.conform.words import WINDOW_BASE
-from kemu.errors import HostUnavailable, UsageError
+from kemu.errors import UsageError
 
 HEAP_PAGES = 2
-MOST_BYTES = hostasm.DATA_SIZE - 512
+MOST_BYTES = hostasm.DATA_SIZE - hostasm.STRUCTURES
 """So many bytes can be carried by one operation at most."""
 
 MOST_PAGES = 1 << 16
@@ -47,7 +41,8 @@ class HostCast:
         self.identities = Identities()
         self.files: dict[str, int] = {}
         self.made = 0
-        self.extra: dict[str, tuple[int, ...]] = {}
+        self.kept: dict[str, tuple[int, int]] = {}
+        self.rings: dict[tuple[int, int], list[int]] = {}
         self.sights: dict[str, Sight] = {}
 
     def __enter__(self) -> Self:
@@ -106,35 +101,3 @@ def _check_bounds(op: Op, number: int, source: str) -> None:
             f"{place}: on the host a file has at most {MOST_PAGES} pages",
             hint="make foff and len smaller",
         )
-
-
-@attrs.frozen
-class Act(Operands):
-    """One operation on its way: who acts, and what its fields mean to him."""
-
-    cast: HostCast
-    member: Member
-    op: Op
-
-    def call(self, name: str, *arguments: int, data: bytes = b"", out: int = 0) -> Answer:
-        """The system call ``name`` by the one who acts."""
-        return self.cast.crew.call(self.member, name, *arguments, data=data, out=out)
-
-    def must(self, name: str, *arguments: int, data: bytes = b"", out: int = 0) -> Answer:
-        """A call without which the operation cannot be performed here."""
-        answer = self.call(name, *arguments, data=data, out=out)
-        if answer.value < 0:
-            raise HostUnavailable(
-                f"this host refuses {name}, which {self.op.kind} needs: "
-                f"{os.strerror(-answer.value)}"
-            )
-        return answer
-
-    def where(self) -> tuple[int, Mapping[str, int]]:
-        """The window and the files of the cast."""
-        return self.cast.base, self.cast.files
-
-    @property
-    def payload(self) -> bytes:
-        """The bytes that the operation writes."""
-        return bytes([self.op.get("byte", 0)]) * self.size

@@ -27,7 +27,9 @@ from typing import Self
 
 import attrs
 
+from kemu.abi import calls
 from kemu.conform import hostasm
+from kemu.conform.act import Answer
 from kemu.conform.hostasm import DATA, MEMORY, SOCKET, SYSCALL, Worker, worker
 from kemu.conform.words import PROCESSES
 from kemu.errors import HostUnavailable
@@ -48,34 +50,20 @@ _PR_SET_PTRACER = 0x59616D61
 
 _COMMAND = struct.Struct("<QQ6QQQQ")
 NUMBERS = {
-    "read": 0, "open": 2, "close": 3, "mmap": 9, "mprotect": 10, "munmap": 11, "brk": 12, "sigaction": 13, "pread": 17,
-    "pwrite": 18, "mremap": 25, "msync": 26, "mincore": 27, "madvise": 28, "getpid": 39, "clone": 56, "fsync": 74,
-    "ftruncate": 77, "sigaltstack": 131, "mlock": 149, "munlock": 150, "mlockall": 151, "munlockall": 152, "prctl": 157,
-    "setrlimit": 160, "sched_setaffinity": 203, "remap_file_pages": 216, "fadvise": 221, "exit_group": 231, "vmsplice": 278,
-    "fallocate": 285, "pipe2": 293, "process_vm_readv": 310, "process_vm_writev": 311, "memfd_create": 319, "mlock2": 325,
-    "pkey_mprotect": 329, "io_uring_setup": 425, "io_uring_register": 427, "mseal": 462,
-}  # fmt: skip
+    **calls.NUMBERS,
+    "getpid": 39,
+    "sigaltstack": 131,
+    "prctl": 157,
+    "sched_setaffinity": 203,
+    "io_uring_setup": 425,
+    "io_uring_register": 427,
+}
 """x86-64 numbers of the system calls that are made."""
 
 
 class Ended(Exception):
     """A process of the crew did not answer: it is dead, took too long, or used too much memory.
     The message says which."""
-
-
-@attrs.frozen
-class Answer:
-    """``value``: what the call returned, or the byte; ``signo`` 0 if no signal; ``minor`` and
-    ``major``: faults during exactly this call; ``data``: what was asked to be sent back."""
-
-    value: int
-    signo: int
-    code: int
-    addr: int
-    error: int
-    minor: int
-    major: int
-    data: bytes
 
 
 def check_host() -> None:

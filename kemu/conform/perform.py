@@ -1,79 +1,186 @@
-"""The operations of a program, performed by the processes of a ``Cast``.
+"""The operations of a program, performed by whoever acts: a process of kemu or of the host.
 
-    ACTIONS   operation -> the function that performs it
-
-Every operation of the format stands in the table.  A result is the object that a recording holds
-under ``res``.
+READERS   kind of argument -> the number that an operation's fields mean
+ACTIONS   operation -> the function that performs it: most from the rows of kemu/abi
 """
 
 from __future__ import annotations
 
 import errno
+import struct
 from collections.abc import Callable
+from typing import Any
 
-from kemu.abi.uapi import CLONE_VM, PAGE_SIZE, SIGCHLD
-from kemu.conform import words
-from kemu.conform.act import Act, Perform, Result, access_result, address_result, result
-from kemu.conform.cast import MEMORY, Cast, mm_of
-from kemu.conform.program import Op
-from kemu.conform.transfers import TRANSFERS
-from kemu.userland.script import Outcome
+from kemu.abi.calls import BY_OPERATION
+from kemu.abi.row import Arg, Call
+from kemu.abi.uapi import (
+    CLONE_VM,
+    MAP_ANONYMOUS,
+    MAP_FIXED_NOREPLACE,
+    MAP_PRIVATE,
+    MLOCK_ONFAULT,
+    O_NONBLOCK,
+    PAGE_SIZE,
+    PROT_READ,
+    SIGCHLD,
+)
+from kemu.conform.act import Act, Result, access_result, address_result, result, run_lengths
 
+Perform = Callable[[Act], Result]
 MINCORE_PAGES = 4096
 """Pages whose answer is shown at most."""
 
 
-def perform(cast: Cast, op: Op) -> Result:
-    """Perform ``op`` and return its result."""
-    return ACTIONS[op.kind](Act(cast, cast.processes[op.p], op))
+def perform(act: Act) -> Result:
+    """Perform the operation and return its result."""
+    return ACTIONS[act.op.kind](act)
 
 
-# ---------------------------------------------------------------- address space
+# ---------------------------------------------------------------- calls that are a row
 
 
-def _mmap(act: Act) -> Result:
-    return address_result(
-        act.cast, act.call("mmap", *act.range, act.prot, act.bits(words.MAP), act.fd, act.offset)
-    )
+def _flags(act: Act, arg: Arg) -> int:
+    """The bits of the words that the field names, one word or several."""
+    given = act.op.get(arg.field or arg.name, arg.default or [])
+    bits = 0
+    for word in [given] if isinstance(given, str) else given:
+        bits |= arg.in_recordings[word]
+    return bits
 
 
-def _mremap(act: Act) -> Result:
-    op = act.op
-    target = op.address(act.cast.window.base, "newpage", "newoff") if "newpage" in op.fields else 0
-    outcome = act.call("mremap", *act.range, op.length("newlen"), act.bits(words.MREMAP), target)
-    return address_result(act.cast, outcome)
+def _choice(act: Act, arg: Arg) -> int:
+    given = act.op.get(arg.field or arg.name, arg.default)
+    return arg.in_recordings[given] if isinstance(given, str) else given
 
 
-def _ranged(name: str, *more: Callable[[Act], int]) -> Perform:
-    """A call whose arguments are the range and what ``more`` takes from the operation."""
-    return lambda act: result(act.call(name, *act.range, *(argument(act) for argument in more)))
+def _number(act: Act, arg: Arg) -> int:
+    return int(act.op.get(arg.field or arg.name, arg.default))
+
+
+READERS: dict[str, Callable[[Act, Arg], Any]] = {
+    "addr": lambda act, arg: act.op.address(
+        act.base, arg.field, "off" if arg.field == "page" else "newoff"
+    ),
+    "length": lambda act, arg: act.op.length(arg.field),
+    "prot": lambda act, _: act.prot,
+    "flags": _flags,
+    "choice": _choice,
+    "fd": lambda act, _: act.fd,
+    "offset": lambda act, _: act.offset,
+    "extent": lambda act, arg: int(act.op.get(arg.field, 0)) * PAGE_SIZE,
+    "file_size": lambda act, _: int(act.op.get("size", act.op.get("pages", 0) * PAGE_SIZE)),
+    "count": lambda act, _: act.size,
+    "number": _number,
+    "limit": _number,
+    "task": lambda act, arg: act.pid(act.op.fields[arg.field]),
+    "buffer": lambda act, _: act.buffer,
+    "data": lambda act, _: act.buffer,
+}
+
+
+def _call(row: Call) -> Perform:
+    """The call of the row, with what the operation says for its arguments.  Faults are counted if
+    it is about memory."""
+    kinds = {arg.kind for arg in row.args}
+
+    def act_out(act: Act) -> Result:
+        values = {"size": act.size, **{arg.name: READERS[arg.kind](act, arg) for arg in row.args}}
+        data = act.payload if "data" in kinds else b""
+        out = act.size if "buffer" in kinds else 0
+        answer = act.call(row.name, *row.passed(values), data=data, out=out)
+        if row.returns == "address":
+            return address_result(act, answer)
+        shown = result(answer, faults="addr" in kinds)
+        if out and answer.value > 0:
+            shown["data"] = run_lengths(answer.data)
+        return shown
+
+    return act_out
+
+
+# ---------------------------------------------------------------- the others
 
 
 def _mlock(act: Act) -> Result:
-    return result(
-        act.call("mlock2", *act.range, 1)
-        if act.op.get("onfault")
-        else act.call("mlock", *act.range)
-    )
+    """mlock(2), or mlock2(2) with MLOCK_ONFAULT."""
+    if not act.op.get("onfault"):
+        return _call(BY_OPERATION["mlock"])(act)
+    return result(act.call("mlock2", act.place, act.op.length(), MLOCK_ONFAULT))
 
 
 def _mincore(act: Act) -> Result:
     pages = min((act.op.length() + PAGE_SIZE - 1) // PAGE_SIZE, MINCORE_PAGES)
-    outcome = act.call("mincore", *act.range, MEMORY)
-    shown = result(outcome)
-    if not outcome.errno:
-        shown["vec"] = "".join(
-            str(byte & 1) for byte in act.cast.load(act.process, MEMORY, pages).data
-        )
+    before = b"\xff" * pages
+    answer = act.call("mincore", act.place, act.op.length(), act.buffer, data=before, out=pages)
+    shown = result(answer)
+    if "err" not in shown:
+        shown["vec"] = "".join(str(byte & 1) for byte in answer.data[:pages])
     return shown
 
 
-def _setrlimit(act: Act) -> Result:
-    fields = act.op.fields
-    return result(
-        act.call("setrlimit", words.RLIMIT[fields["res"]], fields["soft"], fields["hard"]),
-        faults=False,
-    )
+def _pread(act: Act) -> Result:
+    """Into the buffer; `sysread` reads into the window."""
+    at = act.offset + act.op.get("off", 0)
+    answer = act.call("pread", act.fd, act.buffer, act.size, at, out=act.size)
+    shown = result(answer)
+    return {**shown, "data": run_lengths(answer.data)} if answer.value > 0 else shown
+
+
+def _pwrite(act: Act) -> Result:
+    at = act.offset + act.op.get("off", 0)
+    return result(act.call("pwrite", act.fd, act.buffer, act.size, at, data=act.payload))
+
+
+def _pin(act: Act) -> Result:
+    size = int(act.op.get("len", 1)) * PAGE_SIZE
+    answer = act.call("pin", act.place, size)
+    if answer.value >= 0:
+        act.kept[act.op.get("id", "pin0")] = act.place, size
+    return result(answer)
+
+
+def _unpin(act: Act) -> Result:
+    return result(act.call("unpin", *act.kept.pop(act.op.get("id", "pin0"), (0, 0))), faults=False)
+
+
+def _splice(act: Act) -> Result:
+    """A plain reference to the page: vmsplice it into a pipe."""
+    made = act.call("pipe2", act.buffer, O_NONBLOCK, out=8)
+    if made.value < 0:
+        return result(made)
+    ends = act.kept[act.op.get("id", "pipe0")] = struct.unpack("<ii", made.data)
+    return result(act.call("vmsplice", ends[1], act.place, act.size))
+
+
+def _splice_read(act: Act) -> Result:
+    ends = act.kept.get(act.op.get("id", "pipe0"), (-1, -1))
+    answer = act.call("read", ends[0], act.buffer, act.size, out=act.size)
+    return {**result(answer), "data": run_lengths(answer.data[: max(0, answer.value)])}
+
+
+def _born(flags: int) -> Perform:
+    def birth(act: Act) -> Result:
+        error = act.birth(flags)
+        if error:
+            return {"err": errno.errorcode.get(error, str(error))}
+        return {"ret": act.op.fields["child"]}
+
+    return birth
+
+
+def _exit(act: Act) -> Result:
+    act.finish()
+    return {"ret": 0}
+
+
+def _setcpu(act: Act) -> Result:
+    act.move(act.op.fields["cpu"])
+    return {"ret": 0}
+
+
+def _file(act: Act) -> Result:
+    act.make_file()
+    return {"ret": 0}
 
 
 # -------------------------------------------------------------- the limit on the number of mappings
@@ -88,105 +195,41 @@ def _fillmaps(act: Act) -> Result:
     """One large PROT_NONE mapping; every second page gets other rights until that fails.  How many
     VMAs there are then."""
     pages = act.op.get("pages", STRIPE_PAGES)
-    fixed = words.MAP["private"] | words.MAP["anon"] | words.MAP["fixed_noreplace"]
-    act.cast.must(act.process, "mmap", STRIPES, pages * PAGE_SIZE, 0, fixed, -1, 0)
+    fixed = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE
+    act.call("mmap", STRIPES, pages * PAGE_SIZE, 0, fixed, -1, 0)
     failed = None
     for page in range(1, pages, 2):
-        outcome = act.call("mprotect", STRIPES + page * PAGE_SIZE, PAGE_SIZE, words.PROT["r"])
-        if outcome.errno:
-            failed = errno.errorcode[outcome.errno]
+        answer = act.call("mprotect", STRIPES + page * PAGE_SIZE, PAGE_SIZE, PROT_READ)
+        if answer.value < 0:
+            failed = errno.errorcode[-answer.value]
             break
-    return {"err": failed, "vmas": _vmas(act)}
+    return {"err": failed, "vmas": act.mappings()}
 
 
 def _trimmaps(act: Act) -> Result:
     """Give ``n`` of these mappings back: n/2 stripes become one."""
-    outcome = act.call("mprotect", STRIPES, (act.op.fields["n"] + 1) * PAGE_SIZE, 0)
-    return {"ret": -outcome.errno if outcome.errno else outcome.value, "vmas": _vmas(act)}
-
-
-def _vmas(act: Act) -> int:
-    """Lines of /proc/PID/maps, the one for vsyscall not counted."""
-    return mm_of(act.process).map_count
-
-
-# ---------------------------------------------------------------- accesses
-
-
-def _read(act: Act) -> Result:
-    outcome = act.cast.load(act.process, act.place, 1)
-    shown = access_result(act.cast, outcome)
-    return {"byte": outcome.data[0], **shown} if outcome.signal is None else shown
-
-
-def _write(act: Act) -> Result:
-    return access_result(
-        act.cast, act.cast.store(act.process, act.place, bytes([act.op.get("byte", 0)]))
-    )
-
-
-def _exec(act: Act) -> Result:
-    return access_result(act.cast, act.cast.fetch(act.process, act.place))
-
-
-# ---------------------------------------------------------------- processes
-
-
-def _fork(act: Act) -> Result:
-    return _born(act, act.call("fork"))
-
-
-def _clonevm(act: Act) -> Result:
-    return _born(act, act.call("clone", CLONE_VM | SIGCHLD))
-
-
-def _born(act: Act, outcome: Outcome) -> Result:
-    if outcome.errno:
-        return result(outcome, faults=False)
-    name = act.op.fields["child"]
-    act.cast.born(act.process, name, outcome.value)
-    return {"ret": name}
-
-
-def _exit(act: Act) -> Result:
-    act.call("exit_group", 0)
-    return {"ret": 0}
-
-
-def _setcpu(act: Act) -> Result:
-    act.process.cpu = act.op.fields["cpu"]
-    return {"ret": 0}
+    answer = act.call("mprotect", STRIPES, (act.op.fields["n"] + 1) * PAGE_SIZE, 0)
+    return {"ret": answer.value, "vmas": act.mappings()}
 
 
 ACTIONS: dict[str, Perform] = {
-    **TRANSFERS,
-    "mmap": _mmap,
-    "munmap": _ranged("munmap"),
-    "mprotect": _ranged("mprotect", lambda act: act.prot),
-    "pkey_mprotect": _ranged(
-        "pkey_mprotect", lambda act: act.prot, lambda act: int(act.op.get("pkey", -1))
-    ),
-    "mremap": _mremap,
-    "madvise": _ranged("madvise", lambda act: words.MADV[act.op.fields["advice"]]),
+    **{name: _call(row) for name, row in BY_OPERATION.items()},
     "mlock": _mlock,
-    "munlock": _ranged("munlock"),
-    "mlockall": lambda act: result(act.call("mlockall", act.bits(words.MCL)), faults=False),
-    "munlockall": lambda act: result(act.call("munlockall"), faults=False),
-    "mseal": _ranged("mseal", lambda _: 0),
-    "msync": _ranged("msync", lambda act: act.bits(words.MSYNC)),
     "mincore": _mincore,
-    "brk": lambda act: address_result(act.cast, act.call("brk", act.place)),
-    "setrlimit": _setrlimit,
-    "remap_file_pages": _ranged(
-        "remap_file_pages", lambda _: 0, lambda act: int(act.op.fields["pgoff"]), lambda _: 0
-    ),
-    "read": _read,
-    "write": _write,
-    "exec": _exec,
-    "fork": _fork,
-    "clonevm": _clonevm,
+    "pread": _pread,
+    "pwrite": _pwrite,
+    "read": access_result,
+    "write": access_result,
+    "exec": access_result,
+    "fork": _born(SIGCHLD),
+    "clonevm": _born(CLONE_VM | SIGCHLD),
     "exit": _exit,
     "setcpu": _setcpu,
+    "file": _file,
+    "pin": _pin,
+    "unpin": _unpin,
+    "splice": _splice,
+    "splice_read": _splice_read,
     "fillmaps": _fillmaps,
     "trimmaps": _trimmaps,
 }

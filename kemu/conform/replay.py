@@ -18,6 +18,7 @@ from kemu.abi.uapi import PAGE_SIZE
 from kemu.conform.act import Result
 from kemu.conform.cast import Cast
 from kemu.conform.identity import Happened, Identities
+from kemu.conform.kemuops import KemuAct
 from kemu.conform.observation import Mapped
 from kemu.conform.perform import perform
 from kemu.conform.program import Op, Program
@@ -56,7 +57,7 @@ class Replay:
         cast = self.cast
         if op.p not in cast.processes or op.get("t", op.p) not in cast.processes:
             return {"res": {"skipped": "no such process"}, "live": cast.live(), "obs": {}}
-        res = perform(cast, op)
+        res = perform(KemuAct(cast, op))
         cast.bury()
         looked = self._look(op, res) if self.program.observed and not op.get("noobs") else {}
         return {"res": res, "live": cast.live(), "obs": looked}

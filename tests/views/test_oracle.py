@@ -8,6 +8,7 @@ must see the same.  At the end every reference to every frame must be explained.
 import pytest
 
 from kemu.conform.cast import Cast
+from kemu.conform.kemuops import KemuAct
 from kemu.conform.perform import perform
 from kemu.kernel.include.system import system
 from kemu.observe import frames, procfs
@@ -69,7 +70,7 @@ def test_observe_sees_what_the_recorder_saw(program):
     for number, op in enumerate(program.ops):
         if op.p not in cast.processes or op.get("t", op.p) not in cast.processes:
             continue
-        perform(cast, op)
+        perform(KemuAct(cast, op))
         cast.bury()
         for name in cast.live():
             assert seen(cast, name) == expected(cast, name), f"step {number}, {op}, process {name}"
