@@ -3,6 +3,7 @@ whether they are up to date.
 
     by-linux-path.md    from the functions declared with @linux (kemu.trace.frames.FUNCTIONS)
     commands.md         from the table of commands (kemu.commands.docs.commands_markdown)
+    lesson-format.md    its tables of step kinds and of codes, from the classes and the codes
 
 A page names code as ``file.py#function``, without line numbers: it changes when the kernel's shape
 changes, not at every edit. Exit status: 0 up to date or written, 1 with ``--check`` if a page is
@@ -14,6 +15,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import pkgutil
+import re
 import sys
 from collections import defaultdict
 from collections.abc import Callable
@@ -80,9 +82,28 @@ def commands() -> str:
     return page()
 
 
+def lesson_format() -> str:
+    """The page as it is, with the rows of its generated tables brought up to date."""
+    kinds = importlib.import_module("kemu.lessons.kinds.registry").KINDS
+    codes = importlib.import_module("kemu.lessons.format.codes").CODES
+    tables = {
+        "kinds": [f"| `{n}` | {kind.student} | {kind.passes} |" for n, kind in kinds.items()],
+        "keys": [f"| `{n}` | {kind.own_keys} |" for n, kind in kinds.items() if kind.own_keys],
+        "codes": [f"| {code} | {text} |" for code, text in codes.items()],
+    }
+    text = (DOCS / "lesson-format.md").read_text(encoding="utf-8")
+    for name, rows in tables.items():
+        table = rf"(<!-- generated: {name} -->\n\n\|.*\n\|[-|]+\n)(?:\|.*\n)*"
+        made = "".join(f"{row}\n" for row in rows)
+        text = re.sub(table, lambda head, made=made: head[1] + made, text)
+    return text
+
+
 def pages() -> dict[str, Callable[[], str]]:
     """File name -> what writes it."""
-    made = {"by-linux-path.md": by_linux_path}
+    made: dict[str, Callable[[], str]] = {"by-linux-path.md": by_linux_path}
+    if (Path(kemu.__path__[0]) / "lessons" / "kinds").exists():
+        made["lesson-format.md"] = lesson_format
     if (Path(kemu.__path__[0]) / "commands" / "docs.py").exists():
         made["commands.md"] = commands
     return made

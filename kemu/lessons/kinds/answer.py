@@ -43,6 +43,12 @@ class Answer(Kind):
     kind = "answer"
     student = "reads a value off the machine"
     passes = "it equals `expect`, in any base"
+    own_keys = (
+        "`expect` (an expression; a list is a set), `wrong` (expression = what to say to a "
+        "student who believes it), `words` (the words that are accepted), `show` (commands "
+        "that only look, run after the answer). Where many answers are right: `accept` (an "
+        "expression in which `answer` is what was typed) and `sample` (one right answer)"
+    )
     messages: ClassVar[Mapping[str, Mapping[str, str]]] = {
         "en": {"how": "answer VALUE"},
         "zh-CN": {"how": "answer 加上你的答案"},

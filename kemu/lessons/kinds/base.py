@@ -66,10 +66,12 @@ class Taker(Protocol):
 
 @attrs.frozen(kw_only=True)
 class Kind(Step):
-    """One kind of step.  `student` and `passes` are its row in docs/lesson-format.md."""
+    """One kind of step.  `student` (what the student does), `passes` (when the step is passed) and
+    `own_keys` are its rows in docs/lesson-format.md."""
 
     student: ClassVar[str] = ""
     passes: ClassVar[str] = ""
+    own_keys: ClassVar[str] = ""
     messages: ClassVar[Mapping[str, Mapping[str, str]]] = {}
     """What it says, by language: `how` to answer, and sentences of its own."""
     graded: ClassVar[bool] = True

@@ -61,6 +61,11 @@ class Bug(Kind):
     kind = "bug"
     student = "names what a planted wrong kernel did, or repairs it"
     passes = "each of `find` is right"
+    own_keys = (
+        "`plant`; `find`: some of event, invariant, function, frame, repair; `parts` (points "
+        "for each); `event`, `invariant`, `function`, `frame` where the invariants do not "
+        "tell; `must` for the repair"
+    )
     messages: ClassVar[Mapping[str, Mapping[str, str]]] = {
         "en": {
             "how": "answer {findings}; hint helps",

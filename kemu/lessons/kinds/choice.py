@@ -38,6 +38,10 @@ class Choice(Lettered):
     kind = "choice"
     student = "picks letters"
     passes = "just the options that are `right`"
+    own_keys = (
+        '`options = [{ text = "...", right = "EXPR" or true, why = "..." }]`, `several`, '
+        "`shuffle`, `reveal`, `show`"
+    )
     messages: ClassVar[Mapping[str, Mapping[str, str]]] = {
         "en": {
             "how": "answer LETTER",

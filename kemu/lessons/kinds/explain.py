@@ -21,7 +21,7 @@ class Explain(Kind):
 
     kind = "explain"
     student = "writes free text"
-    passes = "always; it is collected, never graded"
+    passes = "always; it is collected, not graded"
     messages: ClassVar[Mapping[str, Mapping[str, str]]] = {
         "en": {"how": "answer YOUR WORDS", "thanks": "Kept. Thank you."},
         "zh-CN": {"how": "answer 加上你的解释", "thanks": "已保存，谢谢。"},

@@ -33,6 +33,7 @@ class Explore(Kind):
     kind = "explore"
     student = "plays"
     passes = "always; `goals` are badges"
+    own_keys = '`goals = [{ text = "...", that = "EXPR" }]`'
     messages: ClassVar[Mapping[str, Mapping[str, str]]] = {
         "en": {
             "how": "play as long as you like; check shows what you have found, lesson next "

@@ -33,6 +33,11 @@ class Order(Lettered):
     kind = "order"
     student = "puts events in order: `answer c a b`"
     passes = "the order is the journal's, and what did not happen is left out"
+    own_keys = (
+        '`items = [{ text = "...", at = "enter FUNCTION" }, ...]`; also `leave FUNCTION`, '
+        '`event WORD`, `until EXPR`. An item without `at` did not happen; `never = "enter '
+        'FUNCTION"` lets the proof check that. `reveal`, `show`'
+    )
     messages: ClassVar[Mapping[str, Mapping[str, str]]] = {
         "en": {
             "how": "answer LETTERS in the order in which it happens, such as: answer b a c; "

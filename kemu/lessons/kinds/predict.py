@@ -25,6 +25,7 @@ class Predict(Answer):
     kind = "predict"
     student = "commits to a value with `answer`, before the machine can move"
     passes = "it equals `expect`, asked after the `reveal`"
+    own_keys = "`reveal` (the commands that show what is right), and the keys of `answer`"
     messages: ClassVar[Mapping[str, Mapping[str, str]]] = {
         "en": {"how": "answer VALUE commits you; then the machine moves"},
         "zh-CN": {"how": "用 answer 提交预测，提交之后机器才会动"},

@@ -33,7 +33,8 @@ class Run(Kind):
 
     kind = "run"
     student = "runs a command"
-    passes = "its parsed arguments are those of one of `commands` (of all, with `all = true`)"
+    passes = "its parsed arguments are those of one of `commands` (of every one, with `all = true`)"
+    own_keys = "`commands`, `all`, `free` (arguments that may differ), `must`"
     messages: ClassVar[Mapping[str, Mapping[str, str]]] = {
         "en": {"how": "type the command; it counts as soon as it has run"},
         "zh-CN": {"how": "输入这条命令，运行后立即生效"},

@@ -20,6 +20,7 @@ class State(Kind):
     kind = "state"
     student = "brings the machine to a state, then `check`"
     passes = "every `must` holds, and no `never` held at any event of the step"
+    own_keys = '`must`, `never`: expressions, or `{ that = "EXPR", say = "words when it fails" }`'
     messages: ClassVar[Mapping[str, Mapping[str, str]]] = {
         "en": {"how": "change the machine, then check"},
         "zh-CN": {"how": "改变机器的状态，然后输入 check"},
