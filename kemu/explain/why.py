@@ -20,6 +20,7 @@ import attrs
 
 from kemu.errors import UsageError
 from kemu.kernel.include.mm_types import MM_COUNTER_NAMES, mm_struct, page, vm_area_struct
+from kemu.kernel.include.mmzone import for_each_zone
 from kemu.kernel.include.sched_types import siginfo, task_struct
 from kemu.kernel.include.system import pfn_to_page, system
 from kemu.kernel.mm.fork_row import Row
@@ -301,7 +302,7 @@ def kernel_fields() -> frozenset[str]:
 
 
 def _counted() -> tuple[Any, ...]:
-    return system.vmstat, system.counters, system.zone
+    return system.vmstat, system.counters, *for_each_zone()
 
 
 def _field_names(cls: type) -> frozenset[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from itertools import product
 
 from kemu.invariants.registry import ALWAYS, QUIESCENT, Finding, invariant
 from kemu.invariants.scan import GUP_PIN_COUNTING_BIAS, Mapped, Scan, listed
@@ -27,6 +28,7 @@ from kemu.kernel.include.mm_types import (
     anon_vma,
     page,
 )
+from kemu.kernel.include.mmzone import nr_free_pages, totalram_pages
 from kemu.kernel.include.sched_types import LRU_NAMES, MAX_ORDER
 from kemu.kernel.include.system import system
 from kemu.kernel.mm.filemap import file_pages, mm_counter_file
@@ -137,7 +139,7 @@ def free_lists_hold_free_frames(scan: Scan) -> Iterator[Finding]:
     Free frames are not mapped, in no cache, on no LRU list.  mm/page_alloc.c:
     free_pages_prepare."""
     total = 0
-    for area in scan.zone.free_area:
+    for area in (area for zone in scan.zones for area in zone.free_area):
         blocks = [node for node in listed(area.free_list) if isinstance(node, page)]
         total += len(blocks) << area.order
         if len(blocks) != area.nr_free:
@@ -153,10 +155,10 @@ def free_lists_hold_free_frames(scan: Scan) -> Iterator[Finding]:
                     f"page_type {p.page_type:#x}, order {p.private}",
                     f"on the list of order {area.order}",
                 )
-    if total != scan.zone.nr_free_pages:
+    if total != nr_free_pages():
         yield (
             "the zone",
-            f"nr_free_pages {scan.zone.nr_free_pages}",
+            f"nr_free_pages {nr_free_pages()}",
             f"{total} frames are on the lists",
         )
     for pfn, p in scan.pages.items():
@@ -184,9 +186,9 @@ def frames_are_free_or_used(scan: Scan) -> Iterator[Finding]:
     A frame without references that is on no list can never be used again.  mm/page_alloc.c."""
     in_use = sum(p._refcount > 0 and not p.flags & PG_reserved for p in scan.pages.values())
     in_use += scan.pages[system.zero_pfn].flags & PG_reserved and 1
-    if in_use + scan.zone.nr_free_pages != scan.zone.managed_pages:
-        has = f"{scan.zone.nr_free_pages} free + {in_use} in use"
-        yield "the zone", has, f"the allocator has {scan.zone.managed_pages} frames"
+    if in_use + nr_free_pages() != totalram_pages():
+        has = f"{nr_free_pages()} free + {in_use} in use"
+        yield "the zone", has, f"the allocator has {totalram_pages()} frames"
 
 
 @invariant(47, when=QUIESCENT)
@@ -325,8 +327,8 @@ def lru_lists_are_right(scan: Scan) -> Iterator[Finding]:
 
     include/linux/mm_inline.h: folio_lru_list."""
     on_lists: Counter[int] = Counter()
-    for lru, head in enumerate(system.lruvec.lists):
-        nodes = listed(head)
+    for lruvec, lru in product([node.lruvec for node in system.node_data], range(len(LRU_NAMES))):
+        nodes = listed(lruvec.lists[lru])
         pages = [node for node in nodes if isinstance(node, page)]
         if len(pages) != len(nodes):
             yield (
@@ -335,10 +337,10 @@ def lru_lists_are_right(scan: Scan) -> Iterator[Finding]:
                 "only pages are on it",
             )
         on_lists.update(p.pfn for p in pages)
-        if len(pages) != system.lruvec.nr[lru]:
+        if len(pages) != lruvec.nr[lru]:
             yield (
                 f"lru list {LRU_NAMES[lru]}",
-                f"{system.lruvec.nr[lru]} counted",
+                f"{lruvec.nr[lru]} counted",
                 f"{len(pages)} pages are on it",
             )
         for p in pages:
@@ -427,19 +429,19 @@ def watermarks_are_ordered(scan: Scan) -> Iterator[Finding]:
     """The watermarks rise in equal steps: min, low, high.
 
     mm/page_alloc.c: __setup_per_zone_wmarks."""
-    z = scan.zone
-    if not z.watermark_min <= z.watermark_low <= z.watermark_high:
-        yield (
-            "the zone",
-            f"min {z.watermark_min}, low {z.watermark_low}, high {z.watermark_high}",
-            "they must rise",
-        )
-    elif z.watermark_low - z.watermark_min != z.watermark_high - z.watermark_low:
-        yield (
-            "the zone",
-            f"low - min {z.watermark_low - z.watermark_min}",
-            f"high - low {z.watermark_high - z.watermark_low}",
-        )
+    for z in scan.zones:
+        if not z.watermark_min <= z.watermark_low <= z.watermark_high:
+            yield (
+                "the zone",
+                f"min {z.watermark_min}, low {z.watermark_low}, high {z.watermark_high}",
+                "they must rise",
+            )
+        elif z.watermark_low - z.watermark_min != z.watermark_high - z.watermark_low:
+            yield (
+                "the zone",
+                f"low - min {z.watermark_low - z.watermark_min}",
+                f"high - low {z.watermark_high - z.watermark_low}",
+            )
 
 
 @invariant(74, when=QUIESCENT)

@@ -22,6 +22,7 @@ from kemu.kernel.arch.pgtable import pte_present, pte_special
 from kemu.kernel.include.flags import PG_reserved
 from kemu.kernel.include.lists import list_for_each, list_head
 from kemu.kernel.include.mm_types import address_space, inode, mm_struct, page, vm_area_struct
+from kemu.kernel.include.mmzone import for_each_zone
 from kemu.kernel.include.sched_types import percpu, task_struct
 from kemu.kernel.include.swapops import Kind, classify
 from kemu.kernel.include.system import system
@@ -73,7 +74,7 @@ class Scan:
     def __init__(self, names: Names = None) -> None:
         self.names = names
         self.pages = system.mem_map
-        self.zone = system.zone
+        self.zones = list(for_each_zone())
         self.mapped: list[Mapped] = []
         self.markers: list[Marker] = []
         self.tables: list[TableFrame] = []

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 
 from kemu.errors import UsageError
 from kemu.kernel.arch.vdso import IMAGE_FRAME
-from kemu.kernel.include import flags, sched_types
+from kemu.kernel.include import flags
 from kemu.kernel.include import mm_types as mt
 from kemu.kernel.include.mm_types import address_space, mm_struct, page, vm_area_struct
-from kemu.kernel.include.sched_types import percpu
+from kemu.kernel.include.mmzone import for_each_zone, nr_free_pages, totalram_pages
+from kemu.kernel.include.sched_types import LRU_NAMES, percpu
 from kemu.kernel.include.system import system
 from kemu.kernel.mm.gup import GUP_PIN_COUNTING_BIAS
 from kemu.kernel.mm.rmap import (
@@ -334,25 +335,25 @@ VMSTAT = ("PGFAULT", "PGMAJFAULT", "PGREUSE", "PGALLOC", "PGFREE", "OOM_KILL")
 def free(kernel: Kernel) -> FreeReading:
     """The allocator's numbers."""
     with looking(kernel):
-        zone, states = (
-            system.zone,
-            {"anon": 0, "file": 0, "shmem": 0, "table": 0, "kernel": 0, "released": 0},
-        )
+        states = {"anon": 0, "file": 0, "shmem": 0, "table": 0, "kernel": 0, "released": 0}
+        zones = list(for_each_zone())
+        areas = zip(*(zone.free_area for zone in zones), strict=True)
+        lrus = [sum(node.lruvec.nr[i] for node in system.node_data) for i in range(len(LRU_NAMES))]
         for found in system.mem_map.values():
             state = frame_state(found)
             if state in states:
                 states[state] += 1
         return FreeReading(
             total=system.phys.nr_frames,
-            managed=zone.managed_pages,
-            free=zone.nr_free_pages,
-            orders=tuple(area.nr_free for area in zone.free_area),
+            managed=totalram_pages(),
+            free=nr_free_pages(),
+            orders=tuple(sum(area.nr_free for area in order) for order in areas),
             watermarks=(
-                ("min", zone.watermark_min),
-                ("low", zone.watermark_low),
-                ("high", zone.watermark_high),
+                ("min", sum(zone.watermark_min for zone in zones)),
+                ("low", sum(zone.watermark_low for zone in zones)),
+                ("high", sum(zone.watermark_high for zone in zones)),
             ),
-            lru=tuple((name, system.lruvec.nr[i]) for i, name in enumerate(sched_types.LRU_NAMES)),
+            lru=tuple(zip(LRU_NAMES, lrus, strict=True)),
             vmstat=tuple((name, getattr(system.vmstat, name)) for name in VMSTAT),
             committed=system.counters.vm_committed_as,
             used=tuple(states.items()),

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from kemu.errors import UsageError
 from kemu.kernel.include.mm_types import page
+from kemu.kernel.include.mmzone import nr_free_pages
 from kemu.kernel.include.sched_types import task_struct
 from kemu.kernel.include.system import system
 from kemu.kernel.mm.rmap import folio_mapcount
@@ -118,7 +119,7 @@ def zero_frame(kernel: Kernel) -> int:
 def free_frames(kernel: Kernel) -> int:
     """How many frames are free."""
     with looking(kernel):
-        return system.zone.nr_free_pages
+        return nr_free_pages()
 
 
 def table_levels(kernel: Kernel, task: task_struct, names: Names = None) -> list[str]:

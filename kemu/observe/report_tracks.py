@@ -13,6 +13,7 @@ from bisect import bisect_right
 from typing import TYPE_CHECKING, Any
 
 from kemu.abi.words import signal_name
+from kemu.kernel.include.mmzone import nr_free_pages
 from kemu.kernel.include.sched_types import percpu, zone
 from kemu.kernel.include.system import system
 from kemu.machine.cpu import Cpu
@@ -72,7 +73,7 @@ class Recorder:
     def _count(self, number: int) -> None:
         """Free frames, and the resident pages of every address space, where they are not as they
         were."""
-        values = {"free frames": system.zone.nr_free_pages}
+        values = {"free frames": nr_free_pages()}
         for space in address_spaces():
             if space is not system.init_mm:
                 values[f"rss of {self.who.mm_name(space)}"] = rss_pages(space)

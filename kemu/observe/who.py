@@ -17,6 +17,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from kemu.kernel.include.mm_types import PGTY_table, address_space, inode, mm_struct
+from kemu.kernel.include.mmzone import for_each_zone
 from kemu.kernel.include.sched_types import LRU_NAMES, percpu, task_struct
 from kemu.kernel.include.system import system
 from kemu.machine.physmem import Frame
@@ -93,11 +94,12 @@ class Directory:
     def _learn_globals(self) -> None:
         self._part(system.tasks, "task", "tasks")
         self._part(system.files, "file", "files")
-        self._part(system.lruvec.nr, "count", "lru size of")
-        for area in system.zone.free_area:
+        for node in system.node_data:
+            self._part(node.lruvec.nr, "count", "lru size of")
+            for name, head in zip(LRU_NAMES, node.lruvec.lists, strict=True):
+                self._part(head, "list", f"lru list {name}")
+        for area in (area for zone in for_each_zone() for area in zone.free_area):
             self._part(area.free_list, "list", f"free list of order {area.order}")
-        for name, head in zip(LRU_NAMES, system.lruvec.lists, strict=True):
-            self._part(head, "list", f"lru list {name}")
 
     def _learn_tables(self, space: mm_struct) -> None:
         if not space.pgd:

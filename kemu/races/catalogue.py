@@ -443,8 +443,8 @@ LIFE: tuple[Change, ...] = (
     (
         "free_frames_counted_twice",
         page_alloc.__free_one_page,
-        "    account_freepages(1 << order)\n",
-        "    account_freepages(2 << order)\n",
+        "    account_freepages(zone, 1 << order)\n",
+        "    account_freepages(zone, 2 << order)\n",
         "the allocator thinks that it has more free frames than it has",
         "free_lists_hold_free_frames",
     ),

@@ -283,7 +283,7 @@ PAGES: tuple[Change, ...] = (
     (
         "freed_frame_is_lost",
         page_alloc.free_frozen_pages,
-        "    __free_one_page(page, order)\n",
+        "    __free_one_page(page, page_zone(page), order)\n",
         "    pass\n",
         "a freed frame goes to no list: it is never used again",
         "frames_are_free_or_used",
@@ -307,8 +307,8 @@ PAGES: tuple[Change, ...] = (
     (
         "watermark_follows_the_free",
         page_alloc.account_freepages,
-        "    system.zone.nr_free_pages += nr\n",
-        "    system.zone.nr_free_pages += nr\n    system.zone.watermark_low += nr\n",
+        "    zone.nr_free_pages += nr\n",
+        "    zone.nr_free_pages += nr\n    zone.watermark_low += nr\n",
         "the low watermark moves with the number of free frames, so memory never seems short",
         "watermarks_are_ordered",
     ),

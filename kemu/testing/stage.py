@@ -29,6 +29,7 @@ from kemu.abi.uapi import PAGE_SIZE as PAGE
 from kemu.errors import InvariantViolation
 from kemu.invariants import check
 from kemu.kernel.fs.files import create_file
+from kemu.kernel.include.mmzone import nr_free_pages
 from kemu.kernel.include.sched_types import TASK_RUNNING, task_struct
 from kemu.kernel.include.system import system
 from kemu.kernel.init.boot import Kernel
@@ -139,7 +140,7 @@ class Stage:
             self.script.schedule(system.tasks[1], cpu=cpu.id)
             lru_add_drain()
         return (
-            system.zone.nr_free_pages + self.data.i_mapping.nrpages,
+            nr_free_pages() + self.data.i_mapping.nrpages,
             system.counters.vm_committed_as,
         )
 

@@ -23,6 +23,7 @@ from kemu.abi.uapi import (
     SIGSEGV,
 )
 from kemu.kernel.include.mm_types import MM_ANONPAGES, MM_FILEPAGES, MM_SHMEMPAGES, PAGE_SIZE
+from kemu.kernel.include.mmzone import nr_free_pages
 from kemu.kernel.include.system import pfn_to_page, system
 from kemu.kernel.init.boot import Kernel
 from kemu.machine.mmu import walk
@@ -163,7 +164,7 @@ class Scene:
         return procfs.maps(address_space(task)).splitlines()
 
     def free_frames(self):
-        return system.zone.nr_free_pages
+        return nr_free_pages()
 
 
 SIGNALS = {

@@ -13,6 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from kemu.kernel.include.mm_types import PAGE_SIZE
+from kemu.kernel.include.mmzone import NODE_DATA, nr_free_pages
 from kemu.kernel.include.system import system
 from kemu.kernel.mm.filemap import load_file
 from kemu.kernel.mm.page_alloc import alloc_page, folio_put
@@ -190,7 +191,7 @@ def test_memory_may_run_out_at_any_step(name, seed):
         )
         machine.p.signal.oom_score_adj = -1000
         machine.s.kernel.globals["reclaim"] = lambda _wanted: 0
-        held = take_all_but(system.zone.watermark_min + spare)
+        held = take_all_but(NODE_DATA(0).node_zones[0].watermark_min + spare)
         outcome = machine.s.call(machine.p, "execve", f"/{name}", ["x" * 30000])
         for page in held:
             folio_put(page)
@@ -203,7 +204,7 @@ def test_memory_may_run_out_at_any_step(name, seed):
 
 def take_all_but(spare):
     held = []
-    while system.zone.nr_free_pages > spare:
+    while nr_free_pages() > spare:
         held.append(alloc_page())
     return held
 

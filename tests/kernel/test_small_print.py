@@ -43,6 +43,7 @@ from kemu.kernel.include.flags import (
 )
 from kemu.kernel.include.lists import list_for_each
 from kemu.kernel.include.mm_types import PAGE_SIZE, vm_operations_struct
+from kemu.kernel.include.mmzone import NODE_DATA, nr_free_pages
 from kemu.kernel.include.sched_types import PF_EXITING
 from kemu.kernel.include.system import pfn_to_page, system
 from kemu.kernel.init.boot import Kernel
@@ -507,7 +508,7 @@ def test_every_mapping_of_a_page_of_a_file_is_found(scene):
 
 
 def test_ordinary_requests_stop_at_the_minimum_and_the_dying_do_not(scene):
-    zone = system.zone
+    zone = NODE_DATA(0).node_zones[0]
     held = []
     system.out_of_memory = lambda: False
     system.reclaim = lambda _: 0
@@ -549,9 +550,11 @@ def test_every_frame_is_handed_to_the_allocator_in_aligned_blocks(extra):
     kernel = Kernel(mem=(8 << 20) + extra * PAGE_SIZE)
     kernel.activate()
     blocks = [
-        (p.pfn, area.order) for area in system.zone.free_area for p in list_for_each(area.free_list)
+        (p.pfn, area.order)
+        for area in NODE_DATA(0).node_zones[0].free_area
+        for p in list_for_each(area.free_list)
     ]
-    assert sum(1 << order for _, order in blocks) == system.zone.nr_free_pages
+    assert sum(1 << order for _, order in blocks) == nr_free_pages()
     assert all(
         pfn % (1 << order) == 0 and pfn + (1 << order) <= system.phys.nr_frames
         for pfn, order in blocks

@@ -20,6 +20,7 @@ unsharing fault.
 from kemu.abi.uapi import MAP_ANONYMOUS, MAP_FIXED, MAP_PRIVATE, PROT_READ, PROT_WRITE
 from kemu.kernel.include.flags import FAULT_FLAG_UNSHARE
 from kemu.kernel.include.mm_types import MM_ANONPAGES, PAGE_SIZE, PGTY_table
+from kemu.kernel.include.mmzone import nr_free_pages
 from kemu.kernel.include.system import system
 from kemu.kernel.init.boot import Kernel
 from kemu.kernel.kernel.sched import schedule_to
@@ -58,13 +59,13 @@ class Machine:
         self.frames = {}
         self.tasks = {}
         self.pages = set()
-        self.free_at_boot = system.zone.nr_free_pages
+        self.free_at_boot = nr_free_pages()
         self.active = None
         self.fatal = None
 
     def used(self):
         """Frames taken since the machine was booted."""
-        return self.free_at_boot - system.zone.nr_free_pages
+        return self.free_at_boot - nr_free_pages()
 
     def run(self, op):
         word, *args = op.split()

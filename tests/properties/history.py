@@ -8,6 +8,7 @@ import random
 import sys
 
 from kemu.errors import KernelBug
+from kemu.kernel.include.mmzone import NODE_DATA
 from kemu.kernel.include.system import system
 from kemu.trace.barrier import sealed
 from kemu.trace.frames import FUNCTIONS
@@ -42,10 +43,10 @@ def history(program, seed):
 def refusals():
     """What is said of changes while the state is sealed; nothing is changed."""
     changes = (
-        lambda: setattr(system.zone, "lock", 1),
+        lambda: setattr(NODE_DATA(0), "lock", 1),
         lambda: system.tasks.put(7, None),
         lambda: system.phys.store(0x5000, 1),
-        lambda: setattr(system.zone, "colour", 1),
+        lambda: setattr(NODE_DATA(0), "colour", 1),
     )
     said = []
     for change in changes:

@@ -82,7 +82,17 @@ SINGLE_MODULES = {"views": {"kemu.machine.geometry"}, "observe": {"kemu.explain.
 """Units that may import one module of a unit that is otherwise closed to them."""
 
 KERNEL_ORDER = [
-    {"flags", "lists", "mm_types", "sched_types", "system", "mm_inline", "pagemap", "slab"},
+    {
+        "flags",
+        "lists",
+        "mm_types",
+        "mmzone",
+        "sched_types",
+        "system",
+        "mm_inline",
+        "pagemap",
+        "slab",
+    },
     {"page_alloc", "lru", "mlock_folio", "tlbflush", "sched", "signal", "mmap_lock"},
     {"pgtable"},
     {"rmap", "util", "swapops"},

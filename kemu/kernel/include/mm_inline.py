@@ -9,6 +9,7 @@ from __future__ import annotations
 from kemu.kernel.include.flags import *
 from kemu.kernel.include.lists import list_add, list_del
 from kemu.kernel.include.mm_types import folio
+from kemu.kernel.include.mmzone import folio_lruvec
 from kemu.kernel.include.sched_types import (
     LRU_ACTIVE_ANON,
     LRU_ACTIVE_FILE,
@@ -16,7 +17,6 @@ from kemu.kernel.include.sched_types import (
     LRU_INACTIVE_FILE,
     LRU_UNEVICTABLE,
 )
-from kemu.kernel.include.system import system
 
 
 def folio_lru_list(folio: folio) -> int:
@@ -35,7 +35,7 @@ fork does, finds them in the host's cache."""
 
 def lruvec_add_folio(folio: folio) -> None:
     """Put the page at the head of its list."""
-    lruvec = system.lruvec
+    lruvec = folio_lruvec(folio)
     lru = folio_lru_list(folio)
     flags = folio.flags | PG_lru
     folio.flags = _shared.setdefault(flags, flags)
@@ -45,7 +45,7 @@ def lruvec_add_folio(folio: folio) -> None:
 
 def lruvec_del_folio(folio: folio) -> None:
     """Take the page off its list."""
-    lruvec = system.lruvec
+    lruvec = folio_lruvec(folio)
     lru = folio_lru_list(folio)
     list_del(folio)
     lruvec.nr.put(lru, lruvec.nr[lru] - 1)

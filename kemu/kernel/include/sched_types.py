@@ -3,7 +3,8 @@ sched/signal.h, mmzone.h).
 
     task_struct -> signal_struct, sighand_struct       shared by the threads of a process
     percpu      -> curr, loaded mm, LRU batches         one a CPU
-    zone        -> free_area[order]                     the buddy allocator's lists
+    pglist_data -> zone -> free_area[order]             the buddy allocator's lists
+                -> lruvec                               the LRU lists
 
 The rule that keeps this file honest: data only.
 """
@@ -157,7 +158,8 @@ class free_area:
 
 @struct
 class zone:
-    """The one zone.  ``nr_free_pages`` counts free frames; watermarks in pages."""
+    """A range of frames with an allocator of its own.  ``nr_free_pages`` counts free frames;
+    watermarks in pages."""
 
     free_area: tuple[free_area, ...] = ()
     nr_free_pages: int = 0
@@ -180,13 +182,23 @@ class lruvec:
 
 
 @struct
+class pglist_data:
+    """A node: memory that is equally far from a CPU (NUMA)."""
+
+    node_id: int
+    node_zones: tuple[zone, ...]
+    lruvec: lruvec
+
+
+@struct
 class percpu:
-    """What Linux keeps once a CPU: the run queue's ``curr``, ``idle`` and ``prev_mm``; the TLB's
-    software state (struct tlb_state: the loaded mm, its ASID slot, ``ctxs`` slot -> (ctx_id,
-    tlb_gen)); the LRU batches, each holding one reference a page."""
+    """What Linux keeps per CPU: its node; the run queue's ``curr``, ``idle`` and ``prev_mm``; the
+    TLB's software state (struct tlb_state: the loaded mm, its ASID slot, ``ctxs`` slot -> (ctx_id,
+    tlb_gen)); the LRU batches, each holding one reference per page."""
 
     id: int
     hw: Cpu
+    numa_node: int = 0
     curr: Any = None
     idle: Any = None
     prev_mm: mm_struct | None = None

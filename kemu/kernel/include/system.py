@@ -14,13 +14,12 @@ from kemu.errors import KernelBug
 from kemu.kernel.include.mm_types import inode, mm_struct, page
 from kemu.kernel.include.sched_types import (
     counters,
-    lruvec,
     percpu,
+    pglist_data,
     siginfo,
     sysctl,
     task_struct,
     vm_event_state,
-    zone,
 )
 from kemu.machine.geometry import EntryBits, Geometry
 from kemu.machine.mmu import Trap
@@ -37,7 +36,7 @@ class System:
 
     __slots__ = (
         "phys", "geometry", "bits", "protection_map", "pgd_shift", "p4d_shift", "pud_shift", "pmd_shift", "cpus",
-        "cpu", "mem_map", "zone", "lruvec", "init_mm", "init_task", "tasks", "files", "zero_pfn", "vdso_pfn", "vmstat",
+        "cpu", "mem_map", "node_data", "init_mm", "init_task", "tasks", "files", "zero_pfn", "vdso_pfn", "vmstat",
         "sysctl", "counters", "trap", "delivered", "out_of_memory", "reclaim", "mmdrop", "fatal_signal",
     )  # fmt: skip
 
@@ -52,8 +51,7 @@ class System:
     cpus: list[percpu]
     cpu: percpu
     mem_map: dict[int, page]
-    zone: zone
-    lruvec: lruvec
+    node_data: tuple[pglist_data, ...]
     init_mm: mm_struct
     init_task: task_struct
     tasks: Table[int, task_struct]

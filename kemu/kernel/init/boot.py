@@ -50,6 +50,7 @@ from kemu.kernel.include.mm_types import (
     super_operations,
     vm_operations_struct,
 )
+from kemu.kernel.include.mmzone import for_each_zone
 from kemu.kernel.include.sched_types import (
     MAX_ORDER,
     PF_KTHREAD,
@@ -58,6 +59,7 @@ from kemu.kernel.include.sched_types import (
     free_area,
     lruvec,
     percpu,
+    pglist_data,
     sysctl,
     task_struct,
     vm_event_state,
@@ -69,7 +71,7 @@ from kemu.kernel.kernel.fork import copy_process
 from kemu.kernel.kernel.mm_life import __mmdrop, mm_alloc
 from kemu.kernel.kernel.sched import schedule_to
 from kemu.kernel.mm.oom import out_of_memory
-from kemu.kernel.mm.page_alloc import GFP_ZERO, alloc_page, free_area_init
+from kemu.kernel.mm.page_alloc import GFP_ZERO, alloc_page, memblock_free_pages
 from kemu.kernel.mm.reclaim import try_to_free_pages
 from kemu.kernel.mm.util import vm_stat_account
 from kemu.kernel.mm.vma import vm_area_alloc, vma_link
@@ -172,7 +174,7 @@ class Kernel:
 
 
 STATE = (
-    "cpus", "zone", "lruvec", "init_mm", "init_task", "tasks", "files", "vmstat", "sysctl", "counters", "mem_map", "phys",
+    "cpus", "node_data", "init_mm", "init_task", "tasks", "files", "vmstat", "sysctl", "counters", "mem_map", "phys",
 )  # fmt: skip
 """The globals whose contents are state; the others are constant after boot."""
 
@@ -204,17 +206,17 @@ def _untouched(p: page) -> bool:
 
 def _boot(mem: int, geometry: Geometry, nr_cpus: int, lru_batch: bool) -> None:
     system.clear()
-    _set_up_globals(mem, geometry)
+    _set_up_globals(mem, geometry, nr_cpus)
     system.sysctl.lru_batch = lru_batch
     _hooks()
     image = _free_memory(mem)
     _init_mm(mem, image)
     init_vdso(image >> PAGE_SHIFT)
-    _cpus(nr_cpus, geometry)
+    _idle_tasks()
     _tasks()
 
 
-def _set_up_globals(mem: int, geometry: Geometry) -> None:
+def _set_up_globals(mem: int, geometry: Geometry, nr_cpus: int) -> None:
     system.phys = PhysMem(mem >> PAGE_SHIFT)
     system.geometry = geometry
     system.bits = geometry.bits
@@ -223,10 +225,15 @@ def _set_up_globals(mem: int, geometry: Geometry) -> None:
     system.pgd_shift, system.p4d_shift = shifts["pgd"], shifts["p4d"]
     system.pud_shift, system.pmd_shift = shifts["pud"], shifts["pmd"]
     system.mem_map = {}
-    system.zone = zone(free_area=tuple(free_area(order=i) for i in range(MAX_ORDER + 1)))
-    system.lruvec = lruvec()
-    for head in (*system.lruvec.lists, *(area.free_list for area in system.zone.free_area)):
+    system.cpus = [
+        percpu(id=number, hw=new_cpu(number, system.phys, geometry)) for number in range(nr_cpus)
+    ]
+    system.cpu = system.cpus[0]
+    only = zone(free_area=tuple(free_area(order=i) for i in range(MAX_ORDER + 1)))
+    lists = lruvec()
+    for head in (*lists.lists, *(area.free_list for area in only.free_area)):
         INIT_LIST_HEAD(head)
+    system.node_data = (pglist_data(node_id=0, node_zones=(only,), lruvec=lists),)
     system.tasks = Table("tasks")
     system.files = Table("files")
     system.vmstat = vm_event_state()
@@ -264,8 +271,9 @@ def _free_memory(mem: int) -> int:
             reserved = pfn_to_page(pfn)
             reserved.flags = PG_reserved
             reserved._refcount = 1
-    free_area_init(MiB >> PAGE_SHIFT, image >> PAGE_SHIFT)
-    free_area_init((image + KERNEL_IMAGE) >> PAGE_SHIFT, mem >> PAGE_SHIFT)
+    (only,) = for_each_zone()
+    memblock_free_pages(only, MiB >> PAGE_SHIFT, image >> PAGE_SHIFT)
+    memblock_free_pages(only, (image + KERNEL_IMAGE) >> PAGE_SHIFT, mem >> PAGE_SHIFT)
     _watermarks(mem)
     return image
 
@@ -274,7 +282,7 @@ def _watermarks(mem: int) -> None:
     """min_free_kbytes = 4 * sqrt(lowmem in kB), and the marks that follow from it (reference:
     mm/page_alloc.c)."""
     min_free_kbytes = max(128, min(262144, isqrt(16 * (mem >> 10))))
-    z = system.zone
+    (z,) = for_each_zone()
     z.watermark_min = min_free_kbytes >> (PAGE_SHIFT - 10)
     gap = max(z.watermark_min // 4, z.managed_pages * 10 // 10000)
     z.watermark_low = z.watermark_min + gap
@@ -360,11 +368,9 @@ def _map_vmalloc(va: int) -> None:
         )
 
 
-def _cpus(nr_cpus: int, geometry: Geometry) -> None:
-    """The CPUs, each running its idle task on init_mm's tables."""
-    system.cpus = []
-    for number in range(nr_cpus):
-        cpu = percpu(id=number, hw=new_cpu(number, system.phys, geometry))
+def _idle_tasks() -> None:
+    """Let each CPU run its idle task on init_mm's tables."""
+    for number, cpu in enumerate(system.cpus):
         idle = task_struct(
             pid=0,
             tgid=0,
@@ -379,7 +385,6 @@ def _cpus(nr_cpus: int, geometry: Geometry) -> None:
         idle.sibling.owner = idle
         cpu.idle = cpu.curr = idle
         system.init_mm.mm_count += 1
-        system.cpus.append(cpu)
         system.cpu = cpu
         switch_mm_irqs_off(system.init_mm)
     system.cpu = system.cpus[0]

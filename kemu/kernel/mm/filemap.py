@@ -48,6 +48,7 @@ from kemu.kernel.include.mm_types import (
     vm_operations_struct,
     vma_pages,
 )
+from kemu.kernel.include.mmzone import nr_spare_pages
 from kemu.kernel.include.pagemap import __folio_lock, folio_lock, folio_trylock, folio_unlock
 from kemu.kernel.include.system import system
 from kemu.kernel.mm.lru import folio_add_lru, folio_add_lru_vma, lru_add_drain
@@ -414,7 +415,7 @@ def load_file(path: str, data: bytes) -> inode:
         unlink_inode(old)
     node = create_file(path, "disk", data)
     node.s_op = disk_super_ops
-    spare = max(0, system.zone.nr_free_pages - system.zone.watermark_high)
+    spare = nr_spare_pages()
     fill_page_cache(node, data[: spare // 2 * PAGE_SIZE], dirty=False)
     return node
 
@@ -429,7 +430,7 @@ def make_memory_file(path: str, data: bytes, size: int) -> int:
     given_back = (
         old.i_mapping.nrpages if old is not None and old.kind == "tmpfs" and not old.i_count else 0
     )
-    if pages > given_back + max(0, system.zone.nr_free_pages - system.zone.watermark_high):
+    if pages > given_back + nr_spare_pages():
         return -ENOMEM  #: {pages:pages} of data need more memory than is free
     error = shmem_inode_acct_blocks(pages - given_back)
     if error:

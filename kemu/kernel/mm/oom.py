@@ -17,6 +17,7 @@ from kemu.kernel.include.mm_types import (
     MM_SWAPENTS,
     PAGE_SIZE,
 )
+from kemu.kernel.include.mmzone import totalram_pages
 from kemu.kernel.include.sched_types import PF_KTHREAD, PF_SIGNALED, siginfo, task_struct
 from kemu.kernel.include.system import current, system
 from kemu.kernel.kernel.sched import schedule_to
@@ -44,7 +45,7 @@ def oom_badness(task: task_struct, totalpages: int) -> int:
 @linux("mm/oom_kill.c")
 def select_bad_process() -> task_struct | None:
     """The task with the highest badness, the later one of equals; None if nobody may be killed."""
-    totalpages = system.zone.managed_pages
+    totalpages = totalram_pages()
     chosen, best = None, LONG_MIN
     for pid in sorted(system.tasks):
         points = oom_badness(system.tasks[pid], totalpages)

@@ -8,8 +8,8 @@ include/linux/page_ref.h).
                                                                      buddy (pfn ^ size)
 
 A page lives while ``_refcount`` is above 0: allocation gives one reference, ``folio_get`` adds,
-``folio_put`` drops, and the last drop frees.  There is one zone and there are no per-CPU lists of
-single pages, so allocation order depends on nothing but the order of calls.
+``folio_put`` drops, and the last drop frees.  There are no per-CPU lists of single pages, so
+allocation order depends on nothing but the order of calls.
 
 ``_refcount`` changes in this file only.  Upward calls: ``system.reclaim`` and
 ``system.out_of_memory`` when memory is short.
@@ -22,7 +22,13 @@ from kemu.kernel.include.flags import *
 from kemu.kernel.include.lists import list_add, list_add_tail, list_del, list_empty
 from kemu.kernel.include.mm_inline import lruvec_del_folio
 from kemu.kernel.include.mm_types import PGTY_buddy, folio, page
-from kemu.kernel.include.sched_types import EXIT_ZOMBIE, MAX_ORDER, PF_EXITING, PF_SIGNALED
+from kemu.kernel.include.mmzone import (
+    PAGE_FLAGS_CHECK_AT_PREP,
+    node_zonelist,
+    numa_node_id,
+    page_zone,
+)
+from kemu.kernel.include.sched_types import EXIT_ZOMBIE, MAX_ORDER, PF_EXITING, PF_SIGNALED, zone
 from kemu.kernel.include.system import current, pfn_to_page, system
 from kemu.machine.atomic import (
     atomic_add_return,
@@ -37,6 +43,8 @@ GFP_ZERO = 0x100
 """Zero the page before it is handed out."""
 
 MAX_RECLAIM_RETRIES = 16
+ALLOC_WMARK_MIN, ALLOC_WMARK_LOW, ALLOC_NO_WATERMARKS = 0, 1, 4
+"""How deep an allocation may go into the last free frames of a zone."""
 
 # ---------------------------------------------------------------- references
 
@@ -88,17 +96,18 @@ def set_page_refcounted(page: page) -> None:
 
 
 @linux("mm/page_alloc.c")
-def __alloc_pages_noprof(gfp: int, order: int) -> page | None:
-    """2**order frames with one reference on the first, or None.
+def __alloc_pages_noprof(gfp: int, order: int, preferred_nid: int) -> page | None:
+    """2**order frames with one reference on the first, from node ``preferred_nid`` if it has them;
+    or None.
 
     Normal requests leave ``watermark_min`` frames alone; a task that is dying may have those
     too."""
     if system.sysctl.fail_alloc and should_fail_alloc_page():
         #: set fail made the allocation of a page fail -> the same once more: it fails only once
         return None
-    page = get_page_from_freelist(gfp, order, system.zone.watermark_low)
+    page = get_page_from_freelist(gfp, order, ALLOC_WMARK_LOW, preferred_nid)
     if page is None:
-        page = __alloc_pages_slowpath(gfp, order)
+        page = __alloc_pages_slowpath(gfp, order, preferred_nid)
     if page is not None:
         set_page_refcounted(page)
     return page
@@ -113,24 +122,23 @@ def should_fail_alloc_page() -> bool:
 
 
 def alloc_page(gfp: int = GFP_KERNEL) -> page | None:
-    """One frame."""
-    return __alloc_pages_noprof(gfp, 0)
+    """One frame, near the CPU that executes."""
+    return __alloc_pages_noprof(gfp, 0, numa_node_id())
 
 
 @linux("mm/page_alloc.c")
-def __alloc_pages_slowpath(gfp: int, order: int) -> page | None:
+def __alloc_pages_slowpath(gfp: int, order: int, preferred_nid: int) -> page | None:
     """Below the low watermark: try down to the minimum, then reclaim, then kill somebody, then give
     up."""
-    zone = system.zone
-    page = get_page_from_freelist(gfp, order, zone.watermark_min)
+    page = get_page_from_freelist(gfp, order, ALLOC_WMARK_MIN, preferred_nid)
     for _ in range(MAX_RECLAIM_RETRIES):
         if page is not None:
             return page
         if _is_dying(current()):
-            return get_page_from_freelist(gfp, order, 0)
+            return get_page_from_freelist(gfp, order, ALLOC_NO_WATERMARKS, preferred_nid)
         if not system.reclaim(32) and not system.out_of_memory():
             return None  #: no page is free, and nothing can be reclaimed
-        page = get_page_from_freelist(gfp, order, zone.watermark_min)
+        page = get_page_from_freelist(gfp, order, ALLOC_WMARK_MIN, preferred_nid)
     return page
 
 
@@ -141,39 +149,43 @@ def _is_dying(task: object) -> bool:
 
 
 @linux("mm/page_alloc.c")
-def get_page_from_freelist(gfp: int, order: int, mark: int) -> page | None:
-    """A block of ``order`` from the free lists, unless that would leave fewer than ``mark``
-    frames."""
-    zone = system.zone
-    if zone.nr_free_pages - (1 << order) < mark:
-        return None
-    page = __rmqueue_smallest(order)
-    if page is not None:
-        prep_new_page(page, order, gfp)
-    return page
-
-
-@linux("mm/page_alloc.c")
-def __rmqueue_smallest(order: int) -> page | None:
-    """Take the first block of the smallest sufficient order and split it down."""
-    areas = system.zone.free_area
-    for high in range(order, MAX_ORDER + 1):
-        head = areas[high].free_list
-        if not list_empty(head):
-            page: folio = head.next
-            _del_page_from_free_list(page, high)
-            expand(page, order, high)
-            account_freepages(-(1 << order))
+def get_page_from_freelist(
+    gfp: int, order: int, alloc_flags: int, preferred_nid: int
+) -> page | None:
+    """A block of ``order`` from the first zone that has one and keeps as many free frames as
+    ``alloc_flags`` (ALLOC_*) ask."""
+    for zone in node_zonelist(preferred_nid):
+        marks = {ALLOC_WMARK_MIN: zone.watermark_min, ALLOC_WMARK_LOW: zone.watermark_low}
+        if zone.nr_free_pages - (1 << order) < marks.get(alloc_flags, 0):
+            continue
+        page = __rmqueue_smallest(zone, order)
+        if page is not None:
+            prep_new_page(page, order, gfp)
             return page
     return None
 
 
 @linux("mm/page_alloc.c")
-def expand(page: page, low: int, high: int) -> None:
+def __rmqueue_smallest(zone: zone, order: int) -> page | None:
+    """Take the first block of the smallest sufficient order and split it down."""
+    areas = zone.free_area
+    for high in range(order, MAX_ORDER + 1):
+        head = areas[high].free_list
+        if not list_empty(head):
+            page: folio = head.next
+            __del_page_from_free_list(page, zone, high)
+            expand(zone, page, order, high)
+            account_freepages(zone, -(1 << order))
+            return page
+    return None
+
+
+@linux("mm/page_alloc.c")
+def expand(zone: zone, page: page, low: int, high: int) -> None:
     """Split a block of order ``high`` down to ``low``: each upper half becomes a free block."""
     while high > low:
         high -= 1
-        _add_to_free_list(pfn_to_page(page.pfn + (1 << high)), high)
+        __add_to_free_list(pfn_to_page(page.pfn + (1 << high)), zone, high)
 
 
 def prep_new_page(page: page, order: int, gfp: int) -> None:
@@ -187,24 +199,26 @@ def prep_new_page(page: page, order: int, gfp: int) -> None:
                 system.phys.clear_page(pfn)
 
 
-def _del_page_from_free_list(page: page, order: int) -> None:
+def __del_page_from_free_list(page: page, zone: zone, order: int) -> None:
+    """Take a free block off its list."""
     list_del(page)
     page.page_type = 0
     page.private = 0
-    system.zone.free_area[order].nr_free -= 1
+    zone.free_area[order].nr_free -= 1
 
 
-def _add_to_free_list(page: page, order: int) -> None:
+def __add_to_free_list(page: page, zone: zone, order: int, tail: bool = False) -> None:
+    """Put a free block on the list of its order, at the head or at the ``tail``."""
     page.page_type = PGTY_buddy
     page.private = order
-    area = system.zone.free_area[order]
-    list_add(page, area.free_list)
+    area = zone.free_area[order]
+    (list_add_tail if tail else list_add)(page, area.free_list)
     area.nr_free += 1
 
 
-def account_freepages(nr: int) -> None:
+def account_freepages(zone: zone, nr: int) -> None:
     """``nr`` frames more (or less, below 0) are free."""
-    system.zone.nr_free_pages += nr
+    zone.nr_free_pages += nr
 
 
 # ---------------------------------------------------------------- freeing
@@ -221,24 +235,29 @@ def free_frozen_pages(page: page, order: int) -> None:
             f"{page._refcount}{locked}"
         )
     page.mapping = None
-    page.flags = 0
+    page.flags &= ~PAGE_FLAGS_CHECK_AT_PREP
     system.vmstat.PGFREE += 1 << order
-    __free_one_page(page, order)
+    __free_one_page(page, page_zone(page), order)
 
 
 @linux("mm/page_alloc.c")
-def __free_one_page(page: page, order: int) -> None:
+def __free_one_page(page: page, zone: zone, order: int) -> None:
     """Join with the buddy while it is free and whole, then put the block on its list."""
-    account_freepages(1 << order)
+    account_freepages(zone, 1 << order)
     pfn = page.pfn
     while order < MAX_ORDER:
         buddy = system.mem_map.get(pfn ^ (1 << order))
-        if buddy is None or buddy.page_type != PGTY_buddy or buddy.private != order:
+        if buddy is None or not page_is_buddy(buddy, zone, order):
             break
-        _del_page_from_free_list(buddy, order)
+        __del_page_from_free_list(buddy, zone, order)
         pfn &= ~(1 << order)
         order += 1
-    _add_to_free_list(pfn_to_page(pfn), order)
+    __add_to_free_list(pfn_to_page(pfn), zone, order)
+
+
+def page_is_buddy(buddy: page, zone: zone, order: int) -> bool:
+    """True if ``buddy`` is a free block of ``order`` in the same zone."""
+    return buddy.page_type == PGTY_buddy and buddy.private == order and page_zone(buddy) is zone
 
 
 def __free_page(page: page) -> None:
@@ -246,21 +265,15 @@ def __free_page(page: page) -> None:
     folio_put(page)
 
 
-def free_area_init(first: int, last: int) -> None:
-    """Boot: hand the frames [first, last) to the allocator, in the largest aligned blocks, the
-    lowest first on its list."""
-    zone = system.zone
+def memblock_free_pages(zone: zone, first: int, last: int) -> None:
+    """Boot: hand the frames [first, last) to the allocator of ``zone``, in the largest aligned
+    blocks, the lowest first on its list."""
     pfn = first
     while pfn < last:
         order = MAX_ORDER
         while pfn & ((1 << order) - 1) or pfn + (1 << order) > last:
             order -= 1
-        page = pfn_to_page(pfn)
-        page.page_type = PGTY_buddy
-        page.private = order
-        area = zone.free_area[order]
-        list_add_tail(page, area.free_list)
-        area.nr_free += 1
+        __add_to_free_list(pfn_to_page(pfn), zone, order, tail=True)
         pfn += 1 << order
     zone.nr_free_pages += last - first
     zone.managed_pages += last - first

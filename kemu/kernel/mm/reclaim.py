@@ -13,6 +13,8 @@ never written.
 
 from __future__ import annotations
 
+from itertools import product
+
 from kemu.kernel.arch.pgtable import pte_dirty, pte_unmap_unlock, ptep_clear_flush, set_pte_at
 from kemu.kernel.include.flags import *
 from kemu.kernel.include.lists import list_for_each
@@ -41,9 +43,9 @@ def try_to_free_pages(nr: int) -> int:
     (Linux gives such a page a second chance)."""
     lru_add_drain()
     freed = 0
-    for lru in (LRU_INACTIVE_FILE, LRU_ACTIVE_FILE):
-        for page in reversed(list(list_for_each(system.lruvec.lists[lru]))):
-            freed += shrink_folio(page)
+    for node, lru in product(system.node_data, (LRU_INACTIVE_FILE, LRU_ACTIVE_FILE)):
+        for folio in reversed(list(list_for_each(node.lruvec.lists[lru]))):
+            freed += shrink_folio(folio)
             if freed >= nr:
                 return freed
     return freed

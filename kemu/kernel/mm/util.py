@@ -15,6 +15,7 @@ from kemu.kernel.include.mm_types import (
     PAGE_SHIFT,
     mm_struct,
 )
+from kemu.kernel.include.mmzone import totalram_pages
 from kemu.kernel.include.system import current, system
 from kemu.trace.frames import linux
 
@@ -79,7 +80,7 @@ def __vm_enough_memory(mm: mm_struct, pages: int) -> int:
     mode = system.sysctl.overcommit_memory
     if mode == OVERCOMMIT_ALWAYS:
         return 0
-    limit = system.zone.managed_pages
+    limit = totalram_pages()
     if mode == OVERCOMMIT_GUESS:
         if pages <= limit:
             return 0
