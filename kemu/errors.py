@@ -19,9 +19,9 @@ class UsageError(KemuError):
     """The user asked for something that cannot be done.
 
     ``what`` is one line; ``text`` is the line that the user wrote and ``column``/``length`` (in
-    characters, from 0) the place in it; ``hint`` says what to do next.  Who knows no line can name
-    the command's argument that is wrong (``about``; of several values the one at ``index``), and
-    whoever has the line finds the place.  All but ``what`` may be absent.
+    characters, from 0) the place in it; ``hint`` says what to do next. Code that does not have the
+    line names the command's argument that is wrong (``about``; of several values the one at
+    ``index``), and ``kemu.language.place`` finds the place. All but ``what`` may be absent.
     """
 
     def __init__(
@@ -46,13 +46,14 @@ class UsageError(KemuError):
 
 
 @contextmanager
-def blaming(argument: str) -> Iterator[None]:
-    """A mistake of the user in the block, if it names no place of its own, is about this argument
-    of the command."""
+def blaming(argument: str, index: int = 0) -> Iterator[None]:
+    """A mistake of the user in the block, unless it says so itself, is about this argument of the
+    command (of several values, the one at `index`)."""
     try:
         yield
     except UsageError as error:
-        error.about = error.about or argument
+        if not error.about:
+            error.about, error.index = argument, index
         raise
 
 

@@ -41,7 +41,7 @@ _START = "spawn app; mmap app 0x10000 2p rw; "
 )
 def read(session: Session, task: Task, addr: int, size: int) -> AccessOutcome:
     """Load `size` bytes."""
-    _check_size(size)
+    _check_size(size, "size")
     load = session.script.load
     return _access(
         session,
@@ -75,7 +75,7 @@ def read(session: Session, task: Task, addr: int, size: int) -> AccessOutcome:
 )
 def write(session: Session, task: Task, addr: int, data: bytes, count: int) -> AccessOutcome:
     """Store the bytes."""
-    _check_size(count)
+    _check_size(count, "count")
     if count:
         data = (data * (count // len(data) + 1))[:count]
     store, size = session.script.store, len(data)
@@ -130,8 +130,10 @@ def _access(
     )
 
 
-def _check_size(size: int) -> None:
+def _check_size(size: int, argument: str) -> None:
     if size > MOST_BYTES:
         raise UsageError(
-            f"size: {size:#x} bytes are too many for one access", hint=f"at most {MOST_BYTES:#x}"
+            f"{argument}: {size:#x} bytes are too many for one access",
+            hint=f"at most {MOST_BYTES:#x}",
+            about=argument,
         )

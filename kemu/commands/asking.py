@@ -247,7 +247,9 @@ def _check_field(what: str, field: str) -> None:
     known = known_fields(what)
     if field not in known:
         guess = did_you_mean(field, known) or f"known are {some_of(sorted(known), 8)}"
-        raise UsageError(f"field: {CLASSES[what].__name__} has no '{field[:40]}'", hint=guess)
+        raise UsageError(
+            f"field: {CLASSES[what].__name__} has no '{field[:40]}'", hint=guess, about="field"
+        )
 
 
 def _check_counter(command: str, field: str) -> None:
@@ -256,11 +258,13 @@ def _check_counter(command: str, field: str) -> None:
     known = kernel_fields()
     if not field:
         raise UsageError(
-            f"{command} counter: NAME is missing", hint=f"for example: {command} counter PGFAULT"
+            f"{command} counter: NAME is missing",
+            hint=f"for example: {command} counter PGFAULT",
+            about="what",
         )
     if field not in known:
         guess = did_you_mean(field, known) or f"known are {some_of(sorted(known), 8)}"
-        raise UsageError(f"counter: the kernel counts no '{field[:40]}'", hint=guess)
+        raise UsageError(f"counter: the kernel counts no '{field[:40]}'", hint=guess, about="field")
 
 
 def _cpu(session: Session, text: str) -> int:
@@ -323,7 +327,9 @@ def source(_session: Session, function: str) -> readings.Text:
             or "for example: source do_wp_page; calls shows the functions that a command went "
             "through"
         )
-        raise UsageError(f"function: no kernel function '{function[:40]}'", hint=hint)
+        raise UsageError(
+            f"function: no kernel function '{function[:40]}'", hint=hint, about="function"
+        )
     lines: list[str] = []
     for known in found:
         where = "done by the CPU itself" if known.path == "(hardware)" else f"Linux: {known.path}"

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from kemu import readings
 from kemu.debugger.standing import moment
-from kemu.errors import UsageError
+from kemu.errors import UsageError, blaming
 from kemu.language import kinds
 from kemu.language.spec import FREE, command, one
 
@@ -64,16 +64,15 @@ def timelines(session: Session) -> readings.Timelines:
 )
 def switch(session: Session, number: int) -> readings.Moment:
     """Bring the machine to the end of the timeline."""
-    go_to(session, _line(session, number))
+    with blaming("number"):
+        go_to(session, _line(session, number))
     return moment(session, session.now)
 
 
 def _line(session: Session, number: int) -> Timeline:
     found = next((line for line in session.timelines if line.number == number), None)
     if found is None:
-        raise UsageError(
-            f"timeline: there is no {number}", hint="timelines lists them", about="number"
-        )
+        raise UsageError(f"timeline: there is no {number}", hint="timelines lists them")
     return found
 
 
@@ -131,7 +130,8 @@ def compare(session: Session, number: int) -> readings.TimelineDifference:
     other way round."""
     from kemu.observe.facts import facts
 
-    here, other = session.timeline, _line(session, number)
+    with blaming("timeline"):
+        here, other = session.timeline, _line(session, number)
     before = session.now
     session.goto(session.end)
     new = facts(session.kernel, session.name_of)

@@ -63,7 +63,9 @@ def check_size(size: int) -> None:
     """Raise UsageError for more than one call may move."""
     if size > MOST_BYTES:
         raise UsageError(
-            f"size: {size:#x} bytes are too many for one call", hint=f"at most {MOST_BYTES:#x}"
+            f"size: {size:#x} bytes are too many for one call",
+            hint=f"at most {MOST_BYTES:#x}",
+            about="size",
         )
 
 
@@ -72,6 +74,8 @@ def pages_of(length: int, what: str) -> int:
     pages = (length + PAGE - 1) // PAGE
     if pages > MOST_PAGES:
         raise UsageError(
-            f"length: {pages} pages are too many for one {what}", hint=f"at most {MOST_PAGES}p"
+            f"length: {pages} pages are too many for one {what}",
+            hint=f"at most {MOST_PAGES}p",
+            about="length",
         )
     return pages

@@ -153,11 +153,13 @@ def choose(session: Session, words: Iterable[str]) -> None:
     """Set how much, and which sections; sections alone switch `off` to `short`. Raises UsageError
     for a word that is neither."""
     known = [*HOWS, *SECTIONS]
-    for word in words:
+    for index, word in enumerate(words):
         if word not in known:
             raise UsageError(
                 f"context: expected {', '.join(known)}, got '{word[:40]}'",
                 hint=did_you_mean(word, known),
+                about="words",
+                index=index,
             )
     hows = [word for word in words if word in HOWS and word != "all"]
     wanted = [word for word in SECTIONS if word in words or "all" in words]

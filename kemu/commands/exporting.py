@@ -24,6 +24,7 @@ def exported(session: Session, first: int, last: int, form: str, path: str | Non
         raise UsageError(
             "trace: --format chrome needs a file",
             hint="for example: trace --format chrome -o trace.json",
+            about="file",
         )
     records = [record for record in session.timeline.records if record.last > record.first]
     commands = tuple((record.text, record.first, record.last) for record in records)

@@ -44,6 +44,7 @@ def _of_a_file(path: str) -> str:
         raise UsageError(
             f"path: '{path}' names a folder, not a file",
             hint="end it in the name of the file, such as /bin/a.out",
+            about="path",
         )
     return path
 
@@ -61,16 +62,20 @@ def _content(host: str) -> bytes:
                 else "does not exist"
             )
             raise UsageError(
-                f"load: '{host}' {what}", hint="the path is one of the host, such as ./a.out"
+                f"load: '{host}' {what}",
+                hint="the path is one of the host, such as ./a.out",
+                about="host",
             )
         if path.stat().st_size > LARGEST:
             raise UsageError(
-                f"load: '{host}' has {path.stat().st_size} bytes", hint=f"at most {LARGEST}"
+                f"load: '{host}' has {path.stat().st_size} bytes",
+                hint=f"at most {LARGEST}",
+                about="host",
             )
         return path.read_bytes()
     except (OSError, ValueError) as error:
         raise UsageError(
-            f"load: cannot read '{host}': {getattr(error, 'strerror', None) or error}"
+            f"load: cannot read '{host}': {getattr(error, 'strerror', None) or error}", about="host"
         ) from error
 
 
@@ -102,7 +107,9 @@ def mkfile(
     """Make a file with bytes that are easily told apart."""
     if size > LARGEST:
         raise UsageError(
-            f"size: {size:#x} bytes are too many for a file", hint=f"at most {LARGEST:#x}"
+            f"size: {size:#x} bytes are too many for a file",
+            hint=f"at most {LARGEST:#x}",
+            about="size",
         )
     _of_a_file(path)
     number = session.files_made() if seed is None else seed

@@ -18,7 +18,7 @@ from kemu.language.formats import FORMATTED, write
 from kemu.language.result import INTERRUPTED, Quit, Result
 from kemu.language.spec import FREE, command, maybe, one, rest
 from kemu.language.suggest import did_you_mean
-from kemu.language.tokens import split
+from kemu.language.tokens import Line, Token, split
 from kemu.readings import Text, Value
 
 if TYPE_CHECKING:
@@ -56,9 +56,26 @@ def print_(session: Session, expression: Expression) -> Value | Text:
     return Value(f"${len(session.debugger.values)} = {write(value, expression.form)}", plain)
 
 
+class AliasKind(kinds.NameKind):
+    """A word that becomes an alias."""
+
+    def fits(self, token: Token, session: Session, known: bool) -> bool:
+        """Any word, so that one that cannot be an alias is explained."""
+        return True
+
+    def convert(self, token: Token, line: Line, session: Session) -> str:
+        """The word. Raises UsageError if it cannot be one."""
+        if not kinds.is_name(token):
+            raise UsageError(
+                f"'{token.text[:40]}' cannot be an alias",
+                hint="an alias starts with a letter: alias look walk app 0x10000",
+            )
+        return super().convert(token, line, session)
+
+
 @command(
     "alias",
-    arguments=(maybe("name", kinds.NAME), rest("text", kinds.COMMAND, needed=False)),
+    arguments=(maybe("name", AliasKind()), rest("text", kinds.COMMAND, needed=False)),
     group="shell",
     effect=FREE,
     summary="a short word for a command",
@@ -70,12 +87,6 @@ def print_(session: Session, expression: Expression) -> Value | Text:
 def alias(session: Session, name: str | None, text: Any) -> Text:
     """Make an alias, or list them."""
     known = session.desk.aliases
-    if name is None and text is not None:
-        word = text.source.split()[0][:40]
-        raise UsageError(
-            f"alias: '{word}' cannot be a word",
-            hint="a letter comes first: alias look walk app 0x10000",
-        )
     if name is None:
         return Text(
             tuple(f"{word} = {meaning}" for word, meaning in known.items()) or ("no aliases",)
@@ -85,10 +96,11 @@ def alias(session: Session, name: str | None, text: Any) -> Text:
             raise UsageError(
                 f"alias: '{name}' is none",
                 hint=did_you_mean(name, known) or f"make it one: alias {name} COMMAND",
+                about="name",
             )
         return Text((f"{name} = {known[name]}",))
     if name in table.TABLE or name in table.ALIASES:
-        raise UsageError(f"alias: '{name}' is a command", hint="choose another word")
+        raise UsageError(f"alias: '{name}' is a command", hint="choose another word", about="name")
     meaning = text.source
     if (
         len(meaning) > 1
@@ -101,6 +113,7 @@ def alias(session: Session, name: str | None, text: Any) -> Text:
         raise UsageError(
             f"alias: '{name}' must stand for one command",
             hint=f"for example: alias {name} walk app 0x10000",
+            about="text",
         )
     known[name] = meaning
     return Text((f"{name} = {meaning}",))
@@ -120,6 +133,7 @@ def unalias(session: Session, name: str) -> Text:
         raise UsageError(
             f"unalias: there is no '{name}'",
             hint=did_you_mean(name, session.desk.aliases) or "alias lists them",
+            about="name",
         )
     del session.desk.aliases[name]
     return Text((f"{name} is forgotten",))

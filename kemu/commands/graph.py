@@ -15,8 +15,11 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 from kemu import readings
+from kemu.commands.execute import ready
 from kemu.errors import UsageError
 from kemu.language import kinds
+from kemu.language.bind import bind
+from kemu.language.place import placed
 from kemu.language.spec import (
     FREE,
     Argument,
@@ -28,7 +31,6 @@ from kemu.language.spec import (
     many,
     maybe,
     one,
-    parse,
     some,
 )
 from kemu.language.suggest import did_you_mean
@@ -249,10 +251,13 @@ def _take(session: Session, kind: Word, words: tuple[Word, ...]) -> readings.Rea
         (f"graph {name}",), *takes, "looking", chosen.summary, "", (), "", FREE, host=False
     )
     line = Line(kind.line.text, (kind.token, *(word.token for word in words)))
-    values = parse(made, line, session)
-    if "task" in values and values["task"] is None:
-        values["task"] = session.current
-    return chosen.take(session, **values)
+    call = bind(made, line, session)
+    try:
+        return chosen.take(session, **ready(session, call))
+    except UsageError as error:
+        if error.about not in call.words:
+            raise
+        raise placed(error, line, call.words, "") from error
 
 
 def _compared(
@@ -263,7 +268,10 @@ def _compared(
     first, last = sorted(diff)
     if last > session.end:
         raise UsageError(
-            f"event: there is no #{last}", hint=f"the experiment has the events 0 to {session.end}"
+            f"event: there is no #{last}",
+            hint=f"the experiment has the events 0 to {session.end}",
+            about="diff",
+            index=diff.index(last),
         )
     shown, wrong = [], []
     with session.traveling():

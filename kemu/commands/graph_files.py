@@ -22,7 +22,9 @@ def ending(path: str) -> str:
     if found not in ENDINGS:
         what = f"'{path[:60]}' has no ending" if not found else f"'{path[:60]}' is no picture"
         raise UsageError(
-            f"-o: {what}", hint=f"the ending says what is written: {' '.join(ENDINGS)}"
+            f"-o: {what}",
+            hint=f"the ending says what is written: {' '.join(ENDINGS)}",
+            about="file",
         )
     return found[1:]
 

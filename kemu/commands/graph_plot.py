@@ -31,9 +31,12 @@ def plotted(
     """The values of the expressions in `source` over the whole experiment, or between two moments.
     Raises UsageError."""
     first, last = sorted(between) if between else (0, session.end)
-    if last > session.end:
+    if between is not None and last > session.end:
         raise UsageError(
-            f"event: there is no #{last}", hint=f"the experiment has the events 0 to {session.end}"
+            f"event: there is no #{last}",
+            hint=f"the experiment has the events 0 to {session.end}",
+            about="diff",
+            index=between.index(last),
         )
     sources = _sources(session, source)
     if len(sources) > MOST_SERIES:

@@ -174,6 +174,7 @@ def search(word: str, asked: str = "help") -> list[str]:
         raise UsageError(
             f"{asked}: nothing is known about '{word[:40]}'",
             hint=guess or "help lists the commands",
+            about="word",
         )
     margin = max(len(name) for name in [*(made.name for made in hits), *topics]) + 2
     rows = [(made.name, made.summary) for made in hits] + [

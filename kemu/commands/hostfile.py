@@ -15,24 +15,29 @@ def read_lines(path: str, command: str) -> list[str]:
     try:
         if Path(path).exists() and not Path(path).is_file():
             what = "is a folder" if Path(path).is_dir() else "is no file"
-            raise UsageError(f"{command}: '{path}' {what}", hint="name a file of commands")
+            raise UsageError(
+                f"{command}: '{path}' {what}", hint="name a file of commands", about="path"
+            )
         return Path(path).read_text(encoding="utf-8", errors="surrogateescape").split("\n")
     except (OSError, ValueError) as error:
         raise UsageError(
-            f"{command}: cannot read '{path}': {getattr(error, 'strerror', None) or error}"
+            f"{command}: cannot read '{path}': {getattr(error, 'strerror', None) or error}",
+            about="path",
         ) from error
 
 
-def replace_file(path: str, data: bytes, command: str) -> None:
+def replace_file(path: str, data: bytes, command: str, about: str = "file") -> None:
     """Replace the file as a whole, or leave it alone; what is there and no file (a device, a pipe)
     is refused.
 
-    Raises UsageError that opens with the `command`."""
+    Raises UsageError that opens with the `command`, about its argument `about`."""
     target, part = Path(path), Path(f"{path}.part")
     try:
         if target.exists() and not target.is_file():
             raise UsageError(
-                f"{command}: '{path}' is no file", hint="name a file that may be replaced"
+                f"{command}: '{path}' is no file",
+                hint="name a file that may be replaced",
+                about=about,
             )
         part.write_bytes(data)
         part.replace(target)
@@ -40,5 +45,6 @@ def replace_file(path: str, data: bytes, command: str) -> None:
         with suppress(OSError, ValueError):  # what the user is told is why it could not be written
             part.unlink(missing_ok=True)
         raise UsageError(
-            f"{command}: cannot write '{path}': {getattr(error, 'strerror', None) or error}"
+            f"{command}: cannot write '{path}': {getattr(error, 'strerror', None) or error}",
+            about=about,
         ) from error

@@ -165,4 +165,4 @@ def _lines(result: Any) -> list[str]:
 
 def _write(path: str, text: str, command: str) -> None:
     """Replace the file as a whole, or leave it alone."""
-    replace_file(path, text.encode("utf-8", "surrogateescape"), command)
+    replace_file(path, text.encode("utf-8", "surrogateescape"), command, "path")

@@ -170,7 +170,9 @@ def pagemap(session: Session, task: Task, start: int, length: int) -> readings.P
 
     _need_mm(session, task)
     if length > MOST_PAGES * 4096:
-        raise UsageError(f"length: more than {MOST_PAGES} pages", hint="look at a smaller range")
+        raise UsageError(
+            f"length: more than {MOST_PAGES} pages", hint="look at a smaller range", about="length"
+        )
     end = min(start + length, 2**64)
     return procfs.pagemap(session.kernel, task, start, end, session.name_of)
 

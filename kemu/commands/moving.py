@@ -148,6 +148,7 @@ def _fid(session: Session, name: str | None) -> int | None:
     raise UsageError(
         f"function: {name[:40]} is not open at #{session.now}",
         hint=f"open are {here}" if here else "none is open",
+        about="function",
     )
 
 

@@ -142,7 +142,7 @@ def race(
     options = Options.of(knobs)
     if schedule and what[:1] != ("replay",):
         raise UsageError(f"race: {schedule[0][:40]} is a schedule, which only race replay plays")
-    what += schedule
+    given, what = schedule, what + schedule
     if not what or what == ("list",):
         here = racing.where(session) if options == Options() and not what else None
         return Shown(here or cases())
@@ -150,7 +150,12 @@ def race(
     if wanted.replay:
         from kemu.commands.replaying import replay
 
-        return replay(session, wanted)
+        try:
+            return replay(session, wanted)
+        except UsageError as error:
+            if error.about == "schedule" and not given:
+                error.about, error.index = "what", len(what) - 1
+            raise
     reading = racing.explored(session, wanted)
     return Shown(reading, status=UNSATISFIED if reading.bad else OK)
 

@@ -75,6 +75,7 @@ def read(words: tuple[str, ...], options: Options) -> Wanted:
         raise UsageError(
             "race: replay which schedule?",
             hint="race prints one for each outcome, such as 0*12,1*30 or 100001",
+            about="what",
         )
     if not words:
         return Wanted("", (), options, replay, given)
@@ -82,7 +83,10 @@ def read(words: tuple[str, ...], options: Options) -> Wanted:
         return Wanted(known_case(words[0]), (), options, replay, given)
     if len(words) > MOST_RACERS:
         raise UsageError(
-            f"race: {len(words)} commands, at most {MOST_RACERS}", hint="put each command in quotes"
+            f"race: {len(words)} commands, at most {MOST_RACERS}",
+            hint="put each command in quotes",
+            about="what",
+            index=MOST_RACERS,
         )
     return Wanted("", words, options, replay, given)
 
@@ -95,9 +99,12 @@ def known_case(name: str) -> str:
         raise UsageError(
             "race: one command alone does not race",
             hint='race "write a 0x10000 1" "write b 0x10000 2"',
+            about="what",
         )
     guess = did_you_mean(name, [*LITMUS, *KERNEL_CASES])
-    raise UsageError(f"race: there is no case '{name[:40]}'", hint=guess or "race alone lists them")
+    raise UsageError(
+        f"race: there is no case '{name[:40]}'", hint=guess or "race alone lists them", about="what"
+    )
 
 
 def program_of(wanted: Wanted) -> litmus.Program:
@@ -121,11 +128,13 @@ def removed_locks(text: str, known: tuple[str, ...], cpus: int) -> frozenset[tup
             raise UsageError(
                 f"--without-lock: there is no lock '{name[:40]}' here",
                 hint=f"known are {', '.join(known)}",
+                about="lock",
             )
         if at and not (cpu.isascii() and cpu.isdigit() and len(cpu) < 3 and int(cpu) < cpus):
             raise UsageError(
                 f"--without-lock: '{cpu[:40]}' is no CPU of this race",
                 hint=f"{name}@0 to {name}@{cpus - 1}",
+                about="lock",
             )
         found |= {(name, int(cpu))} if at else {(name, number) for number in range(cpus)}
     return frozenset(found)

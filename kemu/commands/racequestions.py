@@ -123,14 +123,14 @@ def _wanted(session: Session, text: Value) -> Wanted:
 
 def _parsed(session: Session, text: Value) -> tuple[Command, dict[str, Any]]:
     """The command `race`, and its arguments as the text gives them."""
-    from kemu.commands.table import find
-    from kemu.language.spec import parse
+    from kemu.commands.table import named
+    from kemu.language.bind import bind
     from kemu.language.tokens import split
 
-    lines, made = split(f"race {_text(text, 'race')}"), find("race")
-    if len(lines) != 1 or made is None:
+    lines, made = split(f"race {_text(text, 'race')}"), named("race")
+    if len(lines) != 1:
         raise UsageError("expression: that is more than one race", hint='bad("gets --non-atomic")')
-    values = parse(made, lines[0], session)
+    values = bind(made, lines[0], session).values
     if not values["what"] or values["what"][0] == "replay":
         raise UsageError("expression: which race?", hint='bad("gets --non-atomic")')
     return made, values

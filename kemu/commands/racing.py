@@ -17,7 +17,7 @@ import attrs
 from kemu.abi.words import errno_name, signal_name
 from kemu.commands.raceargs import KERNEL_LOCKS, Wanted, program_of, removed_locks
 from kemu.commands.raceknobs import KNOBS, LITMUS, Options
-from kemu.errors import UsageError
+from kemu.errors import UsageError, blaming
 from kemu.language.tokens import split
 from kemu.races import litmus, nonatomic, stage
 from kemu.races.cases import KERNEL_CASES, KernelCase
@@ -131,49 +131,53 @@ def check_options(options: Options) -> None:
         raise UsageError(
             f"race: --bound {options.bound} is too much",
             hint=f"at most {MOST_BOUND}; nearly all races show with 2",
+            about="bound",
         )
 
 
-def racers_of(session: Session, commands: tuple[str, ...]) -> tuple[Racer, ...]:
-    """What each command would do, held back.  The session is one whose changes are thrown away."""
-    script = Capture(session.kernel)
+def racers_of(session: Session, commands: tuple[str, ...], first: int) -> tuple[Racer, ...]:
+    """What each command would do, held back. The session is one whose changes are thrown away.
+    `first`: which word after `race` the first command is."""
+    script, racers = Capture(session.kernel), []
     with session.performed_by(script):
-        return tuple(_racer(session, script, text) for text in commands)
+        for index, text in enumerate(commands, first):
+            with blaming("what", index):
+                racers.append(_racer(session, script, text))
+    return tuple(racers)
 
 
 def _racer(session: Session, script: Capture, text: str) -> Racer:
-    from kemu.commands import table
-    from kemu.commands.run import arguments
+    from kemu.commands.execute import ready
+    from kemu.commands.table import named
     from kemu.language import spec
+    from kemu.language.bind import bind
 
     lines = split(text)
     if len(lines) != 1:
         raise UsageError(
             f"race: '{text[:60]}' is not one command", hint="one system call or access for each CPU"
         )
-    made = table.find(lines[0].tokens[0].text)
-    if made is None:
-        raise table.unknown(lines[0].tokens[0].text)
+    made = named(lines[0].tokens[0].text)
     if made.effect != spec.CHANGE or made.host:
         raise UsageError(
-            f"race: '{text[:60]}' is nothing that a program does",
+            f"race: '{text[:60]}' is not something that a program does",
             hint="such as write, read, munmap, fork, exit",
         )
     script.touch = None
-    return capture(text, lambda: made.function(session, **arguments(session, made, lines[0])))
+    call = bind(made, lines[0], session)
+    return capture(text, lambda: made.function(session, **ready(session, call)))
 
 
-def race_of(session: Session, commands: tuple[str, ...], options: Options) -> Race:
-    """The race of these commands in the session as it stands."""
+def race_of(session: Session, commands: tuple[str, ...], options: Options, first: int = 0) -> Race:
+    """The race of these commands from the present moment; `first` as in `racers_of`."""
     check_options(options)
     wrong = dict(nonatomic.bodies()) if options.kind == PLAIN else {}
     if options.mutant:
         wrong |= bodies(find(options.mutant))
     removed = removed_locks(options.lock, KERNEL_LOCKS, len(commands))
     bound = DEFAULT_BOUND if options.bound is None else options.bound
-    return Race(
-        session.kernel, racers_of(session, commands), SessionWords(session), bound, removed, wrong
-    )
+    racers = racers_of(session, commands, first)
+    return Race(session.kernel, racers, SessionWords(session), bound, removed, wrong)
 
 
 @contextmanager

@@ -85,7 +85,7 @@ def _litmus(session: Session, wanted: Wanted) -> Result:
 def _commands(session: Session, wanted: Wanted) -> Result:
     choices = schedule.read(wanted.schedule, len(wanted.commands))
     with session.beside(session.now):
-        race = race_of(session, wanted.commands, wanted.options)
+        race = race_of(session, wanted.commands, wanted.options, first=1)
     with session.changing(wanted.replay_text):
         first = session.end
         played = play(race, choices)

@@ -154,7 +154,11 @@ def _of_machine(setting: str, value: str) -> int | bool | None:
 def _set_context(session: Session, value: str, number: str | None) -> Text:
     from kemu.commands.context import choose
 
-    choose(session, [word for word in (value, number) if word is not None])
+    try:
+        choose(session, [word for word in (value, number) if word is not None])
+    except UsageError as error:
+        error.about, error.index = ("value", "number")[error.index], 0
+        raise
     return Text((f"context: {settings(session)['context']}",))
 
 
@@ -174,7 +178,9 @@ def _set_fail(session: Session, what: str, number: str | None) -> Text:
             "fail: off takes all of it back at once", hint="set fail off", about="number"
         )
     for name in FAILING.values() if what == "off" else [FAILING[what]]:
-        session.set(name, _plain_number(number or "0", 1 << 31, "a number of allocations"))
+        session.set(
+            name, _plain_number(number or "0", 1 << 31, "a number of allocations", "number")
+        )
     return Text((f"fail: {settings(session)['fail']}",))
 
 
@@ -187,7 +193,7 @@ def _word(setting: str, value: str, words: tuple[str, ...]) -> str:
     )
 
 
-def _plain_number(text: str, high: int, what: str) -> int:
+def _plain_number(text: str, high: int, what: str, about: str = "value") -> int:
     from kemu.language.lexer import Source, number
 
     try:
@@ -196,8 +202,9 @@ def _plain_number(text: str, high: int, what: str) -> int:
         value = -1
     if not 0 <= value <= high:
         raise UsageError(
-            f"value: expected {what}, got '{text[:40]}'",
+            f"{about}: expected {what}, got '{text[:40]}'",
             hint="show lists the settings with what they take",
+            about=about,
         )
     return value
 

@@ -95,7 +95,9 @@ def _break(
         )
     if if_ is not None and condition is None:
         raise UsageError(
-            "break: the condition behind 'if' is missing", hint="for example: if app.rss > 3"
+            "break: the condition behind 'if' is missing",
+            hint="for example: if app.rss > 3",
+            about="if_",
         )
     fids, event = _where(where)
     text = where + (f" if {text_of(condition)}" if condition else "")
@@ -119,7 +121,9 @@ def _where(where: str) -> tuple[frozenset[int], str]:
         or f"a function (do_wp_page), a field (_refcount), or {one_of(stops.EVENT_KINDS)}"
     )
     raise UsageError(
-        f"where: no function, kind of event or field is called '{where[:40]}'", hint=hint
+        f"where: no function, kind of event or field is called '{where[:40]}'",
+        hint=hint,
+        about="where",
     )
 
 
@@ -280,7 +284,9 @@ def delete(session: Session, numbers: tuple[int, ...], display: int | None) -> T
     """Remove."""
     if display is not None:
         if session.debugger.displays.pop(display, None) is None:
-            raise UsageError(f"display: there is no {display}", hint="info display lists them")
+            raise UsageError(
+                f"display: there is no {display}", hint="info display lists them", about="display"
+            )
         return Text((f"display {display} is gone",))
     gone = _chosen(session, numbers)
     session.debugger.remove(gone)

@@ -205,6 +205,23 @@ def find(word: str) -> Command | None:
     return REGISTRY[word]
 
 
+def named(word: str) -> Command:
+    """The declared command that `word` names. Imports its module. Raises UsageError if there is
+    none."""
+    from kemu.language.suggest import did_you_mean
+
+    found = find(word)
+    if found is not None:
+        return found
+    if word in LESSON_WORDS:
+        raise UsageError(
+            f"no command '{word}': no lesson is being taken",
+            hint="lesson lists the lessons, lesson start NUMBER takes one",
+        )
+    guess = did_you_mean(word, [*TABLE, *ALIASES])
+    raise UsageError(f"no command '{word[:40]}'", hint=guess or "help lists the commands")
+
+
 def load_all() -> list[Command]:
     """Every command, in the order of the table. Imports all modules; for help, docs and tests."""
     found = (find(word) for word in TABLE)
@@ -213,14 +230,3 @@ def load_all() -> list[Command]:
 
 LESSON_WORDS = frozenset({"answer", "hint", "skip", "task", "check", "leave", "previous"})
 """Words that mean something while a lesson is taken."""
-
-
-def unknown(word: str) -> UsageError:
-    """What to say about a word that is no command."""
-    from kemu.language.suggest import did_you_mean
-
-    if word in LESSON_WORDS:
-        hint = "lesson lists the lessons, lesson start NUMBER takes one"
-        return UsageError(f"no command '{word}': no lesson is being taken", hint=hint)
-    guess = did_you_mean(word, [*TABLE, *ALIASES])
-    return UsageError(f"no command '{word[:40]}'", hint=guess or "help lists the commands")

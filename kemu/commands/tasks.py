@@ -240,22 +240,19 @@ def setcpu(session: Session, task: Task, cpu: int) -> Text:
 )
 def on(session: Session, cpu: int, line: Line) -> list[Result]:
     """Run the command on the CPU."""
-    from kemu.commands.run import execute, expanded, located
-    from kemu.language.typed import as_typed
+    from kemu.commands.run import perform
 
     _check_cpu(session, cpu)
-    typed, line = line, expanded(session, line)
-    try:
-        with session.on_cpu(cpu):
-            return list(execute(session, line, f"on {cpu} {line.source}"))
-    except UsageError as error:
-        raise as_typed(located(error, line, session), line, typed) from error
+    with session.on_cpu(cpu):
+        return list(perform(session, line, f"on {cpu} "))
 
 
 def _check_cpu(session: Session, cpu: int) -> None:
     if cpu >= session.cpus:
         raise UsageError(
-            f"cpu: there is no CPU {cpu}", hint=f"the machine has the CPUs 0 to {session.cpus - 1}"
+            f"cpu: there is no CPU {cpu}",
+            hint=f"the machine has the CPUs 0 to {session.cpus - 1}",
+            about="cpu",
         )
 
 
@@ -270,6 +267,8 @@ def _check_cpu(session: Session, cpu: int) -> None:
 def use(session: Session, task: Task) -> Text:
     """Make the task current."""
     if task.exit_state:
-        raise UsageError(f"task: {session.name_of(task.pid)} has ended", hint="ps shows who lives")
+        raise UsageError(
+            f"task: {session.name_of(task.pid)} has ended", hint="ps shows who lives", about="task"
+        )
     session.use(task.pid)
     return Text((f"{session.name_of(task.pid)} (pid {task.pid}) is current",))

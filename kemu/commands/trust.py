@@ -117,7 +117,7 @@ def mutant(session: Session, what: str, name: str | None) -> MutantList | Mutant
     if what == "plant":
         return plant(session, name)
     if name is not None:
-        raise UsageError(f"mutant: unexpected '{name[:40]}' behind {what}")
+        raise UsageError(f"mutant: unexpected '{name[:40]}' behind {what}", about="name")
     if what == "list":
         return listing(session)
     planted = session.planted
@@ -147,6 +147,7 @@ def plant(session: Session, name: str | None) -> Text:
         raise UsageError(
             "mutant: plant which one?",
             hint="mutant list names them; a number picks one for you to find",
+            about="what",
         )
     found = find(name)
     session.plant(found.name, bodies(found))

@@ -23,6 +23,7 @@ from kemu.conform.bounded import SECONDS, TimeUp, bounded
 from kemu.conform.compare import Difference, differences
 from kemu.conform.program import Program, load_programs, recordings
 from kemu.conform.replay import replay
+from kemu.errors import blaming
 
 CHUNK = 8
 """Programs that one process takes at a time."""
@@ -43,12 +44,12 @@ class Verdict:
 def programs_below(paths: Iterable[str]) -> list[Program]:
     """The programs in files and folders, in order of name.  ``UsageError`` for the first thing that
     is none."""
-    return [
-        program
-        for path in paths
-        for file in recordings(Path(path))
-        for program in load_programs(file)
-    ]
+    found: list[Program] = []
+    for index, path in enumerate(paths):
+        with blaming("paths", index):
+            for file in recordings(Path(path)):
+                found += load_programs(file)
+    return found
 
 
 def judge(program: Program, most: int | None = 1, seconds: float = SECONDS) -> Verdict:

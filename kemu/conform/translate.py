@@ -21,7 +21,8 @@ import attrs
 from kemu.abi.uapi import PAGE_SIZE as PAGE
 from kemu.commands.table import find
 from kemu.conform import words
-from kemu.language.spec import Command, parse
+from kemu.language.bind import bind
+from kemu.language.spec import Command
 from kemu.language.tokens import Line, split
 from kemu.observe.space import address_space
 
@@ -131,7 +132,7 @@ class Translator:
         made = find(line.tokens[0].text)
         if made is None:
             raise Unexpressed("it is no command of the shell")
-        values = parse(made, line, self.session)
+        values = bind(made, line, self.session).values
         if made.name == "on":
             return self._on(values["cpu"], values["line"], record)
         if made.name in self.tables.silent:

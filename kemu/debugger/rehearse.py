@@ -38,15 +38,14 @@ def perform(session: Session, record: Record) -> Any:
 
 def perform_line(session: Session, line: Line) -> Any:
     """Run one command beside the journal; its reading."""
-    from kemu.commands.run import arguments
-    from kemu.commands.table import find, unknown
+    from kemu.commands.execute import ready
+    from kemu.commands.table import named
+    from kemu.language.bind import bind
     from kemu.language.tokens import split
 
     if line.tokens[0].text == "on":
         (inner,) = split(line.rest(2).text)
         with session.on_cpu(int(line.tokens[1].value, 0)):
             return perform_line(session, inner)
-    made = find(line.tokens[0].text)
-    if made is None:
-        raise unknown(line.tokens[0].text)
-    return made.function(session, **arguments(session, made, line))
+    call = bind(named(line.tokens[0].text), line, session)
+    return call.made.function(session, **ready(session, call))

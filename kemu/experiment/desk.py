@@ -43,6 +43,9 @@ class Guide(Protocol):
         """Raise UsageError where the command (a `language.spec.Command`, which knows sessions) may
         not be used now."""
 
+    def refused(self, result: Result) -> list[Result]:
+        """The result of a line that the user got wrong, as it is to be shown."""
+
     def saw(self, results: list[Result]) -> list[Result]:
         """The results of a command, as they are to be shown."""
 

@@ -105,6 +105,7 @@ class Experiment(TaskNames):
             raise UsageError(
                 f"event: there is no #{event}",
                 hint=f"the experiment has the events 0 to {self.end}",
+                about="event",
             )
         self.kernel.activate()
         self.journal.seek(event)
@@ -268,6 +269,7 @@ class Experiment(TaskNames):
             raise UsageError(
                 "init: the kernel would panic here (Attempted to kill init!)",
                 hint="the command is taken back; use a process of your own: spawn app",
+                about="task",
             )
 
     def _take_back(self, first: int, marks: int) -> None:
@@ -427,11 +429,13 @@ class Experiment(TaskNames):
             raise UsageError(
                 f"size: {len(data):#x} bytes are more than the tmpfs may hold",
                 hint="set tmpfs SIZE gives it room",
+                about="size",
             )
         if error:
             raise UsageError(
                 f"size: {len(data):#x} bytes are more than memory has to spare",
                 hint="a smaller file, sparse, or more --mem",
+                about="size",
             )
 
     def files_made(self) -> int:

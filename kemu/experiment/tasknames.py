@@ -91,7 +91,7 @@ class TaskNames:
         """Raise UsageError if a task of this moment is called `name`."""
         taken = self.names().get(name)
         if taken is not None:
-            raise UsageError(f"name: '{name}' is taken by pid {taken}", hint="choose another one")
+            raise UsageError(f"'{name}' is taken by pid {taken}", hint="choose another one")
 
     def child_name(self, parent: int) -> str:
         """A free name for an unnamed child: `PARENT.2`, `PARENT.3`."""

@@ -59,27 +59,12 @@ FORMATS: dict[str, tuple[str, Callable[[int], str]]] = {
 }
 """Letter -> what it means, and how a number is written."""
 
-WITH_FORMAT = frozenset({"print", "p", "display"})
-"""Words of commands that may have a letter behind a slash."""
-
 
 def write(value: Value, form: str) -> str:
     """The value as the letter says; what is no number is written as always."""
     if not form or not isinstance(value, int) or isinstance(value, bool):
         return format_value(value)
     return FORMATS[form][1](value)
-
-
-def apart(line: Line) -> Line:
-    """The command with `print/x` as the two words `print` and `/x`, each where it was."""
-    first = line.tokens[0]
-    word, slash, form = first.text.partition("/")
-    if not slash or word not in WITH_FORMAT:
-        return line
-    letter = Token(slash + form, slash + form, first.column + len(word), quoted=False)
-    return Line(
-        line.text, (Token(word, word, first.column, quoted=False), letter, *line.tokens[1:])
-    )
 
 
 class FormattedKind(ExpressionKind):

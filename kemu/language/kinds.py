@@ -310,8 +310,8 @@ class CommandKind:
 
     def convert(self, token: Token, line: Line, session: Session) -> Line:
         """The command, with the columns of the whole line."""
-        return Line(
-            line.text, tuple(other for other in line.tokens if other.column >= token.column)
+        return line._replace(
+            tokens=tuple(other for other in line.tokens if other.column >= token.column)
         )
 
     def complete(self, session: Session) -> Iterable[Candidate]:

@@ -127,7 +127,7 @@ def number(source: Source, at: int, text: str) -> int:
 
 
 def _bad_number(source: Source, at: int, text: str, hint: str) -> BadNumber:
-    what = f"number: cannot read '{shorten(text)}'"
+    what = f"cannot read the number '{shorten(text)}'"
     return BadNumber(what, text=source.text, column=at, length=len(text), hint=hint)
 
 

@@ -48,16 +48,40 @@ class Token(NamedTuple):
         return self.column + len(self.text)
 
 
+class Origin(NamedTuple):
+    """What a line was made of: from column `since` on it is the text of `line` from `column` on;
+    before that, `meaning` was put in place of the first word (empty: a word was put before it)."""
+
+    line: Line
+    since: int
+    column: int
+    meaning: str
+
+
 class Line(NamedTuple):
     """One command of a line: its tokens, and the whole line for the caret."""
 
     text: str
     tokens: tuple[Token, ...]
+    origin: Origin | None = None
 
     @property
     def source(self) -> str:
         """The command alone, as typed, without its neighbours and comments."""
         return self.text[self.tokens[0].column : self.tokens[-1].end]
+
+    def instead(self, meaning: str) -> list[Line]:
+        """The commands of the line with `meaning` in place of its first word."""
+        return self._opened(meaning, self.tokens[0].end, meaning)
+
+    def after(self, word: str) -> Line:
+        """The command with another word before it."""
+        return self._opened(f"{word} ", self.tokens[0].column, "")[0]
+
+    def _opened(self, opening: str, column: int, meaning: str) -> list[Line]:
+        origin = Origin(self, len(opening), column, meaning)
+        text = opening + self.text[column : self.tokens[-1].end]
+        return [line._replace(origin=origin) for line in split(text)]
 
     def rest(self, index: int) -> Token:
         """Everything from token `index` to the end of the command, as one word."""

@@ -79,8 +79,8 @@ class NumberKind(Offered):
         try:
             value = evaluate(token, line, session)
         except BadNumber as error:
-            raise UsageError(
-                f"{self.name}: expected {self.what}, got '{shorten(token.text)}'",
+            raise BadNumber(
+                f"expected {self.what}, got '{shorten(token.text)}'",
                 text=line.text,
                 column=error.column,
                 length=error.length,
@@ -88,20 +88,17 @@ class NumberKind(Offered):
             ) from error
         if not isinstance(value, int) or isinstance(value, bool):
             hint = (
-                "nothing is mapped there: walk shows how far the tables lead"
+                "nothing is mapped there: walk shows which tables exist"
                 if value is None
                 else self.hint
             )
-            raise UsageError(f"{self.name}: expected {self.what}, got {describe(value)}", hint=hint)
+            raise UsageError(f"expected {self.what}, got {describe(value)}", hint=hint)
         if value < self.low:
             raise UsageError(
-                f"{self.name}: {shorten(str(value))} is below {self.low}",
-                hint=self._hint_for(value),
+                f"{shorten(str(value))} is below {self.low}", hint=self._hint_for(value)
             )
         if value > self.high:
-            raise UsageError(
-                f"{self.name}: {value:#x} passes {self.high:#x}", hint=self._hint_for(value)
-            )
+            raise UsageError(f"{value:#x} is above {self.high:#x}", hint=self._hint_for(value))
         return value
 
     def _hint_for(self, value: int) -> str:

@@ -66,7 +66,9 @@ def _existing(pfn: int) -> int:
     last = system.phys.nr_frames - 1
     if not 0 <= pfn <= last:
         raise UsageError(
-            f"frame {pfn:#x} does not exist", hint=f"the machine has the frames 0 to {last:#x}"
+            f"frame {pfn:#x} does not exist",
+            hint=f"the machine has the frames 0 to {last:#x}",
+            about="pfn",
         )
     return pfn
 

@@ -364,6 +364,7 @@ def pagemap(
             raise UsageError(
                 f"no range of pages: {start:#x} to {end:#x}",
                 hint="the start is a multiple of 4096, below the end",
+                about="start",
             )
         found = leaves(mm.pgd, start, min(end, user_end()))
         pages = tuple(

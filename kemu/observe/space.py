@@ -185,7 +185,9 @@ def vma(task: task_struct, addr: int, names: Names = None) -> VmaDetail:
     found = space.mm_mt.find(addr)
     if found is None or found.vm_start > addr:
         raise UsageError(
-            f"{addr:#x} lies in no mapping of {name_of(task, names)}", hint=_near(space, addr)
+            f"{addr:#x} lies in no mapping of {name_of(task, names)}",
+            hint=_near(space, addr),
+            about="addr",
         )
     before, after = space.mm_mt.before(found.vm_start), space.mm_mt.find(found.vm_end)
     return VmaDetail(

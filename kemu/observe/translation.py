@@ -217,6 +217,7 @@ def dump(
             raise UsageError(
                 f"no range to dump: {size} bytes at {addr:#x}",
                 hint=f"1 to {DUMP_LIMIT} bytes below 2**64",
+                about="size",
             )
         mm, chunks, at = space_of(task, names), [], addr
         while at < addr + size:

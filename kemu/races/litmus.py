@@ -195,6 +195,7 @@ def play(program: Program, schedule: str) -> list[State]:
             raise UsageError(
                 f"schedule: '{digit}' is no CPU (step {at + 1})",
                 hint=f"a digit a step, 0 to {len(program.cpus) - 1}",
+                about="schedule",
             )
         cpu = int(digit)
         if cpu not in able(program, states[-1]):
@@ -202,7 +203,9 @@ def play(program: Program, schedule: str) -> list[State]:
             why = f"has done its {len(program.cpus[cpu])} steps" if done else "waits for the lock"
             before = schedule[:at] or "none"
             raise UsageError(
-                f"schedule: CPU {cpu} {why} at step {at + 1}", hint=f"the steps before are {before}"
+                f"schedule: CPU {cpu} {why} at step {at + 1}",
+                hint=f"the steps before are {before}",
+                about="schedule",
             )
         states.append(advance(program, states[-1], cpu))
     last = int(schedule[-1]) if schedule else 0

@@ -65,7 +65,7 @@ def find(word: str) -> Mutant:
             if near
             else "mutant list names them; a number picks one for you to find"
         )
-        raise UsageError(f"mutant: there is no '{word[:40]}'", hint=hint)
+        raise UsageError(f"mutant: there is no '{word[:40]}'", hint=hint, about="name")
     return MUTANTS[word]
 
 

@@ -307,12 +307,13 @@ def _check(case: LitmusCase, knobs: Knobs) -> None:
             f"{case.name}: it has no lock", hint="race locked-gets --without-lock lock"
         )
     if not 2 <= knobs.cpus <= MOST_CPUS:
-        raise UsageError(f"--cpus {knobs.cpus}: expected 2 or 3")
+        raise UsageError(f"--cpus {knobs.cpus}: expected 2 or 3", about="cpus")
     if knobs.uses is not None and not 0 <= knobs.uses <= MOST_USES:
-        raise UsageError(f"--uses {knobs.uses}: expected 0 to {MOST_USES}")
+        raise UsageError(f"--uses {knobs.uses}: expected 0 to {MOST_USES}", about="uses")
     if knobs.count is not None and not 0 <= knobs.count < 1 << 32:
         hint = "0xffffffff is the count of 32 bits that C prints as -1" if knobs.count < 0 else ""
         raise UsageError(
             f"--count {knobs.count}: expected a number of holders, from 0 to {(1 << 32) - 1}",
             hint=hint,
+            about="count",
         )

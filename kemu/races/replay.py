@@ -189,7 +189,9 @@ def play(race: Race, choices: list[int]) -> Played:
         ending, results, run = arena.run(choose, marker)
         marker.forget_unwinding()
         if given.refused:
-            raise UsageError(given.refused, hint="race finds the schedules that there are")
+            raise UsageError(
+                given.refused, hint="race finds the schedules that there are", about="schedule"
+            )
         kernel.journal.catch_up()
         result = _judge(
             arena, begin, ending, tuple(given.taken), partial(_told, arena, results, run)

@@ -39,12 +39,16 @@ def read(text: str, cpus: int) -> list[int]:
         choices += _part(part)
         if len(choices) > LONGEST:
             raise UsageError(
-                f"schedule: more than {LONGEST} steps", hint="0*12 is twelve steps of CPU 0"
+                f"schedule: more than {LONGEST} steps",
+                hint="0*12 is twelve steps of CPU 0",
+                about="schedule",
             )
     wrong = next((cpu for cpu in choices if cpu >= cpus), None)
     if wrong is not None:
         raise UsageError(
-            f"schedule: there is no CPU {wrong}", hint=f"{cpus} CPUs race here, 0 to {cpus - 1}"
+            f"schedule: there is no CPU {wrong}",
+            hint=f"{cpus} CPUs race here, 0 to {cpus - 1}",
+            about="schedule",
         )
     return choices
 
@@ -56,4 +60,4 @@ def _part(part: str) -> list[int]:
     if _DIGITS.match(part):
         return [int(digit) for digit in part[: LONGEST + 1]]
     hint = "0*12,1*30 is twelve steps of CPU 0, then thirty of CPU 1; or a digit a step: 0110"
-    raise UsageError(f"schedule: cannot read '{part[:40]}'", hint=hint)
+    raise UsageError(f"schedule: cannot read '{part[:40]}'", hint=hint, about="schedule")

@@ -10,7 +10,7 @@ from kemu.commands import table
 from kemu.commands.run import run
 from kemu.errors import UsageError
 from kemu.language import kinds
-from kemu.language.spec import parse
+from kemu.language.bind import bind
 from kemu.language.tokens import split
 
 
@@ -40,13 +40,13 @@ class FakeSession:
 
     def check_name(self, name):
         if name in self.names():
-            raise UsageError(f"name: '{name}' is taken")
+            raise UsageError(f"'{name}' is taken")
 
 
 def arguments(text):
     (line,) = split(text)
     made = table.find(line.tokens[0].text)
-    values = parse(made, line, FakeSession())
+    values = bind(made, line, FakeSession()).values
     return {
         name: value.pid if isinstance(value, FakeTask) else value for name, value in values.items()
     }
@@ -108,7 +108,7 @@ def test_arguments_are_found_by_their_shape(text, expected):
 @pytest.mark.parametrize(
     ("text", "what", "column", "length"),
     [
-        ("mmap app 3q rw anon", "size: expected bytes or pages, got '3q'", 9, 2),
+        ("mmap app 3q rw anon", "length: expected bytes or pages, got '3q'", 9, 2),
         ("mmap app 4p", "prot: missing", 11, 1),
         ("mmap app 4p q", "prot: expected letters of rwx", 12, 1),
         ("mmap app 4p rw shraed", "mmap: unexpected 'shraed'", 15, 6),
@@ -124,13 +124,13 @@ def test_arguments_are_found_by_their_shape(text, expected):
         ("spawn as", "name: 'as' has a meaning", 6, 2),
         ("spawn if", "name: 'if' has a meaning", 6, 2),
         ("spawn", "name: missing", 5, 1),
-        ("read app -1", "ADDRESS: -1 is below 0", 9, 2),
-        ("read app 0x10000000000000000", "ADDRESS: 0x10000000000000000 passes", 9, 19),
-        ("read app 0x10000 0x10000000000000000", "size: 0x10000000000000000 passes", 17, 19),
+        ("read app -1", "addr: -1 is below 0", 9, 2),
+        ("read app 0x10000000000000000", "addr: 0x10000000000000000 is above", 9, 19),
+        ("read app 0x10000 0x10000000000000000", "size: 0x10000000000000000 is above", 17, 19),
         ("read app ap.heap", "expression: nothing is called 'ap.heap'", 9, 7),
         ("goto nowhere", "event: no moment is called 'nowhere'", 5, 7),
         ("signal app SGEV handle", "signal: expected a signal", 11, 4),
-        ("write app 0x10000 300b", "byte: 0x12c passes 0xff", 18, 4),
+        ("write app 0x10000 300b", "data: 0x12c is above 0xff", 18, 4),
         ("write app 0x10000 ''", "data: nothing to store", 18, 2),
         ("mmap app 1p r file", "file: missing", 18, 1),
         ("mmap app 1p r file /a@", "file: the offset behind @ is missing", 19, 3),
@@ -139,7 +139,7 @@ def test_arguments_are_found_by_their_shape(text, expected):
         ("mlock2 app 0x10000 onfault", "length: missing; expected bytes or pages", 19, 7),
         ("mkfile /x tmpfs", "size: missing; expected bytes or pages", 10, 5),
         ("graph --diff", "kind: missing; expected one of walk", 6, 6),
-        ("exit app 256", "CODE: 0x100 passes 0xff", 9, 3),
+        ("exit app 256", "code: 0x100 is above 0xff", 9, 3),
         ("set zzz on", "setting: expected a setting (see: show), got 'zzz'", 4, 3),
         (
             "pkey_mprotect app 0x10000 1p r app",

@@ -41,7 +41,7 @@ def test_a_failed_command_ends_the_run_with_one():
     assert done.returncode == 1
     assert "PID" not in done.stdout
     assert done.stderr == (
-        "error: size: expected bytes or pages, got '3q'\n"
+        "error: length: expected bytes or pages, got '3q'\n"
         "  mmap app 3q rw anon\n"
         "           ^^\n"
         "  write 3p for three pages, or 12288 (see: help sizes)\n"

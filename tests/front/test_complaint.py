@@ -7,7 +7,7 @@ from kemu.language.result import Complaint
 
 
 def lines(
-    what="size: expected bytes or pages, got '3q'",
+    what="length: expected bytes or pages, got '3q'",
     text="mmap app 3q rw anon",
     column=9,
     length=2,
@@ -18,7 +18,7 @@ def lines(
 
 def test_the_caret_stands_under_the_place():
     assert lines() == [
-        "error: size: expected bytes or pages, got '3q'",
+        "error: length: expected bytes or pages, got '3q'",
         "  mmap app 3q rw anon",
         "           ^^",
         "  write 3p",

@@ -15,7 +15,7 @@ import pytest
 from kemu.commands import table
 from kemu.errors import UsageError
 from kemu.experiment.session import Session
-from kemu.language.spec import parse
+from kemu.language.bind import bind
 from kemu.language.tokens import split
 from tests.front.random_lines import damaged, lines, valid
 
@@ -41,7 +41,7 @@ def test_random_lines_run_without_a_traceback(seed, tmp_path):
 
 def error_of(line, session):
     try:
-        parse(table.find(line.tokens[0].text), line, session)
+        bind(table.find(line.tokens[0].text), line, session)
     except UsageError as error:
         return error
     return None

@@ -101,7 +101,7 @@ def test_a_person_works_at_a_terminal():
         terminal.see("app>")
         terminal.type("mmap app 3q rw\r")
         shown = terminal.see("write 3p for three pages")
-        assert "error: size: expected bytes or pages, got '3q'" in _SEQUENCES.sub("", shown)
+        assert "error: length: expected bytes or pages, got '3q'" in _SEQUENCES.sub("", shown)
         terminal.type("mmap app 0x10000 1p rw\r")
         terminal.see("mmap -> 0x10000")
         terminal.see("maps of app")

@@ -6,13 +6,13 @@ from kemu.commands.raceknobs import KERNEL, LITMUS, Options
 from kemu.commands.table import find
 from kemu.errors import UsageError
 from kemu.experiment.session import Session
-from kemu.language.spec import parse
+from kemu.language.bind import bind
 from kemu.language.tokens import split
 
 
 def typed(text):
     """The knobs of a line."""
-    return Options.of(parse(find("race"), split(f"race gets {text}")[0], Session()))
+    return Options.of(bind(find("race"), split(f"race gets {text}")[0], Session()).values)
 
 
 ALL = "--refcount --unless-zero --cpus 3 --uses 1 --count 0 --bound 2 --without-lock ptl@1 --mutant no_flush --end"

@@ -1,6 +1,6 @@
 """An error as the user sees it: what, the line with a caret under the place, what next.
 
-    error: size: expected bytes or pages, got '3q'
+    error: length: expected bytes or pages, got '3q'
       mmap app 3q rw anon
                ^^
       write 3p for three pages, or 12288 (see: help sizes)

@@ -101,11 +101,14 @@ def write_page(films: list[Film], path: str) -> str:
 
 def whole_commands(session: Session, first: int, last: int) -> tuple[int, int]:
     """The range widened to whole commands. Raises UsageError for moments that do not exist."""
+    for about, event in (("first", first), ("last", last)):
+        if event > session.end:
+            raise UsageError(
+                f"event: there is no #{event}",
+                hint=f"the experiment has events 0 to {session.end}",
+                about=about,
+            )
     first, last = min(first, last), max(first, last)
-    if last > session.end:
-        raise UsageError(
-            f"event: there is no #{last}", hint=f"the experiment has the events 0 to {session.end}"
-        )
     around = (session.command_at(first), session.command_at(last))
     return around[0].first if around[0] else first, around[1].last if around[1] else last
 

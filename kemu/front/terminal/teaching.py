@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from kemu.errors import UsageError
+from kemu.errors import UsageError, blaming
 from kemu.language.result import BAD_LESSON, Complaint, Result
 from kemu.language.spec import FREE, Candidate, command, maybe, rest
 
@@ -88,7 +88,8 @@ def lesson(session: Session, what: str | None, words: str | None) -> Any:
     from kemu.lessons.taking.world import WorldError
 
     try:
-        return dispatch(session, what or "list", (words or "").strip())
+        with blaming("what"):
+            return dispatch(session, what or "list", (words or "").strip())
     except LessonError as error:
         invalid = UsageError(
             f"lesson: {error.problems[0]}", hint="kemu lesson check FILE lists all"
@@ -145,8 +146,9 @@ def _start(shelf: Any, session: Session, words: str) -> Any:
     from kemu.front.cli.words import Words
     from kemu.language.tokens import split
 
-    given = [token.value for line in split(words)[:1] for token in line.tokens]
-    read = Words(given, {"--student": "", "--lang": ""}, frozenset())
+    with blaming("words"):
+        given = [token.value for line in split(words)[:1] for token in line.tokens]
+        read = Words(given, {"--student": "", "--lang": ""}, frozenset())
     word, language, *more = [*read.places, read.values["--lang"]] if read.places else ["", ""]
     if not word:
         raise UsageError("lesson start: which one?", hint="lesson lists them")
@@ -154,10 +156,12 @@ def _start(shelf: Any, session: Session, words: str) -> Any:
         raise UsageError(
             f"lesson start: '{more[0][:40]}' is one word too many",
             hint="lesson start ID --lang LANGUAGE",
+            about="words",
         )
     if read.values["--student"]:
         shelf.be(read.values["--student"])
-    return shelf.begin(session, word, language)
+    with blaming("words"):
+        return shelf.begin(session, word, language)
 
 
 def _record(session: Session, words: str) -> Any:

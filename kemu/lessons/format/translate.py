@@ -163,7 +163,9 @@ def in_language(lesson: Lesson, language: str = "") -> Lesson:
     one that cannot be read."""
     wanted = language or locale_language()
     if language and not LANGUAGE.match(language):
-        raise UsageError(f"language: '{language[:20]}' is none", hint="for example zh-CN")
+        raise UsageError(
+            f"language: '{language[:20]}' is none", hint="for example zh-CN", about="words"
+        )
     path = translation_path(lesson, wanted)
     if not wanted or wanted == lesson.language or not path.is_file():
         if language and language != lesson.language:

@@ -32,7 +32,7 @@ from kemu.lessons.format.schema import (
     words_of,
 )
 from kemu.lessons.kinds.base import OPEN, PASSED, RECORDED, Kind, Taker, Visit
-from kemu.lessons.taking.answers import normal, number_in, same
+from kemu.lessons.taking.answers import at_part, normal, number_in, same
 from kemu.lessons.taking.feedback import reasons, text
 from kemu.lessons.taking.history import broken_now, first_broken
 from kemu.lessons.taking.judge import Fact, said_as
@@ -209,15 +209,15 @@ class Bug(Kind):
         if not any(parts) or not findings:
             hint = " or ".join(f"answer {name} ..." for name in findings)
             raise UsageError("answer: what is wrong?", hint=hint or "check, when it is repaired")
-        truths = visit.memory.truths
-        return [
-            (
-                name,
-                f"#{value}" if name == "event" else said_as(value),
-                any(same(value, truth) for truth in truths.get(name, ())),
-            )
-            for name, value in (part_of(part, findings) for part in parts if part)
-        ]
+        truths, said = visit.memory.truths, []
+        for part in filter(None, parts):
+            try:
+                name, value = part_of(part, findings)
+            except UsageError as error:
+                raise at_part(error, typed, part) from error
+            right = any(same(value, truth) for truth in truths.get(name, ()))
+            said.append((name, f"#{value}" if name == "event" else said_as(value), right))
+        return said
 
     def heard(self, taker: Taker, rest: str) -> list[Result]:
         """Each part of the answer, and what is still to find."""

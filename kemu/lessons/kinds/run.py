@@ -59,8 +59,9 @@ class Run(Kind):
 
     def before(self, visit: Visit, name: str, values: dict[str, Any]) -> None:
         """Match the command against the expected ones, by parsed arguments, never text."""
-        from kemu.commands.run import arguments
+        from kemu.commands.execute import ready
         from kemu.commands.table import find
+        from kemu.language.bind import bind
 
         ran: Ran = visit.memory
         ran.pending, ran.near = set(), []
@@ -69,7 +70,7 @@ class Run(Kind):
             made = find(line.tokens[0].text)
             if made is None or made.name != name:
                 continue
-            wanted = arguments(visit.session, made, line)
+            wanted = ready(visit.session, bind(made, line, visit.session))
             differing = sorted(
                 part
                 for part in (values.keys() | wanted.keys()) - set(self.free)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from kemu.commands.table import find
+from kemu.commands.table import named
 from kemu.errors import UsageError
 from kemu.language.questions import FUNCTIONS
 from kemu.language.spec import CHANGE
@@ -177,14 +177,12 @@ def commands(
 def _command(
     lesson: Lesson, step: Step | None, line: int, key: str, word: str
 ) -> Iterator[Problem]:
-    made = find(word) if "{" not in word else None
-    if made is None:
-        if "{" not in word:
-            from kemu.commands.table import unknown
-
-            yield problem(
-                lesson, "M02", line, f"{key}: no command '{word[:40]}'", unknown(word).hint
-            )
+    if "{" in word:
+        return
+    try:
+        made = named(word)
+    except UsageError as error:
+        yield problem(lesson, "M02", line, f"{key}: {error.what}", error.hint)
         return
     allowed = {*lesson.allow, *(step.allow if step else ())}
     own = key in ("setup", "reveal", "show", "makes", "run")

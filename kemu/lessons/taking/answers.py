@@ -139,7 +139,21 @@ def read_set(
     like = wanted[0] if wanted else 0
     if len(parts) == 1 and normal(parts[0]).casefold() in NOTHING and not wanted:
         return ()
-    return tuple(read_like(part, like, words) for part in parts)
+    found = []
+    for part in parts:
+        try:
+            found.append(read_like(part, like, words))
+        except UsageError as error:
+            raise at_part(error, text, part) from error
+    return tuple(found)
+
+
+def at_part(error: UsageError, text: str, part: str) -> UsageError:
+    """The mistake with its place, which is this part of the answer `text`."""
+    column = text.casefold().find(part.casefold())
+    if column < 0:
+        return error
+    return UsageError(error.what, text=text, column=column, length=len(part), hint=error.hint)
 
 
 def same_set(said: tuple[Value, ...], was: tuple[Value, ...]) -> bool:
@@ -151,9 +165,9 @@ def same_set(said: tuple[Value, ...], was: tuple[Value, ...]) -> bool:
 def letters(text: str, count: int, *, several: bool, distinct: bool = True) -> tuple[int, ...]:
     """`c a d`, `cad`, `3 1 4`: indices from 0 of `count` options.  Raises UsageError."""
     made = normal(text).casefold()
-    parts = [part for part in _SEPARATORS.split(made) if part]
-    if len(parts) == 1 and parts[0].isalpha():
-        parts = list(parts[0])
+    parts = words = [part for part in _SEPARATORS.split(made) if part]
+    if len(words) == 1 and words[0].isalpha():
+        parts = list(words[0])
     last = chr(ord("a") + count - 1)
     found = [_index(part) for part in parts]
     wrong = next(
@@ -161,9 +175,10 @@ def letters(text: str, count: int, *, several: bool, distinct: bool = True) -> t
     )
     if wrong is not None:
         hint = "answer b" + (", or answer a c" if several else "")
-        raise UsageError(
+        mistake = UsageError(
             f"answer: expected letters from a to {last}, got '{wrong[:20]}'", hint=hint
         )
+        raise at_part(mistake, text, wrong if parts is words else words[0])
     if not found or (len(found) > 1 and not several):
         raise UsageError(
             f"answer: expected {'letters' if several else 'one letter'} from a to {last}"

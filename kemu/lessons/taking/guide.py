@@ -12,7 +12,6 @@ only put into words.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -22,7 +21,7 @@ from kemu.errors import UsageError
 from kemu.experiment.session import Session
 from kemu.language.result import FAILED, Complaint, Result
 from kemu.language.spec import Command
-from kemu.language.tokens import Line, split
+from kemu.language.tokens import Line
 from kemu.lessons.format.lesson import Lesson
 from kemu.lessons.kinds.base import OPEN, RECORDED, SHOWN, open_visit
 from kemu.lessons.taking import driver, feedback
@@ -101,24 +100,23 @@ class Guide(Beside):
             with as_usage():
                 return self.word(word, rest.strip())
         except UsageError as error:
-            quoted = re.search("'(.+)'", error.what)
-            wrong = quoted[1] if quoted and quoted[1] in typed else ""
-            wrong = wrong or (typed if bare else rest.strip() if error.about else word)
-            column = text.index(wrong)
-            place = UsageError(
-                error.what, text=text, column=column, length=len(wrong), hint=error.hint
-            )
-            return [Result(typed, status=FAILED, error=Complaint.of(place, text.index(typed)))]
+            wrong = typed if bare else rest.strip() if error.about else word
+            column, length = text.index(wrong), len(wrong)
+            if error.text == wrong:
+                column, length = column + error.column, error.length
+            place = UsageError(error.what, text=text, column=column, length=length, hint=error.hint)
+            complaint = Complaint.of(place, text.index(typed))
+            return self.refused(Result(typed, status=FAILED, error=complaint))
 
     def expand(self, line: Line) -> Line:
         """A bare word of the lesson becomes a sub-command; so does a bare `next` that can be
         nothing else.  Any other command is kept, then run."""
         word = line.tokens[0].text
         if len(line.tokens) == 1 and word == "next" and self._may_go_on():
-            (line,) = split(f"{LESSON_WORD} next")
-        elif word in BARE and word not in TABLE:
-            (line,) = split(f"{LESSON_WORD} {line.source}")
-        elif word not in (LESSON_WORD, "quit", "q", "help"):
+            return line.after(LESSON_WORD)
+        if word in BARE and word not in TABLE:
+            return line.after(LESSON_WORD)
+        if word not in (LESSON_WORD, "quit", "q", "help"):
             self.stay.typed(line.source)
         return line
 
@@ -135,6 +133,11 @@ class Guide(Beside):
         if self.stay.visit is not None:
             with as_usage():
                 admit(self.stay.visit, made, values)
+
+    def refused(self, result: Result) -> list[Result]:
+        """After what was still to be said."""
+        waiting, self.stay.waiting = self.stay.waiting, []
+        return [*waiting, result]
 
     def saw(self, results: list[Result]) -> list[Result]:
         """A command has run: the step may be done by it.  An answer that waits goes on waiting, and
@@ -183,11 +186,9 @@ class Guide(Beside):
         waiting, stay.waiting = stay.waiting, []
         try:
             return [*waiting, *known.do(self, rest)]
-        except UsageError as error:
-            if not waiting:
-                raise
-            complaint = Complaint.of(error)
-            return [*waiting, Result(f"{word} {rest}".strip(), status=FAILED, error=complaint)]
+        except UsageError:
+            stay.waiting = waiting
+            raise
 
     def task(self, _rest: str) -> Texts:
         """The question again; where the step is done, the next one."""
@@ -225,11 +226,11 @@ class Guide(Beside):
         index = int(rest) - 1 if is_number else lesson.index(rest)
         if not 0 <= index < len(lesson.steps):
             hint = f"steps are 1 to {len(lesson.steps)}"
-            raise UsageError(f"step: there is no '{rest[:40]}'", hint=hint)
+            raise UsageError(f"step: there is no '{rest[:40]}'", hint=hint, about="words")
         still_open = [step.id for step in lesson.steps[:index] if done[step.id].state == OPEN]
         if still_open and lesson.mode == "guided":
             hint = "task shows it; skip shows its solution"
-            raise UsageError(f"step: {still_open[0]} comes first", hint=hint)
+            raise UsageError(f"step: {still_open[0]} comes first", hint=hint, about="words")
         return self.stay.enter(index)
 
     # ---------------------------------------------------------------------------- check, hint, skip

@@ -46,6 +46,10 @@ class Beside:
     def admit(self, made: Command, values: dict[str, Any]) -> None:
         """Raise UsageError where the command may not be used now."""
 
+    def refused(self, result: Result) -> list[Result]:
+        """The result of a line that the user got wrong; the results to show."""
+        return [result]
+
     def saw(self, results: list[Result]) -> list[Result]:
         """What a command gave; the results to show."""
         return results

@@ -1,0 +1,215 @@
+"""From the words of a line to the arguments of its command.
+
+    write app 0x10000 "x"       words
+    task addr    data           which word belongs to which argument, by shape
+    task_struct, 0x10000, b"x"  the values
+
+Words are matched by *shape* first (does this one look like an address?), from left to right;
+arguments that may be omitted are skipped where what follows needs the word. Only then are words
+converted. So `mmap 4p rw` and `mmap 0x10000 4p rw` need no keyword, and an error can name the
+argument that stopped the match.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from kemu.errors import UsageError
+from kemu.language.lexer import BadNumber
+from kemu.language.spec import Argument, Command, Option
+from kemu.language.suggest import did_you_mean
+from kemu.language.tokens import Line, Token
+
+if TYPE_CHECKING:
+    from kemu.experiment.session import Session
+
+
+@attrs.frozen
+class Call:
+    """A command with the value of each argument and option, and the words that gave it."""
+
+    made: Command
+    line: Line
+    values: dict[str, Any]
+    words: dict[str, Sequence[Token]]
+
+
+def bind(made: Command, line: Line, session: Session) -> Call:
+    """The call that the line makes. Raises UsageError with the place."""
+    matched = _Match(made, line, session, known=True).run()
+    if matched is None:
+        failed = _Match(made, line, session, known=False)
+        matched = failed.run()
+        if matched is None:
+            raise failed.unknown_first() or failed.error()
+    values: dict[str, Any] = {argument.name: argument.default for argument in made.arguments}
+    values |= {option.name: () if option.kind is None else None for option in made.options}
+    for part, tokens in matched:
+        values[part.name] = _convert(part, tokens, line, session)
+    return Call(made, line, values, {part.name: tokens for part, tokens in matched})
+
+
+def _convert(part: Argument | Option, tokens: list[Token], line: Line, session: Session) -> Any:
+    """The value of the argument or option. Raises UsageError that points at the word and opens
+    with the argument's name."""
+    kind = part.kind
+    if kind is None:
+        return tuple(part.words[token.text] for token in tokens)  # type: ignore[union-attr]  # only an Option has no kind
+    values = []
+    for token in tokens:
+        try:
+            values.append(kind.convert(token, line, session))
+        except UsageError as error:
+            if error.text and not isinstance(error, BadNumber):
+                raise
+            inside = bool(error.text)
+            raise UsageError(
+                f"{part.name}: {error.what}",
+                text=line.text,
+                column=error.column if inside else token.column,
+                length=error.length if inside else len(token.text),
+                hint=error.hint,
+            ) from error
+    several = part.values > 1 if isinstance(part, Option) else part.count in ("many", "some")
+    return tuple(values) if several else values[0]
+
+
+Matched = list[tuple[Argument | Option, list[Token]]]
+
+
+class _Match:
+    """Finds which token belongs to which argument, and where the search got stuck."""
+
+    def __init__(self, made: Command, line: Line, session: Session, known: bool) -> None:
+        self.made = made
+        self.line = line
+        self.session = session
+        self.known = known
+        self.furthest = -1
+        self.expected: Argument | Option | None = None
+
+    def run(self) -> Matched | None:
+        return self.arguments(self.made.arguments, 1)
+
+    def arguments(self, left: tuple[Argument, ...], at: int) -> Matched | None:
+        """Match the arguments `left` against the tokens from `at` on; None if that cannot be."""
+        if not left:
+            return self.options(at)
+        head, tail = left[0], left[1:]
+        for end in self.ends(head, at):
+            following = self.arguments(tail, end)
+            if following is not None:
+                taken = self.tokens(head, at, end)
+                return [(head, taken), *following] if taken else following
+        return None
+
+    def ends(self, head: Argument, at: int) -> list[int]:
+        """Where the argument may end that begins at token `at`, the longest first."""
+        last = len(self.line.tokens)
+        if head.count.endswith("rest"):
+            return [last] if at < last or head.count == "maybe rest" else self.stuck(head, at)
+        longest = at
+        while longest < last and self.fits(head, self.line.tokens[longest]):
+            longest += 1
+            if head.count in ("one", "maybe"):
+                break
+        shortest = at + head.needed
+        if longest == at:
+            self.stuck(head, at)
+        return list(range(longest, shortest - 1, -1))
+
+    def fits(self, head: Argument, token: Token) -> bool:
+        if not token.quoted and token.text in self.made.option_words():
+            return False
+        return head.kind.fits(token, self.session, self.known)
+
+    def tokens(self, head: Argument, at: int, end: int) -> list[Token]:
+        if head.count.endswith("rest") and end > at:
+            return [self.line.rest(at)]
+        return list(self.line.tokens[at:end])
+
+    def options(self, at: int) -> Matched | None:
+        """Match the tokens from `at` on as options; all of them must be some."""
+        found: dict[str, tuple[Option, list[Token]]] = {}
+        while at < len(self.line.tokens):
+            option = self.option(self.line.tokens[at])
+            if option is None:
+                self.stuck(None, at)
+                return None
+            at += option.kind is not None
+            end = at + option.values
+            if end > len(self.line.tokens):
+                self.stuck(option, len(self.line.tokens))
+                return None
+            found.setdefault(option.name, (option, []))[1].extend(self.line.tokens[at:end])
+            at = end
+        return list(found.values())
+
+    def option(self, token: Token) -> Option | None:
+        return next((option for option in self.made.options if token.text in option.words), None)
+
+    def stuck(self, wanted: Argument | Option | None, at: int) -> list[int]:
+        """Remember the furthest failure; of several there, the last needed argument makes the best
+        report, and anything a better one than a single word that may be left out."""
+        earlier = self.expected.kind if self.expected is not None and wanted is not None else None
+        word: str = getattr(earlier, "literal", "")
+        if at > self.furthest or (
+            at == self.furthest and (word or (isinstance(wanted, Argument) and wanted.needed))
+        ):
+            self.furthest, self.expected = at, wanted
+        return []
+
+    def unknown_first(self) -> UsageError | None:
+        """The complaint about a first word that has the shape of an argument that may be omitted
+        (the task) but names nothing at this moment: everything after it was matched against the
+        wrong arguments. None if there is no such word."""
+        first = self.made.arguments[0] if self.made.arguments else None
+        if first is None or first.count != "maybe" or self.furthest < 2:
+            return None
+        token = self.line.tokens[1]
+        if not self.fits(first, token):
+            return None
+        try:
+            first.kind.convert(token, self.line, self.session)
+        except UsageError as error:
+            wanted = (
+                self.expected.kind
+                if self.expected and self.furthest == len(self.line.tokens) == 2
+                else None
+            )
+            other = f", and it is not {wanted.what}" if wanted else ""
+            return self.at(
+                f"{first.name}: {error.what}{other}", token.column, len(token.text), error.hint
+            )
+        return None
+
+    def error(self) -> UsageError:
+        usage = f"usage: {self.made.synopsis}"
+        wanted, tokens = self.expected, self.line.tokens
+        name = wanted.name if wanted else ""
+        what = wanted.kind.what if wanted and wanted.kind else ""
+        if self.furthest >= len(tokens):
+            return self.at(f"{name}: missing; expected {what}", tokens[-1].end, 1, usage)
+        token = tokens[self.furthest]
+        words = self.made.option_words()
+        if wanted is not None and token.text in words:
+            return self.at(
+                f"{name}: missing; expected {what}", token.column, len(token.text), usage
+            )
+        guess = "" if token.text in words else did_you_mean(token.text, words)
+        if wanted is None or guess:
+            return self.at(
+                f"{self.made.name}: unexpected '{token.text}'",
+                token.column,
+                len(token.text),
+                guess or usage,
+            )
+        return self.at(
+            f"{name}: expected {what}, got '{token.text}'", token.column, len(token.text), usage
+        )
+
+    def at(self, what: str, column: int, length: int, hint: str) -> UsageError:
+        return UsageError(what, text=self.line.text, column=column, length=length, hint=hint)

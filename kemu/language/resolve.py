@@ -1,0 +1,38 @@
+"""The line that runs: aliases replaced by what they stand for, `print/x` cut into two words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from kemu.errors import UsageError
+from kemu.language.tokens import Line, Token
+
+WITH_FORMAT = frozenset({"print", "p", "display"})
+"""Commands that may carry a format after a slash."""
+
+
+def resolve(line: Line, aliases: Mapping[str, str]) -> Line:
+    """The command that the line stands for. Raises UsageError if an alias leads back to itself or
+    stands for several commands."""
+    typed = meaning = line.tokens[0].text
+    seen: set[str] = set()
+    while (word := meaning.partition(" ")[0]) in aliases:
+        if word in seen:
+            raise UsageError(f"alias: '{word}' stands for itself", hint="alias lists the aliases")
+        seen.add(word)
+        meaning = aliases[word] + meaning[len(word) :]
+    if meaning != typed:
+        lines = line.instead(meaning)
+        if len(lines) != 1:
+            raise UsageError(
+                f"alias: '{typed}' stands for {len(lines)} commands",
+                hint=f"redefine it as one command: alias {typed} COMMAND",
+            )
+        line = lines[0]
+    first = line.tokens[0]
+    word, slash, form = first.text.partition("/")
+    if not slash or word not in WITH_FORMAT:
+        return line
+    command = Token(word, word, first.column, quoted=False)
+    letter = Token(slash + form, slash + form, first.column + len(word), quoted=False)
+    return line._replace(tokens=(command, letter, *line.tokens[1:]))
