@@ -19,6 +19,9 @@ from typing import Any
 import attrs
 from hypothesis import strategies as st
 
+from kemu.abi.calls import BY_OPERATION
+from kemu.abi.memory import PROTS
+from kemu.abi.row import Arg
 from kemu.conform import words
 from kemu.conform.program import Program, parse_program
 
@@ -34,43 +37,28 @@ PARTS = 5
 Wish = tuple[str, dict[str, Any]]
 Draw = Callable[[st.SearchStrategy[Any]], Any]
 
+_ROWS = {name: row for name, row in BY_OPERATION.items() if row.fuzz is not None}
 _WEIGHTS = {
-    "mmap": 20, "write": 22, "read": 10, "fork": 7, "munmap": 5, "mprotect": 10, "mremap": 8, "madvise": 12, "file": 6,
-    "mlock": 3, "munlock": 2, "mincore": 2, "mseal": 1, "msync": 1, "exit": 2, "clonevm": 1, "ftruncate": 2, "fallocate": 1,
-    "pread": 1, "pwrite": 1, "sysread": 2, "syswrite": 2, "vmread": 1, "vmwrite": 2, "memread": 1, "memwrite": 1, "exec": 1,
-    "setcpu": 1, "mlockall": 1, "munlockall": 1, "fsync": 1, "fadvise": 1, "pin": 1, "unpin": 1, "splice": 1, "splice_read": 1,
-    "pkey_mprotect": 1, "remap_file_pages": 1, "close": 1, "brk": 1, "setrlimit": 1,
+    **{name: row.fuzz.weight for name, row in _ROWS.items() if row.fuzz is not None},
+    "write": 22, "read": 10, "fork": 7, "file": 6, "exit": 2, "clonevm": 1, "exec": 1, "setcpu": 1, "pread": 1, "pwrite": 1,
 }  # fmt: skip
 
 _ALWAYS = ("mmap", "write", "read", "fork", "munmap")
-_THEMES = (
-    tuple(_WEIGHTS),
-    ("mprotect", "exit", "madvise", "vmwrite"),
-    ("mremap", "mprotect", "exit"),
-    ("mremap", "madvise", "mlock", "munlock", "mseal"),
-    (
-        "file",
-        "ftruncate",
-        "fallocate",
-        "pread",
-        "pwrite",
-        "msync",
-        "fsync",
-        "fadvise",
-        "mincore",
-        "madvise",
-    ),
-    ("file", "sysread", "syswrite", "mprotect", "mremap", "close"),
-    ("mlock", "munlock", "mlockall", "munlockall", "setcpu", "exit"),
-    ("vmread", "vmwrite", "memread", "memwrite", "mprotect", "clonevm", "exit"),
-    ("pin", "unpin", "splice", "splice_read", "madvise", "exit", "setcpu"),
-    ("brk", "mprotect", "mremap", "mlock", "setrlimit"),
-)
-"""What a program is about: with few kinds of operations they meet more often.  ``_ALWAYS`` is part
-of each."""
+THEMES = {
+    "all": tuple(_WEIGHTS),
+    "rights": ("exit",),
+    "moves": ("exit",),
+    "ranges": (),
+    "files": ("file", "pread", "pwrite"),
+    "io": ("file",),
+    "locks": ("setcpu", "exit"),
+    "others": ("clonevm", "exit"),
+    "pins": ("exit", "setcpu"),
+    "heap": (),
+}
+"""What a program is about: with few kinds of operations they meet more often.  A row names its
+themes; ``_ALWAYS`` is part of each."""
 
-_PROTS = ("rw-",) * 8 + ("r--",) * 3 + ("---", "-w-", "r-x", "rwx", "--x", "-wx")
-_NEW_PROTS = (*_PROTS, "rw-d", "r--u", "rw?")
 _SHARING = ("private",) * 6 + ("shared",) * 3 + ("droppable", "shared_validate")
 _PLACING: tuple[list[str], ...] = (["fixed"],) * 5 + (["fixed_noreplace"],) * 3 + ([],)
 _EXTRA: tuple[list[str], ...] = (
@@ -78,27 +66,12 @@ _EXTRA: tuple[list[str], ...] = (
     + (["populate"],) * 2
     + (["noreserve"], ["locked"], ["growsdown"], ["stack"], ["nonblock"], ["sync"], ["denywrite"])
 )
-_MREMAP: tuple[list[str], ...] = (
-    (["maymove", "fixed"],) * 4
-    + (["maymove", "fixed", "dontunmap"],) * 3
-    + (["maymove"], [], ["fixed"], ["maymove", "dontunmap"])
-)
-_ADVICE = (
-    ("DONTNEED",) * 6 + ("FREE", "GUARD_INSTALL", "GUARD_REMOVE", "POPULATE_READ", "POPULATE_WRITE", "WIPEONFORK", "DONTFORK") * 2
-    + ("KEEPONFORK", "DOFORK", "REMOVE", "WILLNEED", "DONTDUMP", "DODUMP", "COLD", "NOHUGEPAGE", "SEQUENTIAL", "RANDOM", "NORMAL",
-       "DONTNEED_LOCKED", "PAGEOUT", "MERGEABLE", "UNMERGEABLE", "HUGEPAGE", "BOGUS")
-)  # fmt: skip
-_UNRECORDED_ADVICE = frozenset({"MERGEABLE", "UNMERGEABLE", "HUGEPAGE", "COLLAPSE"})
-"""Depend on what else the host has switched on (KSM, transparent huge pages)."""
 
-_RANGE_OPS = frozenset({
-    "mmap", "munmap", "mprotect", "mremap", "madvise", "mlock", "munlock", "mincore", "mseal", "msync", "pkey_mprotect",
-    "remap_file_pages",
-})  # fmt: skip
 _ODD_BYTES = (0, 1, 4095, 4097, 8191, "0x7ffffffff000", "0xfffffffffffff000")
 """The last two reach over the worker's own stack and vdso: only calls that end at the first hole
 may take them."""
 
+_MREMAP = next(arg for arg in BY_OPERATION["mremap"].args if arg.kind == "flags")
 _SMALL = st.integers(0, 7)
 _BYTE = st.integers(1, 255)
 _SIZES = st.sampled_from((1, 4, 4096, 5000))
@@ -106,8 +79,10 @@ _SIZES = st.sampled_from((1, 4, 4096, 5000))
 
 def _fields(draw: Draw, kind: str) -> dict[str, Any]:
     """The numbers of one wish."""
+    row = _ROWS.get(kind)
+    fields = {arg.field for arg in row.args} if row is not None else {"page"}
     wish: dict[str, Any] = {"who": draw(_SMALL)}
-    if kind in _RANGE_OPS:
+    if {"page", "len"} <= fields and kind not in ("pin", "unpin"):
         wish["page"] = draw(st.integers(0, PAGES - 1))
         wish["len"] = draw(st.integers(1, 4))
         wish["snap"] = draw(st.booleans()) if kind != "mmap" else False
@@ -117,7 +92,7 @@ def _fields(draw: Draw, kind: str) -> dict[str, Any]:
             )
         if draw(st.integers(0, 60)) == 60:
             wish["off"] = draw(st.sampled_from((1, 8, 2048)))
-    elif kind in _PLACED_OPS:
+    elif "page" in fields and kind not in _WITHOUT_PLACE:
         wish["page"] = draw(st.integers(0, PAGES - 1))
         wish["snap"] = draw(st.integers(0, 3)) > 0
         wish["off"] = draw(
@@ -125,13 +100,32 @@ def _fields(draw: Draw, kind: str) -> dict[str, Any]:
                 (0, 0, 0, 1, 100, 4095) if kind in ("read", "write") else (0, 0, 1, 4000)
             )
         )
-    more = _MORE.get(kind)
-    return {**wish, **(more(draw) if more else {})}
+    if kind in _MORE:
+        return {**wish, **_MORE[kind](draw)}
+    for arg in row.args if row is not None else ():
+        wish |= _argument(draw, arg)
+    return wish
 
 
-_PLACED_OPS = frozenset({
-    "read", "write", "exec", "sysread", "syswrite", "vmread", "vmwrite", "memread", "memwrite", "pin", "splice", "brk",
+_WITHOUT_PLACE = frozenset({
+    "fork", "file", "exit", "clonevm", "setcpu", "pread", "pwrite", "unpin",
 })  # fmt: skip
+
+
+def _argument(draw: Draw, arg: Arg) -> dict[str, Any]:
+    """The fields for an argument of a call, but for addresses and lengths."""
+    if arg.kind == "fd":
+        return {"file": draw(_SMALL)}
+    if arg.kind == "task":
+        return {"t": draw(_SMALL)}
+    if arg.kind in ("count", "data"):
+        return {"n": draw(_SIZES)} | ({"byte": draw(_BYTE)} if arg.kind == "data" else {})
+    if arg.kind == "offset":
+        return {"foff": draw(_FOFF)}
+    chosen = arg.draw or tuple(arg.in_recordings)
+    if arg.kind in ("addr", "length", "buffer") or not chosen:
+        return {}
+    return {arg.key: draw(st.sampled_from(chosen))}
 
 
 def _mmap(draw: Draw) -> dict[str, Any]:
@@ -144,7 +138,7 @@ def _mmap(draw: Draw) -> dict[str, Any]:
         *draw(st.sampled_from(_EXTRA)),
     ]
     return {
-        "prot": draw(st.sampled_from(_PROTS)),
+        "prot": draw(st.sampled_from(PROTS)),
         "flags": flags,
         "file": draw(_SMALL),
         "foff": draw(st.integers(0, 3)),
@@ -152,7 +146,7 @@ def _mmap(draw: Draw) -> dict[str, Any]:
 
 
 def _mremap(draw: Draw) -> dict[str, Any]:
-    wish = {"newlen": draw(st.integers(1, 6)), "flags": draw(st.sampled_from(_MREMAP))}
+    wish = {"newlen": draw(st.integers(1, 6)), "flags": draw(st.sampled_from(_MREMAP.draw))}
     wish["newpage"] = draw(st.integers(0, PAGES - 1))
     if draw(st.integers(0, 15)) == 15:
         wish["len"] = 0
@@ -177,12 +171,6 @@ def _drawn(**strategies: st.SearchStrategy[Any]) -> Callable[[Draw], dict[str, A
     return lambda draw: {name: draw(strategy) for name, strategy in strategies.items()}
 
 
-_FLAGS = {
-    "msync": st.sampled_from((["async"], ["sync"], ["sync", "invalidate"], ["async", "sync"], [])),
-    "mlockall": st.sampled_from(
-        (["future"], ["future", "onfault"], ["onfault"], [])
-    ),  # current: the worker's own memory too
-}
 _FOFF = st.integers(0, 4)
 _MORE: dict[str, Callable[[Draw], dict[str, Any]]] = {
     "mmap": _mmap,
@@ -190,51 +178,26 @@ _MORE: dict[str, Callable[[Draw], dict[str, Any]]] = {
     "file": _file,
     "ftruncate": _ftruncate,
     "write": _drawn(byte=_BYTE),
-    "mprotect": _drawn(prot=st.sampled_from(_NEW_PROTS)),
-    "pkey_mprotect": _drawn(prot=st.sampled_from(_PROTS), pkey=st.sampled_from((-1, 0))),
-    "madvise": _drawn(
-        advice=st.sampled_from(tuple(word for word in _ADVICE if word not in _UNRECORDED_ADVICE))
-    ),
     "mlock": _drawn(onfault=st.booleans()),
-    "msync": _drawn(flags=_FLAGS["msync"]),
-    "mlockall": _drawn(flags=_FLAGS["mlockall"]),
-    "setrlimit": _drawn(
-        res=st.just("STACK"), soft=st.sampled_from((0, 8192, 1 << 16)), hard=st.just(1 << 40)
-    ),
     "setcpu": _drawn(cpu=st.integers(0, 1)),
-    "fallocate": _drawn(
-        file=_SMALL, mode=st.sampled_from(("punch", "alloc")), foff=_FOFF, len=st.integers(1, 4)
-    ),
-    "fsync": _drawn(file=_SMALL),
-    "close": _drawn(file=_SMALL),
-    "fadvise": _drawn(
-        file=_SMALL, foff=_FOFF, len=st.integers(0, 4), advice=st.sampled_from(tuple(words.FADVISE))
-    ),
     "pread": _drawn(file=_SMALL, foff=_FOFF, off=st.sampled_from((0, 10)), n=_SIZES),
     "pwrite": _drawn(file=_SMALL, foff=_FOFF, off=st.sampled_from((0, 10)), n=_SIZES, byte=_BYTE),
-    "sysread": _drawn(file=_SMALL, foff=_FOFF, n=_SIZES),
-    "syswrite": _drawn(file=_SMALL, foff=_FOFF, n=_SIZES),
-    "vmread": _drawn(t=_SMALL, n=_SIZES),
-    "vmwrite": _drawn(t=_SMALL, n=_SIZES, byte=_BYTE),
-    "memread": _drawn(t=_SMALL, n=_SIZES),
-    "memwrite": _drawn(t=_SMALL, n=_SIZES, byte=_BYTE),
     "pin": _drawn(len=st.integers(1, 3)),
+    "unpin": _drawn(),
     "splice": _drawn(n=st.just(1)),
-    "remap_file_pages": _drawn(pgoff=st.integers(0, 3)),
+    "splice_read": _drawn(),
 }
+"""The operations that are more than a row says."""
 
 
-def _kinds(theme: tuple[str, ...]) -> tuple[str, ...]:
+def _kinds(theme: str) -> tuple[str, ...]:
     """The kinds of operations of a theme, each as often as it is wished for."""
-    return tuple(
-        kind
-        for kind, weight in _WEIGHTS.items()
-        if kind in theme or kind in _ALWAYS
-        for _ in range(weight)
-    )
+    wanted = {*THEMES[theme], *_ALWAYS}
+    wanted |= {name for name, row in _ROWS.items() if row.fuzz and theme in row.fuzz.themes.split()}
+    return tuple(kind for kind, weight in _WEIGHTS.items() if kind in wanted for _ in range(weight))
 
 
-THEMES = tuple(map(_kinds, _THEMES))
+KINDS = tuple(map(_kinds, THEMES))
 
 
 @st.composite
@@ -247,7 +210,7 @@ def wishes(draw: Draw, kinds: tuple[str, ...]) -> Wish:
 @st.composite
 def programs(draw: Draw) -> Program:
     """A valid program without steps."""
-    kinds = draw(st.sampled_from(THEMES))
+    kinds = draw(st.sampled_from(KINDS))
     part = st.lists(wishes(kinds), max_size=LONGEST // PARTS)
     many = [("file", _fields(draw, "file"))] if "file" in kinds else []
     many += [wish for _ in range(PARTS) for wish in draw(part)]
