@@ -52,6 +52,11 @@ class Arg(NamedTuple):
     draw: tuple[Any, ...] = ()
 
     @property
+    def key(self) -> str:
+        """Its field in a recording."""
+        return self.field or self.name
+
+    @property
     def in_recordings(self) -> Mapping[str, int]:
         """Word -> number, in a recording."""
         return self.recorded or self.words or {}

@@ -11,12 +11,15 @@ A program reads and writes single bytes: a larger access becomes one in each pag
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import partial
+from functools import reduce
+from operator import or_
 from typing import TYPE_CHECKING, Any
 
 from kemu.abi import uapi
-from kemu.abi import words as abi_words
+from kemu.abi.calls import BY_OPERATION, BY_WORD
+from kemu.abi.row import Arg, Call
 from kemu.abi.uapi import PAGE_SIZE as PAGE
+from kemu.abi.words import CLONE_FLAGS, OPEN_FLAGS, RECORDED_MAP
 from kemu.conform import words
 from kemu.conform.translate import (
     Asked,
@@ -79,7 +82,7 @@ def _fork(at: Translator, asked: Asked) -> list[Op]:
 
 
 def _clone(at: Translator, asked: Asked) -> list[Op]:
-    if tuple(asked.values["flags"]) != (abi_words.CLONE_FLAGS["vm"],):
+    if tuple(asked.values["flags"]) != (CLONE_FLAGS["vm"],):
         raise Unexpressed("a program has clone with vm alone")
     return [{**_fork(at, asked)[0], "op": "clonevm"}]
 
@@ -106,7 +109,10 @@ def _mmap(at: Translator, asked: Asked) -> list[Op]:
     where = _place_of_mmap(at, asked)
     kind = flags & 0xF or uapi.MAP_PRIVATE
     rest = flags & ~0xF | (0 if file else uapi.MAP_ANONYMOUS)
-    named_flags = [named(words.MAP, kind, "kind of mapping"), *bits(words.MAP, rest, "mapping")]
+    named_flags = [
+        named(RECORDED_MAP, kind, "kind of mapping"),
+        *bits(RECORDED_MAP, rest, "mapping"),
+    ]
     return [
         {
             "op": "mmap",
@@ -137,50 +143,78 @@ def _mapped_file(at: Translator, asked: Asked) -> Op:
         found = at.file(asked)
     else:
         return {}
-    return {**found, **({"foff_bytes": offset} if offset % PAGE else {"foff": offset // PAGE})}
+    return {**found, **_offset(offset)}
 
 
-def _mremap(at: Translator, asked: Asked) -> list[Op]:
-    values = asked.values
-    op = {
-        "op": "mremap", "p": at.letter(asked.task), **at.place(asked.task, values["addr"]), **length(values["old"]),
-        **length(values["new"], "newlen"), "flags": bits(words.MREMAP, sum(set(values["flags"])), "flag"),
-    }  # fmt: skip
-    if values["to"] is not None:
-        op |= at.place(asked.task, values["to"], "newpage", "newoff")
-    return [op]
+def _offset(offset: int) -> Op:
+    return {"foff_bytes": offset} if offset % PAGE else {"foff": offset // PAGE}
 
 
-def _ranged(name: str, more: Callable[[Asked], Op] = lambda _: {}) -> Action:
-    """A command about a range, and what `more` takes from its arguments."""
-    return lambda at, asked: [
-        {"op": name, "p": at.letter(asked.task), **at.range(asked), **more(asked)}
-    ]
+def _flags(_at: Translator, _asked: Asked, arg: Arg, given: tuple[int, ...]) -> Op:
+    """One word where the recording takes one, else a list."""
+    value = reduce(or_, given, 0)
+    if isinstance(arg.default, str):
+        return {arg.key: named(arg.in_recordings, value, arg.key)}
+    return {arg.key: bits(arg.in_recordings, value, "flag")}
 
 
-def _advice(asked: Asked) -> Op:
-    return {"advice": named(words.MADV, asked.values["advice"], "advice")}
+def _place(at: Translator, asked: Asked, arg: Arg, addr: int | None) -> Op:
+    """In the other task's memory, if the call is about that."""
+    if addr is None:
+        return {}
+    who = asked.values.get("other") or asked.task
+    return at.place(who, addr, arg.key, "off" if arg.key == "page" else "newoff")
 
 
-def _flags(table: Mapping[str, int]) -> Callable[[Asked], Op]:
-    return lambda asked: {"flags": bits(table, sum(set(asked.values["flags"])), "flag")}
+def _whole_pages(_at: Translator, _asked: Asked, arg: Arg, size: int) -> Op:
+    if size % PAGE:
+        raise Unexpressed(f"a program counts this {arg.name} in pages")
+    return {arg.key: size // PAGE}
 
 
-def _mlockall(at: Translator, asked: Asked) -> list[Op]:
-    return [{"op": "mlockall", "p": at.letter(asked.task), **_flags(words.MCL)(asked)}]
+def _own_buffer(_at: Translator, _asked: Asked, _arg: Arg, into: int | None) -> Op:
+    if into is not None:
+        raise Unexpressed("a program reads into a buffer of its own")
+    return {}
 
 
-def _munlockall(at: Translator, asked: Asked) -> list[Op]:
-    return [{"op": "munlockall", "p": at.letter(asked.task)}]
+SAYINGS: dict[str, Callable[[Translator, Asked, Arg, Any], Op]] = {
+    "addr": _place,
+    "length": lambda _at, _asked, arg, value: length(value, arg.key),
+    "prot": lambda _at, _asked, arg, value: {arg.key: prot(value)},
+    "flags": _flags,
+    "choice": lambda _at, _asked, arg, value: {arg.key: named(arg.in_recordings, value, arg.name)},
+    "fd": lambda at, asked, _arg, _value: at.file(asked),
+    "offset": lambda _at, _asked, _arg, value: _offset(value),
+    "extent": _whole_pages,
+    "file_size": lambda _at, _asked, _arg, value: {"size": value},
+    "count": lambda _at, _asked, arg, value: {arg.key: _transfer(value)},
+    "number": lambda _at, _asked, arg, value: {arg.key: value},
+    "limit": lambda _at, _asked, arg, value: {
+        arg.key: uapi.RLIM_INFINITY if value is None else value
+    },
+    "task": lambda at, _asked, arg, value: {arg.key: at.letter(value)},
+    "buffer": _own_buffer,
+    "data": lambda _at, _asked, _arg, value: {"n": _transfer(len(value)), "byte": value[0]},
+}
+"""Kind of argument -> what a recording says for its value."""
 
 
-def _setrlimit(at: Translator, asked: Asked) -> list[Op]:
-    values = asked.values
-    soft, hard = values["soft"], uapi.RLIM_INFINITY if values["hard"] is None else values["hard"]
-    resource = named(words.RLIMIT, values["resource"], "limit")
-    return [
-        {"op": "setrlimit", "p": at.letter(asked.task), "res": resource, "soft": soft, "hard": hard}
-    ]
+def _call(row: Call) -> Action:
+    """A command that is the row's system call."""
+
+    def act(at: Translator, asked: Asked) -> list[Op]:
+        op: Op = {"op": row.op, "p": at.letter(asked.task)}
+        for arg in row.args:
+            op |= SAYINGS[arg.kind](at, asked, arg, asked.values[arg.name])
+        return [op]
+
+    return act
+
+
+def _mlock2(at: Translator, asked: Asked) -> list[Op]:
+    op = _call(BY_OPERATION["mlock"])(at, asked)[0]
+    return [{**op, "onfault": bool(asked.values["flags"])}]
 
 
 def _pin(at: Translator, asked: Asked) -> list[Op]:
@@ -265,7 +299,7 @@ def _open(at: Translator, asked: Asked) -> list[Op]:
     flags = 0
     for flag in asked.values["flags"]:
         flags |= flag
-    if flags & abi_words.OPEN_FLAGS["creat"]:
+    if flags & OPEN_FLAGS["creat"]:
         raise Unexpressed("make the file with mkfile")
     at.letter(asked.task)
     at.opened(asked.values["path"], named(words.OPEN_MODE, flags & 3, "way to open"))
@@ -288,54 +322,6 @@ def _nodes(task: Task) -> set[int]:
     return (
         {file.f_inode.i_ino for file in task.files.fd.values()} if task.files is not None else set()
     )
-
-
-def _on_file(name: str, more: Callable[[Any], Op] = lambda _: {}) -> Action:
-    """A command about an open file, and what `more` takes from its arguments."""
-    return lambda at, asked: [
-        {"op": name, "p": at.letter(asked.task), **at.file(asked), **more(asked.values)}
-    ]
-
-
-def _pages(size: int, what: str) -> int:
-    if size % PAGE:
-        raise Unexpressed(f"a program counts this {what} in pages")
-    return size // PAGE
-
-
-def _fallocate(values: dict[str, Any]) -> Op:
-    mode = named(words.FALLOCATE, sum(set(values["flags"])), "mode")
-    return {
-        "mode": mode,
-        "foff": _pages(values["offset"], "offset"),
-        "len": _pages(values["length"], "length"),
-    }
-
-
-def _fadvise(values: dict[str, Any]) -> Op:
-    places = {"foff": _pages(values["offset"], "offset"), "len": _pages(values["length"], "length")}
-    return {"advice": named(words.FADVISE, values["advice"], "advice"), **places}
-
-
-def _io(name: str) -> Action:
-    """A transfer between a file and the window."""
-
-    def act(at: Translator, asked: Asked) -> list[Op]:
-        values = asked.values
-        where = at.place(asked.task, values["addr"])
-        size, offset = _transfer(values["size"]), _pages(values["offset"], "offset")
-        return [
-            {
-                "op": name,
-                "p": at.letter(asked.task),
-                **at.file(asked),
-                **where,
-                "n": size,
-                "foff": offset,
-            }
-        ]
-
-    return act
 
 
 def _transfer(size: int) -> int:
@@ -377,46 +363,15 @@ def _pipe_read(at: Translator, asked: Asked) -> list[Op]:
     ]
 
 
-def _other(name: str, at: Translator, asked: Asked) -> list[Op]:
-    """A transfer to or from another process, through a private buffer."""
-    values, other = asked.values, asked.values["other"]
-    op = {
-        "op": name,
-        "p": at.letter(asked.task),
-        "t": at.letter(other),
-        **at.place(other, values["addr"]),
-    }
-    if "data" in values:
-        return [{**op, "n": _transfer(len(values["data"])), "byte": values["data"][0]}]
-    if values["into"] is not None:
-        raise Unexpressed("a program reads into a buffer of its own")
-    return [{**op, "n": _transfer(values["size"])}]
-
-
 ACTIONS: dict[str, Action] = {
+    **{word: _call(row) for word, row in BY_WORD.items() if row.op and not row.unreal},
     "spawn": _spawn,
     "fork": _fork,
     "clone": _clone,
     "exit": _exit,
     "setcpu": _setcpu,
     "mmap": _mmap,
-    "munmap": _ranged("munmap"),
-    "mprotect": _ranged("mprotect", lambda asked: {"prot": prot(asked.values["prot"])}),
-    "pkey_mprotect": _ranged(
-        "pkey_mprotect", lambda a: {"prot": prot(a.values["prot"]), "pkey": a.values["pkey"]}
-    ),
-    "mremap": _mremap,
-    "madvise": _ranged("madvise", _advice),
-    "msync": _ranged("msync", _flags(words.MSYNC)),
-    "mincore": _ranged("mincore"),
-    "mseal": _ranged("mseal"),
-    "remap_file_pages": _ranged("remap_file_pages", lambda asked: {"pgoff": asked.values["pgoff"]}),
-    "mlock": _ranged("mlock"),
-    "mlock2": _ranged("mlock", lambda asked: {"onfault": bool(asked.values["flags"])}),
-    "munlock": _ranged("munlock"),
-    "mlockall": _mlockall,
-    "munlockall": _munlockall,
-    "setrlimit": _setrlimit,
+    "mlock2": _mlock2,
     "pin": _pin,
     "unpin": _unpin,
     "read": _read,
@@ -425,20 +380,9 @@ ACTIONS: dict[str, Action] = {
     "mkfile": _mkfile,
     "open": _open,
     "memfd_create": _memfd,
-    "close": _on_file("close"),
-    "ftruncate": _on_file("ftruncate", lambda values: {"size": values["size"]}),
-    "fallocate": _on_file("fallocate", _fallocate),
-    "fsync": _on_file("fsync"),
-    "fadvise": _on_file("fadvise", _fadvise),
-    "pread": _io("sysread"),
-    "pwrite": _io("syswrite"),
     "pipe": _pipe,
     "vmsplice": _vmsplice,
     "pipe_read": _pipe_read,
-    "process_vm_readv": partial(_other, "vmread"),
-    "process_vm_writev": partial(_other, "vmwrite"),
-    "memread": partial(_other, "memread"),
-    "memwrite": partial(_other, "memwrite"),
 }
 
 SILENT = frozenset({"use", "wait", "signal"})
@@ -446,18 +390,9 @@ SILENT = frozenset({"use", "wait", "signal"})
 here is ended there."""
 
 REASONS = {
-    "brk": "the heap of a program on the host lies elsewhere",
-    "exec": "it would replace the process that makes the calls (see: kemu conform exec)",
-    "vfork": "the parent would wait, and with it the experiment",
-    "kill": "a program sends no signals; whoever died of one is ended",
-    "tgkill": "a program sends no signals; whoever died of one is ended",
+    **{word: row.unreal for word, row in BY_WORD.items() if row.unreal},
     "load": "a program makes its own files: use mkfile",
     "schedule": "the host's own scheduler decides",
-    **dict.fromkeys(
-        ("lseek", "read_fd", "write_fd"),
-        "a program reads and writes at a place that it names: use pread, pwrite",
-    ),
-    "pipe2": "a program has no word for the flags of a pipe",
 }
 """Why a command has no operation."""
 

@@ -143,7 +143,7 @@ def _operation(row: Call) -> Operation:
     needs: list[str] = []
     may: list[str] = []
     for arg in row.args:
-        field, beside = _SHAPES.get((arg.kind, arg.field), (arg.field or arg.name, ()))
+        field, beside = _SHAPES.get((arg.kind, arg.field), (arg.key, ()))
         if field and arg.default is NEEDED:
             needs.append(field)
         elif field:

@@ -41,7 +41,7 @@ def perform(act: Act) -> Result:
 
 def _flags(act: Act, arg: Arg) -> int:
     """The bits of the words that the field names, one word or several."""
-    given = act.op.get(arg.field or arg.name, arg.default or [])
+    given = act.op.get(arg.key, arg.default or [])
     bits = 0
     for word in [given] if isinstance(given, str) else given:
         bits |= arg.in_recordings[word]
@@ -49,12 +49,12 @@ def _flags(act: Act, arg: Arg) -> int:
 
 
 def _choice(act: Act, arg: Arg) -> int:
-    given = act.op.get(arg.field or arg.name, arg.default)
+    given = act.op.get(arg.key, arg.default)
     return arg.in_recordings[given] if isinstance(given, str) else given
 
 
 def _number(act: Act, arg: Arg) -> int:
-    return int(act.op.get(arg.field or arg.name, arg.default))
+    return int(act.op.get(arg.key, arg.default))
 
 
 READERS: dict[str, Callable[[Act, Arg], Any]] = {

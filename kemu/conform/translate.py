@@ -214,10 +214,6 @@ class Translator:
             self.made.base = addr >> 21 << 9
         return _at((addr >> 12) - self.made.base, addr % PAGE, key, offset)
 
-    def range(self, asked: Asked) -> Op:
-        """The fields for the address and the length of a command."""
-        return {**self.place(asked.task, asked.values["addr"]), **length(asked.values["length"])}
-
     def mapped(self, asked: Asked) -> tuple[int, int] | None:
         """The addresses [start, end) that the command mapped, if they are one piece."""
         before = self._covered(asked.task.pid)

@@ -66,7 +66,7 @@ def _following(session: Session, tokens: tuple[Token, ...], word: str) -> list[C
         found |= dict(_nested(session, argument, tokens, word) or complete(argument.kind, place))
     if _may_end(session, made, tokens[1:]):
         found |= {
-            word: about(made, option, word)
+            word: about(option, word)
             for option in made.options
             for word in option.words
             if not _given(word, tokens)

@@ -20,9 +20,11 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from kemu.abi.words import Words
+
 if TYPE_CHECKING:
     from kemu.experiment.session import Session, Task
-    from kemu.language.spec import Candidate, Command, Kind, Option
+    from kemu.language.spec import Candidate, Kind, Option
     from kemu.observe.entries import Leaf
 
 MOST = 200
@@ -58,21 +60,13 @@ def complete(kind: Kind, place: Place) -> Iterable[Candidate]:
     return islice(found(place), MOST)
 
 
-LINUX_FLAGS = {
-    "mmap": "MAP_", "mremap": "MREMAP_", "msync": "MS_", "mlockall": "MCL_", "mlock2": "MLOCK_", "clone": "CLONE_",
-    "fallocate": "FALLOC_FL_", "open": "O_", "wait": "W",
-}  # fmt: skip
-"""What Linux writes before the name of a flag, by the command that takes it."""
-
-
-def about(made: Command, option: Option, word: str) -> str:
+def about(option: Option, word: str) -> str:
     """A few words about a word behind the arguments: what it is in Linux, or what it means here."""
-    value = option.words[word]
     if option.kind is not None:
         return option.kind.what
-    if made.name in LINUX_FLAGS and isinstance(value, int):
-        return f"{LINUX_FLAGS[made.name]}{word.upper()}"
-    return option.name
+    return (
+        f"{option.words.prefix}{word.upper()}" if isinstance(option.words, Words) else option.name
+    )
 
 
 def _addresses(place: Place) -> Iterator[Candidate]:

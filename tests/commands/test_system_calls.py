@@ -6,9 +6,9 @@ from __future__ import annotations
 import pytest
 
 from kemu import Session
-from kemu.abi import words as uapi
+from kemu.abi import words
+from kemu.abi.calls import BY_OPERATION
 from kemu.commands import table
-from kemu.conform import words
 from kemu.errors import UsageError
 from kemu.kernel.init.syscalls import SYSCALLS
 from kemu.readings import DataOutcome, Residency
@@ -44,12 +44,14 @@ def test_every_system_call_has_a_command():
 
 def test_the_words_are_those_of_the_recordings():
     assert {
-        word.upper(): number for word, number in uapi.MADVISE.items() if number < 100
-    }.items() <= words.MADV.items()
-    assert uapi.MREMAP_FLAGS == words.MREMAP
-    assert uapi.MSYNC_FLAGS == words.MSYNC
-    assert uapi.MLOCKALL_FLAGS == words.MCL
-    assert {name: uapi.RLIMITS[name.lower()] for name in words.RLIMIT} == words.RLIMIT
+        word.upper(): number for word, number in words.MADVISE.items() if number < 100
+    }.items() <= words.RECORDED_ADVICE.items()
+    assert {
+        name: words.RLIMITS[name.lower()] for name in words.RECORDED_RLIMITS
+    } == words.RECORDED_RLIMITS
+    for name in ("mremap", "msync", "mlockall"):
+        flags = next(arg for arg in BY_OPERATION[name].args if arg.kind == "flags")
+        assert flags.in_recordings == flags.words
 
 
 def test_mremap_moves_a_mapping_and_keeps_its_frames(kemu):
