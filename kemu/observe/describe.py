@@ -180,6 +180,7 @@ TEXTS: dict[type, Callable[[Directory, Any], str]] = {
     TlbEntry: _tlb_entry,
     mt.vm_operations_struct: lambda _, v: v.name,
     mt.super_operations: lambda _, v: f"evict by {getattr(v.evict_inode, '__name__', 'nobody')}",
+    mt.file_operations: lambda _, v: f"release by {v.release.__name__}",
     sched_types.siginfo: _signal_text,
     bytes: lambda _, v: f"{len(v)} bytes",
     tuple: _collection,

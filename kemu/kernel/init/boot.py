@@ -166,6 +166,13 @@ class Kernel:
         use_bodies(self.bodies)
         switch_recording(self.journal if self.recording else None)
 
+    def replace(self, globals_: dict[str, Any], journal: Journal) -> None:
+        """Go on with the globals of another kernel of this size, and the journal that begins with
+        them."""
+        self.globals, self.journal = globals_, journal
+        Kernel.running = None
+        self.activate()
+
     def state_hash(self) -> str:
         """SHA-256 of all state that is recorded, without the journal."""
         self.activate()
