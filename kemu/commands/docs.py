@@ -34,10 +34,14 @@ def commands_markdown() -> str:
 def _section(made: Command) -> str:
     about = f"{made.summary[0].upper()}{made.summary[1:]}. {made.more}".strip()
     lines = [f"### {made.name}", "", f"`{made.synopsis}`", "", about, ""]
-    rows = [(argument.name, argument.kind.what) for argument in made.arguments]
-    rows += [(option.name, option.meaning()) for option in made.options]
+    rows = [(part.label, part.meaning) for part in made.parts]
     if rows:
-        lines += ["| | |", "|---|---|", *(f"| {name} | {_cell(what)} |" for name, what in rows), ""]
+        lines += [
+            "| | |",
+            "|---|---|",
+            *(f"| {_cell(label)} | {_cell(what)} |" for label, what in rows),
+            "",
+        ]
     if len(made.words) > 1:
         lines += [f"Also: {', '.join(f'`{word}`' for word in made.words[1:])}.", ""]
     if made.linux:

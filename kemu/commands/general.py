@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import attrs
 
@@ -75,7 +75,7 @@ class AliasKind(kinds.NameKind):
 
 @command(
     "alias",
-    arguments=(maybe("name", AliasKind()), rest("text", kinds.COMMAND, needed=False)),
+    arguments=(maybe("name", AliasKind()), rest("command", kinds.COMMAND, needed=False)),
     group="shell",
     effect=FREE,
     summary="a short word for a command",
@@ -84,14 +84,14 @@ class AliasKind(kinds.NameKind):
     "terminal an alias is kept for the next time; unalias forgets it.",
     examples=("alias look walk app 0x10000", "alias"),
 )
-def alias(session: Session, name: str | None, text: Any) -> Text:
+def alias(session: Session, name: str | None, command: Line | None) -> Text:
     """Make an alias, or list them."""
     known = session.desk.aliases
     if name is None:
         return Text(
             tuple(f"{word} = {meaning}" for word, meaning in known.items()) or ("no aliases",)
         )
-    if text is None:
+    if command is None:
         if name not in known:
             raise UsageError(
                 f"alias: '{name}' is none",
@@ -101,7 +101,7 @@ def alias(session: Session, name: str | None, text: Any) -> Text:
         return Text((f"{name} = {known[name]}",))
     if name in table.TABLE or name in table.ALIASES:
         raise UsageError(f"alias: '{name}' is a command", hint="choose another word", about="name")
-    meaning = text.source
+    meaning = command.source
     if (
         len(meaning) > 1
         and meaning[0] == meaning[-1]
@@ -113,7 +113,7 @@ def alias(session: Session, name: str | None, text: Any) -> Text:
         raise UsageError(
             f"alias: '{name}' must stand for one command",
             hint=f"for example: alias {name} walk app 0x10000",
-            about="text",
+            about="command",
         )
     known[name] = meaning
     return Text((f"{name} = {meaning}",))

@@ -143,8 +143,7 @@ def page(made: Command) -> list[str]:
 
 def _parts(made: Command) -> list[str]:
     """A line for each argument and option, what they mean aligned."""
-    rows = [(argument.name.rstrip("_"), argument.kind.what) for argument in made.arguments]
-    rows += [(option.name, option.meaning("words: ", " ")) for option in made.options]
+    rows = [(part.label, part.meaning) for part in made.parts]
     return [f"  {line}" for line in columns(rows, width=WIDTH - 2)]
 
 

@@ -82,11 +82,14 @@ class Schedules(Mapping[str, str]):
 class ScheduleOption(Option):
     """A schedule behind the options."""
 
+    label = "SCHEDULE"
+
     def __str__(self) -> str:
         """As the synopsis shows it."""
-        return "[SCHEDULE]"
+        return f"[{self.label}]"
 
-    def meaning(self, lead: str = "", between: str = ", ") -> str:
+    @property
+    def meaning(self) -> str:
         """There are too many words to list them."""
         return "a schedule that race has printed, such as 0*12,1*30 or 0110"
 

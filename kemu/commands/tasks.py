@@ -232,19 +232,19 @@ def setcpu(session: Session, task: Task, cpu: int) -> Text:
 
 @command(
     "on",
-    arguments=(one("cpu", kinds.CPU), rest("line", kinds.COMMAND)),
+    arguments=(one("cpu", kinds.CPU), rest("command", kinds.COMMAND)),
     group="doing",
     effect=FREE,
     summary="run one command on a CPU",
     examples=(_START + "on 1 read app 0x10000; tlb", _START + "on 0 write app 0x10000 8"),
 )
-def on(session: Session, cpu: int, line: Line) -> list[Result]:
+def on(session: Session, cpu: int, command: Line) -> list[Result]:
     """Run the command on the CPU."""
     from kemu.commands.run import perform
 
     _check_cpu(session, cpu)
     with session.on_cpu(cpu):
-        return list(perform(session, line, f"on {cpu} "))
+        return list(perform(session, command, f"on {cpu} "))
 
 
 def _check_cpu(session: Session, cpu: int) -> None:

@@ -134,7 +134,7 @@ class Translator:
             raise Unexpressed("it is no command of the shell")
         values = bind(made, line, self.session).values
         if made.name == "on":
-            return self._on(values["cpu"], values["line"], record)
+            return self._on(values["cpu"], values["command"], record)
         if made.name in self.tables.silent:
             return []
         action = self.tables.actions.get(made.name)

@@ -71,21 +71,29 @@ class Argument:
         """Must it be given?"""
         return self.count in ("one", "some")
 
+    @property
+    def label(self) -> str:
+        """What help calls it, in the synopsis and in the list: its name in capitals, or the word
+        where nothing else can be typed."""
+        return getattr(self.kind, "literal", "") or self.name.upper()
+
+    @property
+    def meaning(self) -> str:
+        """What it takes."""
+        return self.kind.what
+
     def __str__(self) -> str:
-        shown = self.kind.name if self.kind.name.isupper() else self.name.upper()
-        shown = getattr(self.kind, "literal", "") or shown
-        forms = {
-            "maybe": f"[{shown}]",
-            "maybe rest": f"[{shown}]",
-            "many": f"[{shown}...]",
-            "some": f"{shown}...",
-        }
-        return forms.get(self.count, shown)
+        forms = {"maybe": "[{}]", "maybe rest": "[{}]", "many": "[{}...]", "some": "{}..."}
+        return forms.get(self.count, "{}").format(self.label)
+
+
+FEW = 3
+"""Flag words that a synopsis lists; more than these get a name."""
 
 
 @attrs.frozen
 class Option:
-    """Words behind the arguments, in any order: flag words (`kind` None), or a word and its value,
+    """Words after the arguments, in any order: flag words (`kind` None), or a word and its value,
     or its `values`."""
 
     name: str
@@ -93,18 +101,25 @@ class Option:
     kind: Kind | None = None
     values: int = 1
 
-    def __str__(self) -> str:
-        if self.kind is None:
-            return (
-                f"[{'|'.join(self.words)}]..."
-                if len(self.words) <= 3
-                else f"[{self.name.upper()}]..."
-            )
-        return f"[{' '.join([next(iter(self.words)), *[self.kind.name.upper()] * self.values])}]"
+    @property
+    def label(self) -> str:
+        """What help calls it, in the synopsis and in the list: the word with its value, or the flag
+        words, or a name for them if they are many."""
+        if self.kind is not None:
+            return " ".join([next(iter(self.words)), *[self.kind.name.upper()] * self.values])
+        return "|".join(self.words) if len(self.words) <= FEW else self.name.upper()
 
-    def meaning(self, lead: str = "", between: str = ", ") -> str:
-        """What it takes: a value in words, or `lead` and the flag words."""
-        return self.kind.what if self.kind else lead + between.join(self.words)
+    @property
+    def meaning(self) -> str:
+        """What it takes: a value, or words."""
+        if self.kind is not None:
+            return self.kind.what
+        if len(self.words) > FEW:
+            return f"words: {' '.join(self.words)}"
+        return "optional words" if len(self.words) > 1 else "an optional word"
+
+    def __str__(self) -> str:
+        return f"[{self.label}]" if self.kind is not None else f"[{self.label}]..."
 
 
 def one(name: str, kind: Kind) -> Argument:
@@ -177,14 +192,19 @@ class Command:
         """`mmap [TASK] [ADDR] LENGTH PROT [fixed|...]... [file FILE]`."""
         return " ".join([self.name, *_joined(self.arguments), *map(str, self.options)])
 
+    @property
+    def parts(self) -> list[Argument | Option]:
+        """Arguments and options, in the order of the synopsis."""
+        return [*self.arguments, *self.options]
+
     def option_words(self) -> list[str]:
-        """All words that have a meaning behind the arguments."""
+        """All words that have a meaning after the arguments."""
         return [word for option in self.options for word in option.words]
 
 
 def _joined(arguments: tuple[Argument, ...]) -> list[str]:
-    """The arguments for the synopsis: a word that opens another one (`if EXPR`) stands together
-    with it."""
+    """The arguments for the synopsis: a word that opens another one (`if CONDITION`) shares its
+    brackets."""
     shown: list[str] = []
     for argument in arguments:
         if argument.count == "maybe rest" and shown and shown[-1].strip("[]").islower():

@@ -41,6 +41,20 @@ def test_other_words_mean_what_the_table_says():
         }
 
 
+@pytest.mark.parametrize("made", COMMANDS, ids=lambda made: made.name)
+def test_the_synopsis_and_the_list_of_a_page_name_the_same_things(made):
+    lines = page(made)
+    synopsis = " ".join(" ".join(lines[: lines.index("")]).split()).removeprefix(made.name)
+    listed = [line[2:] for line in lines if line[:2] == "  " and line[2:3] not in ("", " ")]
+    listed = [line for line in listed if line not in made.examples]
+    for part in made.parts:
+        assert any(line.startswith(f"{part.label}  ") for line in listed), part.label
+        assert part.label in synopsis
+        synopsis = synopsis.replace(part.label, "", 1)
+    assert not synopsis.strip(" []."), "words that the list does not explain"
+    assert len(listed) == len(made.parts)
+
+
 def test_every_group_has_commands_and_every_command_a_known_group():
     assert {made.group for made in COMMANDS} == set(table.GROUPS)
 

@@ -258,12 +258,12 @@ def test_an_error_that_lists_no_guess_still_says_what_to_do_next(text, said):
 @pytest.mark.parametrize(
     ("name", "synopsis"),
     [
-        ("back", "back [COUNT] [until EXPR]"),
-        ("break", "break WHERE [if EXPR]"),
+        ("back", "back [COUNT] [until CONDITION]"),
+        ("break", "break WHERE [if CONDITION]"),
         ("step", "step [into] [COUNT]"),
         ("set", "set SETTING VALUE [NUMBER]"),
-        ("display", "display [EXPR]"),
-        ("until", "until EXPR"),
+        ("display", "display [EXPRESSION]"),
+        ("until", "until CONDITION"),
         ("alias", "alias [NAME] [COMMAND]"),
     ],
 )

@@ -192,8 +192,8 @@ def help_mismatches():
     wrong = []
     for name in table.TABLE:
         made = table.find(name)
-        said = set(re.findall(r"[A-Z][A-Z0-9_-]+", made.synopsis))
-        listed = {argument.shown for argument in made.arguments}
+        said = set(re.findall(r"[\w|-]+", made.synopsis.removeprefix(made.name)))
+        listed = {word for part in made.parts for word in re.findall(r"[\w|-]+", part.label)}
         wrong += [f"{name}: {word}" for word in sorted(said ^ listed)]
     return wrong
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kemu.errors import UsageError
 from kemu.language import kinds
@@ -17,9 +17,6 @@ from kemu.language.result import Result
 from kemu.language.spec import Command
 from kemu.language.tokens import Line
 from kemu.lessons.format.lesson import Lesson
-
-if TYPE_CHECKING:
-    from kemu.language.spec import Argument, Option
 
 
 class Beside:
@@ -76,7 +73,7 @@ def refuse_host(
     that it may touch is made one from the lesson's folder, wherever kemu was started."""
     names = [
         part.name
-        for part in parts_of(made)
+        for part in made.parts
         if part.kind is not None and part.kind.name == kinds.HOST_PATH.name
     ]
     paths = [path for name in names for path in _paths(values.get(name))]
@@ -105,11 +102,6 @@ def _beside(folder: Path, value: Any) -> Any:
         if isinstance(value, tuple)
         else str(Path(folder, value))
     )
-
-
-def parts_of(made: Command) -> list[Argument | Option]:
-    """Arguments and options of a command."""
-    return [*made.arguments, *made.options]
 
 
 def _paths(value: Any) -> list[str]:
