@@ -75,7 +75,7 @@ def why_signal(session: Session, first: int, last: int) -> readings.Why:
         command=record.text if record else "",
         rule=rule,
         advice=advice,
-        place=_decider(calls),
+        place=_decider(calls, code_name(info.signo, info.code)),
     )
 
 
@@ -91,10 +91,11 @@ DECIDERS = frozenset(
 """Functions that decide that a signal is sent."""
 
 
-def _decider(calls: tuple[str, ...]) -> str:
+def _decider(calls: tuple[str, ...], code: str) -> str:
     known = next((name for name in reversed(calls) if name in DECIDERS), "")
     sender = [name for name in calls if name not in SENDERS]
-    return known or (sender[-1] if sender else "the CPU: a general protection fault")
+    trap = "the CPU: a general protection fault" if code == "SI_KERNEL" else ""
+    return known or (sender[-1] if sender else trap)
 
 
 SENDERS = frozenset(

@@ -221,12 +221,12 @@ SIGNALS: tuple[SignalRule, ...] = (
                "less memory in use, or start with more --mem"),
     SignalRule("SIGCHLD", "", "", "", "a child of the task has ended: its parent can wait for it",
                "nothing was wrong: wait TASK takes the exit code"),
+    SignalRule("SIGPIPE", "", "", "", "nobody can read the "
+                                      "pipe any more", "a reader that keeps its end open"),
     SignalRule("", "SI_USER", "", "", "sent by kill", "signal TASK SIGNAL ignore, or handle (not "
                                                       "for KILL and STOP)"),
     SignalRule("", "SI_TKILL", "", "", "sent to one "
                                        "thread by tgkill", "signal TASK SIGNAL ignore, or handle"),
-    SignalRule("SIGPIPE", "", "", "", "nobody can read the "
-                                      "pipe any more", "a reader that keeps its end open"),
     SignalRule("", "SI_KERNEL", "", "", "sent by "
                                         "the "
                                         "kernel "

@@ -204,3 +204,9 @@ def test_the_tables_name_what_exists():
     assert set(ADVICE) <= {errno_name(number) for number in ERRNO_TEXT}
     names = {function.name for function in functions()}
     assert {rule.function for rule in SIGNALS if rule.function} <= names
+
+
+def test_a_broken_pipe_is_not_a_trap_of_the_cpu():
+    reading = why("write_fd other 4 0x7fffffffe000 1", "pipe2 other; close other 3", what="signal")
+    assert reading.rule.startswith("nobody can read the pipe any more")
+    assert "protection fault" not in reading.place

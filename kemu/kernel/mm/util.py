@@ -93,7 +93,7 @@ def __vm_enough_memory(mm: mm_struct, pages: int) -> int:
         return 0
     vm_unacct_memory(pages)
     #: {pages:pages} more would exceed what may be promised ({limit} pages: half of RAM)
-    #: -> fewer pages, or another policy: set overcommit guess
+    #: -> fewer pages
     return -ENOMEM
 
 
