@@ -13,7 +13,15 @@
 A block is commands, `---`, and what they show; a blank line ends it. `[events]`, `[calls]`,
 `[diff]` before a command show that of the command instead of its result (several: one after the
 other), `[quiet]` shows nothing, `!` says that the command must fail: its error is shown. An empty
-line inside the output is written as `.`; a block without `---` must show nothing.
+line inside the output is written as `.`; a block without `---` must show nothing. The number of a
+line of kemu's source is written as N, since it moves with every change above it.
+
+A story shows what it is about, and leaves out the rest:
+
+    [events do_wp_page wp_page_copy] ...   the events in which one of these words occurs
+    [diff rss pte] ...                     the differences in which one of them occurs
+    [calls do_anonymous_page] ...          this function and what it called, the first time
+    [machine cpus=1 mem=8M geometry=sv39]  before all else: the machine, where it is not the usual
 
     python -m tests.golden.runner --update [NAME ...]     rewrites the outputs, for review
 """
@@ -24,15 +32,17 @@ import os
 import re
 import sys
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 FOLDER = Path(__file__).parent
 ROOT = FOLDER.parents[1]
 """Scripts that load a file name it from here."""
 SCRIPTS = sorted(FOLDER.glob("*.kemu"))
 _HEAD = re.compile(
-    r"(?P<show>(?:\[(?:events|calls|diff|quiet)\]\s*)*)(?P<fails>!\s*)?(?P<command>.*)"
+    r"(?P<show>(?:\[(?:events|calls|diff|quiet)[^\]]*\]\s*)*)(?P<fails>!\s*)?(?P<command>.*)"
 )
+_LINE = re.compile(r"(kemu/[\w/]+\.py:)\d+")
+_MACHINE = re.compile(r"^\[machine (.*)\]$", re.MULTILINE)
 _SHOW = {"events": "trace", "calls": "calls", "diff": "diff"}
 _EMPTY = "."
 
@@ -83,7 +93,7 @@ def play(text: str) -> list[Block]:
     from kemu.experiment.session import Session
 
     os.chdir(ROOT)
-    session = Session()
+    session = Session(**machine(text))
     played = []
     for block in read(text):
         shown: list[str] = []
@@ -97,7 +107,7 @@ def show(session, line: str, block: Block) -> list[str]:
     """What one line of commands shows."""
     from kemu.commands.run import run
 
-    if line.lstrip().startswith("#"):
+    if line.lstrip().startswith("#") or _MACHINE.match(line):
         return []
     head = _HEAD.fullmatch(line.strip())
     results = run(session, head["command"])
@@ -107,12 +117,52 @@ def show(session, line: str, block: Block) -> list[str]:
             f"line {block.line}: '{line}' "
             f"{'failed: ' + results[-1].error.what if failed else 'did not fail'}"
         )
-    kinds = re.findall(r"\w+", head["show"])
-    if kinds:
-        results = [
-            result for kind in kinds if kind != "quiet" for result in run(session, _SHOW[kind])
-        ]
-    return [part for result in results for part in lines_of(result)]
+    if not head["show"]:
+        return [part for result in results for part in lines_of(result)]
+    shown: list[str] = []
+    for kind, words in re.findall(r"\[(\w+)([^\]]*)\]", head["show"]):
+        if kind != "quiet":
+            found = [part for result in run(session, _SHOW[kind]) for part in lines_of(result)]
+            shown += chosen(kind, found, words.split())
+    return shown
+
+
+def machine(text: str) -> dict[str, Any]:
+    """What the script says of its machine."""
+    found = _MACHINE.search(text)
+    given = dict(word.split("=") for word in found[1].split()) if found else {}
+    read = {"cpus": int, "mem": lambda size: int(size.removesuffix("M")) << 20, "geometry": str}
+    return {name: read[name](value) for name, value in given.items()}
+
+
+def chosen(kind: str, lines: list[str], words: list[str]) -> list[str]:
+    """The lines that the words ask for; all without words."""
+    if not words:
+        return lines
+    if kind == "calls":
+        return [line for word in words for line in subtree(lines, word)]
+    rows: list[list[str]] = []
+    subject = ""
+    for line in lines:
+        before, star, after = line.partition("* ")
+        if kind == "diff" and star:
+            subject = before if before.strip() else subject
+            rows.append([f"{subject}{star}{after}"])
+        elif kind == "events" and line.startswith("#"):
+            rows.append([line])
+        elif line.startswith(" ") and rows:
+            rows[-1].append(line)
+    return [line for row in rows if any(word in row[0] for word in words) for line in row]
+
+
+def subtree(lines: list[str], function: str) -> list[str]:
+    """The function's line in a tree of calls and those up to the brace that closes it."""
+    first = next(at for at, line in enumerate(lines) if f" {function}()" in line)
+    column = lines[first].index(f"{function}()")
+    if not lines[first][column:].startswith(f"{function}() {{"):
+        return lines[first : first + 1]
+    last = next(at for at in range(first, len(lines)) if lines[at][column:] == "}")
+    return lines[first : last + 1]
 
 
 def lines_of(result) -> list[str]:
@@ -122,6 +172,7 @@ def lines_of(result) -> list[str]:
     from kemu.views.style import PLAIN
 
     text = render(result.error) if result.error else to_text(result, PLAIN)
+    text = _LINE.sub(r"\1N", text)
     return [*(text.split("\n") if text else []), *result.notes]
 
 
