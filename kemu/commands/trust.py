@@ -99,14 +99,14 @@ def readings(found: list[Violation] | tuple[Violation, ...]) -> tuple[ViolationR
     ),
     group="trust",
     effect=CHANGE,
-    summary="make the kernel a wrong one, for somebody to find",
-    more="mutant list names the wrong kernels, mutant plant NAME makes this kernel one of them, "
-    "mutant plant NUMBER one that "
-    "is not named; mutant reveal tells which, mutant remove makes the kernel right again. Planting "
-    "is part of the history: "
+    summary="plant a bug in the kernel for someone to find",
+    more="mutant list names the wrong kernels, and with NAME shows the patch of one. mutant plant "
+    "NAME applies it; mutant plant NUMBER applies one that is not named. mutant reveal shows what "
+    "is planted, mutant remove makes the kernel right again. Planting is part of the history: "
     "before it the kernel is right, also when you go back there. verify, and looking, find it.",
     examples=(
         "mutant list",
+        "mutant list cow_skips_flush",
         "mutant plant 3; mutant reveal",
         "mutant plant munmap_skips_tlb_flush; mutant remove",
     ),
@@ -116,10 +116,10 @@ def mutant(session: Session, what: str, name: str | None) -> MutantList | Mutant
     """List, plant, reveal or remove."""
     if what == "plant":
         return plant(session, name)
-    if name is not None:
-        raise UsageError(f"mutant: unexpected '{name[:40]}' behind {what}", about="name")
     if what == "list":
-        return listing(session)
+        return listing(session) if name is None else shown(name)
+    if name is not None:
+        raise UsageError(f"mutant: unexpected '{name[:40]}' after {what}", about="name")
     planted = session.planted
     if not planted:
         raise UsageError(
@@ -129,7 +129,7 @@ def mutant(session: Session, what: str, name: str | None) -> MutantList | Mutant
     if what == "remove":
         session.plant("", {})
         return Text(("the kernel is right again",))
-    return revealed(planted)
+    return shown(planted)
 
 
 def listing(session: Session) -> MutantList:
@@ -139,7 +139,7 @@ def listing(session: Session) -> MutantList:
     return MutantList(tuple(row(found) for found in MUTANTS.values()), int(bool(session.planted)))
 
 
-def plant(session: Session, name: str | None) -> Text:
+def plant(session: Session, name: str | None) -> MutantReading | Text:
     """Make the kernel a wrong one from the next command on."""
     from kemu.races.mutants import bodies, find
 
@@ -151,14 +151,9 @@ def plant(session: Session, name: str | None) -> Text:
         )
     found = find(name)
     session.plant(found.name, bodies(found))
-    return Text(
-        (
-            (
-                f"planted: {'a wrong kernel' if name != found.name else found.name}; mutant reveal "
-                "tells what it is"
-            ),
-        )
-    )
+    if name == found.name:
+        return shown(name).replace(planted=True)
+    return Text(("planted: a wrong kernel; mutant reveal tells which",))
 
 
 def row(found: Mutant) -> MutantRow:
@@ -166,9 +161,9 @@ def row(found: Mutant) -> MutantRow:
     return MutantRow(found.name, found.place, found.story, found.caught)
 
 
-def revealed(name: str) -> MutantReading:
-    """What is wrong, with the text before and after."""
-    from kemu.races.mutants import MUTANTS
+def shown(name: str) -> MutantReading:
+    """What is wrong, as a patch."""
+    from kemu.races.mutants import diff, find
 
-    found = MUTANTS[name]
-    return MutantReading(row(found), found.old, found.new)
+    found = find(name)
+    return MutantReading(row(found), diff(found))

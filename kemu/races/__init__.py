@@ -1,6 +1,6 @@
 """Wrong kernels, and every order in which CPUs can take their steps.
 
-    mutants, catalogue, racy     named one-place changes of the emulated kernel, to be found by whoever looks
+    mutants, wrong/               small named patches of the emulated kernel, for someone to find
     litmus, programs, reduction  small programs: all schedules counted over their states, and how few runs would do
     fibres, baton                 kernel functions on call stacks that pass a baton
     explorer, checking            one run a schedule, invariants along every event

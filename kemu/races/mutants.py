@@ -1,54 +1,105 @@
-"""Wrong kernels as data: each mutant is one change of the text of one kernel function, with the
-story behind it.
+"""Wrong kernels as data: each is a patch in ``wrong/``, a small change of one kernel function, as it
+would be sent to a mailing list.
 
-    "fork_forgets_wrprotect": in fork_mm.__copy_present_ptes the line
-        ptep_set_wrprotect(src_vma.vm_mm, addr, src_pte)        is missing
+    Name: fork_forgets_wrprotect
+    Function: __copy_present_ptes
+    Story: fork leaves the parent's entries writable: what the parent writes, the child sees
+    Noticed-by: writable_private_pages_are_exclusive
 
-``bodies(mutant)`` compiles the changed text in the function's own module; a kernel whose ``bodies``
-hold it runs the wrong code, every other kernel the right one.  The function keeps its frame, so the
-call tree does not give the mutant away.
+    --- a/kemu/kernel/mm/fork_mm.py
+    +++ b/kemu/kernel/mm/fork_mm.py
+    @@ -336,3 +336,2 @@ def __copy_present_ptes
+         if is_cow_mapping(src_vma.vm_flags) and pte_write(pte):
+    -        ptep_set_wrprotect(src_vma.vm_mm, addr, src_pte)
+             pte = pte_wrprotect(pte)
 
-``caught`` says who notices: an invariant, the simple model of memory contents ("model"), the
-kernel's own checks ("kernel"), the recorded programs of the real kernel ("conformance"), or only
-two CPUs at once ("explorer", racy.py).  A test plants each and compares.
+A hunk is found by its text, which must occur once in the file; the line numbers may be out of date.
+Of the changed file only the named function is compiled (``bodies``).  A kernel whose ``bodies`` hold
+it runs the wrong code, every other kernel the right one.  The function keeps its frame, so the call
+tree does not give the mutant away.
+
+``Noticed-by`` is an invariant, the simple model of memory contents ("model"), the kernel's own
+checks ("kernel"), the recorded programs of the real kernel ("conformance"), or only two CPUs at once
+("explorer"): then ``Race`` names the built-in race that shows it.  A test plants each and compares.
 """
 
 from __future__ import annotations
 
 import ast
 import inspect
-import textwrap
+import sys
 from collections.abc import Mapping
-from difflib import get_close_matches
-from types import CodeType, FunctionType
-from typing import cast
+from difflib import get_close_matches, unified_diff
+from email.parser import HeaderParser
+from pathlib import Path
+from types import CodeType, FunctionType, ModuleType
 
 import attrs
 
 from kemu.errors import KernelBug, UsageError
-from kemu.races import racy
-from kemu.races.catalogue import CHANGES
+from kemu.kernel.init import boot
+
+FOLDER = Path(__file__).parent / "wrong"
+EXPLORER = "explorer"
 
 
 @attrs.frozen
 class Mutant:
-    """One wrong kernel: ``function`` with ``old`` replaced by ``new``; ``story`` what it does
-    wrong, ``caught`` who notices."""
+    """One wrong kernel: the ``function`` of the file ``path`` (kemu/kernel/mm/fork_mm.py), changed
+    by ``hunks`` (text, text instead); ``story`` what it does wrong, ``caught`` who notices, ``race``
+    the built-in race that shows it, or empty."""
 
     name: str
-    function: FunctionType
-    old: str
-    new: str
+    path: str
+    function: str
     story: str
     caught: str
+    race: str
+    hunks: tuple[tuple[str, str], ...]
 
     @property
     def place(self) -> str:
         """``kemu/kernel/mm/fork_mm.py#__copy_present_ptes``."""
-        return f"{self.function.__module__.replace('.', '/')}.py#{self.function.__name__}"
+        return f"{self.path}#{self.function}"
+
+    @property
+    def module(self) -> ModuleType:
+        """The kernel's module that is wrong.  ``KernelBug`` for a file that is not one."""
+        name = self.path.removesuffix(".py").replace("/", ".")
+        if not name.startswith(boot.__name__.partition(".init")[0]) or name not in sys.modules:
+            raise KernelBug(f"mutant {self.name}: {self.path} is not a file of the kernel")
+        return sys.modules[name]
 
 
-MUTANTS: dict[str, Mutant] = {change[0]: Mutant(*change) for change in (*CHANGES, *racy.CHANGES)}
+def read(text: str) -> Mutant:
+    """The mutant that a patch describes."""
+    message = HeaderParser().parsestr(text)
+    head = {key: " ".join(value.split()) for key, value in message.items()}
+    path = ""
+    hunks: list[tuple[str, str]] = []
+    for line in str(message.get_payload()).splitlines(keepends=True):
+        if line.startswith("+++ b/"):
+            path = line[len("+++ b/") :].strip()
+        elif line.startswith("@@ "):
+            hunks.append(("", ""))
+        elif hunks:
+            old, new = hunks[-1]
+            mark, rest = (line[0], line[1:]) if line.strip() else (" ", "\n")
+            hunks[-1] = (old + rest * (mark in " -"), new + rest * (mark in " +"))
+    return Mutant(
+        head["Name"],
+        path,
+        head["Function"],
+        head["Story"],
+        head["Noticed-by"],
+        head.get("Race", ""),
+        tuple(hunks),
+    )
+
+
+MUTANTS: dict[str, Mutant] = {
+    path.stem: read(path.read_text(encoding="utf-8")) for path in sorted(FOLDER.glob("*.patch"))
+}
 """All wrong kernels by name."""
 
 
@@ -56,7 +107,7 @@ def find(word: str) -> Mutant:
     """The mutant of that name; a number picks one that shows on one CPU, without telling which.
     ``UsageError`` if there is none."""
     if word.isascii() and word.isdigit():
-        names = sorted(name for name, mutant in MUTANTS.items() if mutant.caught != racy.EXPLORER)
+        names = [name for name, mutant in MUTANTS.items() if mutant.caught != EXPLORER]
         return MUTANTS[names[int(word) * 7919 % len(names)]]
     if word not in MUTANTS:
         near = get_close_matches(word, MUTANTS, 1)
@@ -65,40 +116,55 @@ def find(word: str) -> Mutant:
             if near
             else "mutant list names them; a number picks one for you to find"
         )
-        raise UsageError(f"mutant: there is no '{word[:40]}'", hint=hint, about="name")
+        raise UsageError(f"mutant: no mutant named '{word[:40]}'", hint=hint, about="name")
     return MUTANTS[word]
 
 
 def source(mutant: Mutant) -> str:
-    """The text of the wrong function."""
-    right = textwrap.dedent(inspect.getsource(mutant.function))
-    if right.count(mutant.old) != 1:
-        raise KernelBug(
-            f"mutant {mutant.name}: its place occurs {right.count(mutant.old)} times in "
-            f"{mutant.place}"
-        )
-    return right.replace(mutant.old, mutant.new)
+    """The text of the wrong file.  ``KernelBug`` where a hunk does not apply at exactly one
+    place."""
+    text = "\n" + inspect.getsource(mutant.module)
+    for number, (old, new) in enumerate(mutant.hunks, 1):
+        if text.count("\n" + old) != 1:
+            raise KernelBug(
+                f"mutant {mutant.name}: hunk {number} applies at {text.count(chr(10) + old)} places "
+                f"of {mutant.place}"
+            )
+        text = text.replace("\n" + old, "\n" + new)
+    return text[1:]
+
+
+def diff(mutant: Mutant) -> tuple[str, ...]:
+    """The lines of the unified diff between the right file and the wrong one, as it is now."""
+    right, wrong = inspect.getsource(mutant.module), source(mutant)
+    lines = unified_diff(
+        right.splitlines(),
+        wrong.splitlines(),
+        f"a/{mutant.path}",
+        f"b/{mutant.path}",
+        lineterm="",
+    )
+    return tuple(
+        f"{line} def {mutant.function}" if line.startswith("@@") else line for line in lines
+    )
 
 
 def bodies(mutant: Mutant) -> Mapping[FunctionType, CodeType]:
     """What ``Kernel.bodies`` must hold for a kernel to be this wrong one."""
     tree = ast.parse(source(mutant))
-    definition = cast(ast.FunctionDef, tree.body[0])
+    definition = next(
+        node
+        for node in tree.body
+        if isinstance(node, ast.FunctionDef) and node.name == mutant.function
+    )
     definition.decorator_list = []
-    right = mutant.function.__code__
-    ast.increment_lineno(tree, right.co_firstlineno - 1)
-    module = compile(tree, right.co_filename, "exec", flags=_annotations(), dont_inherit=True)
+    tree.body = [definition]
+    function: FunctionType = getattr(mutant.module, mutant.function)
+    right = function.__code__
+    module = compile(tree, right.co_filename, "exec", annotations.compiler_flag, dont_inherit=True)
     code = next(
         const
         for const in module.co_consts
         if isinstance(const, CodeType) and const.co_name == definition.name
     )
-    function: FunctionType = attrs.astuple(mutant, recurse=False)[1]
     return {function: code}
-
-
-def _annotations() -> int:
-    """The future that all kernel modules import."""
-    import __future__
-
-    return __future__.annotations.compiler_flag

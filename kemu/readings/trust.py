@@ -44,8 +44,9 @@ class MutantList(Reading):
 
 
 class MutantReading(Reading):
-    """The mutant that is planted, with the text that it replaced."""
+    """A mutant and its patch: the lines of a unified diff against the kernel's source.
+    ``planted``: it has just been planted."""
 
     mutant: MutantRow
-    old: str
-    new: str
+    diff: tuple[str, ...]
+    planted: bool = False

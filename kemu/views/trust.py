@@ -57,9 +57,8 @@ def mutant_list(reading: MutantList, style: Style) -> str:
 
 
 def mutant(reading: MutantReading, style: Style) -> str:
-    """Mutant reveal: what is wrong, where, and who would notice."""
+    """What is wrong, where, the patch, and who would notice."""
     m = reading.mutant
-    lines = [f"{style.paint(m.name, 'name')} in {m.place}", *indented(m.story, style)]
-    lines += [f"- {line}" for line in reading.old.rstrip("\n").split("\n")]
-    lines += [f"+ {line}" for line in reading.new.rstrip("\n").split("\n") if line]
-    return "\n".join([*lines, f"noticed by: {m.caught}"])
+    head = "planted: " if reading.planted else ""
+    lines = [f"{head}{style.paint(m.name, 'name')} in {m.place}", *indented(m.story, style)]
+    return "\n".join([*lines, *reading.diff, f"noticed by: {m.caught}"])

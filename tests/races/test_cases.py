@@ -8,8 +8,7 @@ import pytest
 from kemu.commands.run import run
 from kemu.errors import KernelBug
 from kemu.invariants import check
-from kemu.kernel.mm import zap
-from kemu.races.mutants import Mutant, bodies
+from kemu.races.mutants import bodies, read
 from tests.races.raced import FORKED, THREADS, explored, session
 
 WRITES = ("write parent 0x10000 2", "write child 0x10000 3")
@@ -42,14 +41,19 @@ def test_pages_are_freed_only_when_no_cpu_can_reach_them_any_more():
     assert names(wrong) == {"tlbs_lead_to_no_free_frame"}
 
 
-FLUSHES_ANOTHER_PAGE = Mutant(
-    "munmap_flushes_another_page",
-    zap.tlb_track,
-    "    tlb.start = min(tlb.start, addr)\n    tlb.end = max(tlb.end, addr + size)\n",
-    "    tlb.start, tlb.end = addr + size, addr + 2 * size\n",
-    "munmap flushes the page behind the one that it takes away",
-    "tlbs_allow_no_more_than_the_tables",
-)
+FLUSHES_ANOTHER_PAGE = read("""\
+Name: munmap_flushes_another_page
+Function: tlb_track
+Story: munmap flushes the page after the one that it takes away
+Noticed-by: tlbs_allow_no_more_than_the_tables
+
+--- a/kemu/kernel/mm/zap.py
++++ b/kemu/kernel/mm/zap.py
+@@ -1,2 +1,1 @@ def tlb_track
+-    tlb.start = min(tlb.start, addr)
+-    tlb.end = max(tlb.end, addr + size)
++    tlb.start, tlb.end = addr + size, addr + 2 * size
+""")
 
 
 @pytest.mark.parametrize(("mutant", "dies"), [(None, True), (FLUSHES_ANOTHER_PAGE, False)])
@@ -165,14 +169,18 @@ def test_read_only_text_does_not_become_copy_on_write():
     assert (outcome.signal, outcome.code) == ("SIGSEGV", "SEGV_ACCERR")
 
 
-DROPS_TWICE = Mutant(
-    "unmap_drops_too",
-    zap.folio_remove_rmap_pte,
-    '    atomic_add_negative(folio, "_mapcount", -1)\n',
-    '    atomic_add_negative(folio, "_mapcount", -1)\n    folio._refcount -= 1\n',
-    "the reverse map drops the reference of an entry, and so does who frees",
-    "refcount_covers_mapcount",
-)
+DROPS_TWICE = read("""\
+Name: unmap_drops_too
+Function: folio_remove_rmap_pte
+Story: uncounting a mapping drops a reference too
+Noticed-by: refcount_covers_mapcount
+
+--- a/kemu/kernel/mm/rmap.py
++++ b/kemu/kernel/mm/rmap.py
+@@ -1,1 +1,2 @@ def folio_remove_rmap_pte
+     atomic_add_negative(folio, "_mapcount", -1)
++    folio._refcount -= 1
+""")
 
 
 def test_a_reference_is_dropped_in_one_place_only():

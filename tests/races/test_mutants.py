@@ -1,16 +1,22 @@
-"""Every wrong kernel is noticed, by whom it says; the right one is not; and planting one leaves no
-trace."""
+"""Every wrong kernel is noticed, by whom it says; the right one is not; each is a patch that applies
+at one place; and planting one leaves no trace."""
+
+import ast
+import inspect
+import re
+import shutil
+import subprocess
 
 import pytest
 
 import kemu.conform.cast
 from kemu.conform.compare import first_difference
 from kemu.conform.replay import replay
-from kemu.errors import UsageError
+from kemu.errors import KernelBug, UsageError
 from kemu.kernel.init.boot import Kernel
 from kemu.kernel.mm import fork_mm
-from kemu.races.mutants import MUTANTS, bodies, find, source
-from kemu.races.racy import EXPLORER
+from kemu.races.cases import KERNEL_CASES
+from kemu.races.mutants import EXPLORER, FOLDER, MUTANTS, bodies, diff, find, read, source
 from kemu.trace.frames import body_of
 from tests.conform.recorded import scenarios
 from tests.races.battery import ALONG, broken_along, broken_by, noticed
@@ -67,12 +73,98 @@ def test_what_the_kernel_notices_itself_breaks_an_invariant_too(name):
     assert broken_by(wrong, story) or broken_along(wrong, story)
 
 
-def test_there_are_enough_of_them_and_each_changes_one_place():
-    assert len(MUTANTS) >= 24
-    for mutant in MUTANTS.values():
-        assert mutant.new != mutant.old
-        assert mutant.old not in source(mutant) or mutant.old in mutant.new
-        assert mutant.story
+def test_there_are_enough_of_them():
+    assert len(MUTANTS) >= 91
+    assert sorted(path.stem for path in FOLDER.iterdir()) == sorted(MUTANTS)
+
+
+def nodes(text):
+    """The statements of a module by their name, else by their text."""
+    return {getattr(node, "name", ast.dump(node)): ast.dump(node) for node in ast.parse(text).body}
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_each_patch_applies_at_one_place_and_changes_nothing_but_the_function_it_names(name):
+    mutant = MUTANTS[name]
+    right, wrong = nodes(inspect.getsource(mutant.module)), nodes(source(mutant))
+    changed = {name for name in right.keys() | wrong.keys() if right.get(name) != wrong.get(name)}
+    assert changed == {mutant.function}
+    assert (mutant.name, bool(mutant.story)) == (name, True)
+    assert (mutant.race in KERNEL_CASES) == (mutant.caught == EXPLORER)
+    shown = diff(mutant)
+    assert shown[:2] == (f"--- a/{mutant.path}", f"+++ b/{mutant.path}")
+    assert any(line.startswith(("-    ", "+    ")) for line in shown)
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_each_hunk_counts_its_lines_as_its_head_says(name):
+    """Else patch(1) takes the file for damaged."""
+    lines = (FOLDER / f"{name}.patch").read_text(encoding="utf-8").splitlines()
+    heads = [number for number, line in enumerate(lines) if line.startswith("@@")]
+    for number, end in zip(heads, [*heads[1:], len(lines)], strict=True):
+        marks = [line[:1] or " " for line in lines[number + 1 : end]]
+        found = re.match(r"@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@ def (\w+)$", lines[number])
+        assert [int(count or 1) for count in found.groups()[:2]] == [
+            len(marks) - marks.count("+"),
+            len(marks) - marks.count("-"),
+        ]
+        assert found[3] == MUTANTS[name].function
+
+
+def test_what_patch_itself_makes_of_one_is_what_is_planted(tmp_path):
+    """The files are unified diffs to others too: `patch` skips the header and applies the rest."""
+    patch = shutil.which("patch")
+    if patch is None:
+        pytest.skip("there is no patch(1) here")
+    for mutant in list(MUTANTS.values())[::9]:
+        file = tmp_path / mutant.path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(inspect.getsource(mutant.module), encoding="utf-8")
+        command = [patch, "-p1", "-s", "-i", str(FOLDER / f"{mutant.name}.patch")]
+        subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
+        assert file.read_text(encoding="utf-8") == source(mutant)
+
+
+PATCH = """\
+Name: a_patch_of_ones_own
+Function: folio_put
+Story: the last reference
+  is put twice
+Noticed-by: kernel
+
+--- a/kemu/kernel/mm/page_alloc.py
++++ b/kemu/kernel/mm/page_alloc.py
+@@ -1,1 +1,1 @@ def folio_put
+-    if atomic_dec_and_test(folio, "_refcount"):
++    if not atomic_dec_and_test(folio, "_refcount"):
+"""
+
+
+def test_a_patch_is_read_as_it_is_written():
+    mutant = read(PATCH)
+    assert mutant.name == "a_patch_of_ones_own"
+    assert mutant.story == "the last reference is put twice"
+    assert mutant.place == "kemu/kernel/mm/page_alloc.py#folio_put"
+    assert mutant.race == ""
+    assert source(mutant).count("if not atomic_dec_and_test") == 1
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ('-    if atomic_dec_and_test(folio, "_refcount"):', "-    if False:", "at 0 places"),
+        (
+            '-    if atomic_dec_and_test(folio, "_refcount"):',
+            "-    return page",
+            "at [2-9] places",
+        ),
+        ("mm/page_alloc.py", "mm/nonsense.py", "not a file of the kernel"),
+        ("kernel/mm/page_alloc.py", "races/mutants.py", "not a file of the kernel"),
+    ],
+)
+def test_a_patch_that_does_not_apply_is_a_bug_of_kemus_and_says_which(old, new, says):
+    with pytest.raises(KernelBug, match=rf"mutant a_patch_of_ones_own: .*{says}"):
+        source(read(PATCH.replace(old, new)))
 
 
 def test_only_the_kernel_that_has_the_mutant_is_wrong():

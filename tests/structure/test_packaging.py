@@ -109,6 +109,13 @@ def test_an_installed_wheel_finds_its_own_lessons(wheel, tmp_path):
     )
 
 
+def test_a_wheel_has_the_wrong_kernels(wheel):
+    shipped = {
+        name.rpartition("/")[2] for name in zipfile.ZipFile(wheel).namelist() if "/wrong/" in name
+    }
+    assert shipped == {path.name for path in (PACKAGE / "races" / "wrong").iterdir()} != set()
+
+
 def test_a_checkout_uses_the_folder_that_authors_edit():
     assert lessons_folder() == ROOT / "lessons"
     assert (lessons_folder() / "README.md").is_file()
