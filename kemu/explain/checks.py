@@ -94,7 +94,7 @@ class _Ear:
         filler = Filler(names, lambda callee: self.said.get((frame, callee), NOTHING))
         self.hits[frame] = filled = filler.filled(sentence)
         inner, caller = frame, frame.f_back
-        while caller is not None:
+        while caller is not None and filled.why:
             self.said[caller, inner.f_code.co_name] = filled
             inner, caller = caller, caller.f_back
 

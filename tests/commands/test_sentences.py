@@ -124,6 +124,22 @@ NOT_ENGLISH = re.compile(
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(KERNEL)))
+def test_a_statement_that_calls_the_one_who_knows_returns(path):
+    """A sentence is filled in before its line and, if the function returns there, after it again:
+    elsewhere the call has not been made yet."""
+    for function, line, sentence in written(path):
+        (node,) = (
+            one for one in ast.walk(function) if isinstance(one, ast.stmt) and one.lineno == line
+        )
+        called = {
+            one.func.id
+            for one in ast.walk(node)
+            if isinstance(one, ast.Call) and isinstance(one.func, ast.Name)
+        }
+        assert isinstance(node, ast.Return) or not called & set(fields(sentence.why))
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(KERNEL)))
 def test_a_sentence_is_short_english(path):
     """It goes on after `mmap -> -EINVAL (22): `, and the advice after `instead`."""
     for sentence in set(sentences(str(path)).values()):

@@ -38,7 +38,7 @@ def access_ok(addr: int, size: int) -> bool:
 def copy_to_user(to: int, data: bytes) -> int:
     """Store ``data`` at the user address ``to``; the number of bytes that could not be stored."""
     if not access_ok(to, len(data)):
-        return len(data)
+        return len(data)  #: {to:#x} is not an address of user memory
     done = 0
     cpu = system.cpu.hw
     cpu.ac = True
@@ -46,7 +46,7 @@ def copy_to_user(to: int, data: bytes) -> int:
         chunk = data[done : done + _in_page(to + done, len(data) - done)]
         pa = access(cpu, to + done, WRITE, False, system.trap)
         if not isinstance(pa, int):
-            break
+            break  #: the process may not write to {to:#x}
         system.phys.write(pa, chunk)
         done += len(chunk)
     cpu.ac = False
@@ -57,14 +57,14 @@ def copy_to_user(to: int, data: bytes) -> int:
 def copy_from_user(addr: int, size: int) -> tuple[bytes, int]:
     """The bytes at the user address ``addr`` that could be read, and how many could not."""
     if not access_ok(addr, size):
-        return b"", size
+        return b"", size  #: {addr:#x} is not an address of user memory
     data = b""
     cpu = system.cpu.hw
     cpu.ac = True
     while len(data) < size:
         pa = access(cpu, addr + len(data), READ, False, system.trap)
         if not isinstance(pa, int):
-            break
+            break  #: the process may not read from {addr:#x}
         data += system.phys.read(pa, _in_page(addr + len(data), size - len(data)))
     cpu.ac = False
     return data, size - len(data)

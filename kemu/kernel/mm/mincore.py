@@ -37,7 +37,7 @@ def do_mincore(start: int, length: int) -> tuple[int, bytes]:
     mm = current_mm()
     if start % PAGE_SIZE:
         #: the address {start:#x} is not a multiple of the page size
-        #: -> round it down to a page: 4096 bytes
+        #:
         return -EINVAL, b""
     if not access_ok(start, length):
         return -ENOMEM, b""  #: the range ends above user memory -> a range below task_size
@@ -129,7 +129,9 @@ def do_mseal(start: int, length: int, flags: int) -> int:
     if end == start:
         return 0
     mmap_write_lock(mm)
-    error = -ENOMEM if _has_hole(mm, start, end) else 0  #: {_has_hole}
+    error = 0
+    if _has_hole(mm, start, end):
+        error = -ENOMEM  #: {_has_hole}
     for vma in [] if error else vmas_in(mm, start, end):
         changed = vma_modify_flags(
             vma, max(vma.vm_start, start), min(vma.vm_end, end), vma.vm_flags | VM_SEALED

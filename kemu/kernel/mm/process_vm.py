@@ -112,7 +112,7 @@ def process_vm_rw(pid: int, local: int, remote: int, size: int, flags: int, *, w
         data, _ = copy_from_user(local, size)
         _, done = process_vm_rw_single_vec(mm, remote, data)
     mmput(mm)
-    #: {process_vm_rw_single_vec}
+    #: {process_vm_rw_single_vec}{copy_from_user}{copy_to_user}
     #: -> mapped addresses on both sides: see maps
     return done or -EFAULT
 
