@@ -57,6 +57,12 @@ class Arg(NamedTuple):
         return self.field or self.name
 
     @property
+    def samples(self) -> tuple[int, ...]:
+        """Numbers that it can be: those of its words, and none of them where it may be left out."""
+        left_out = {"flags": (0,), "number": (self.default,)}.get(self.kind, ())
+        return (*left_out, *(self.words or {}).values())
+
+    @property
     def in_recordings(self) -> Mapping[str, int]:
         """Word -> number, in a recording."""
         return self.recorded or self.words or {}

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from itertools import product
+
+from kemu.abi.calls import CALLS
 from kemu.abi.uapi import (
     CLONE_SIGHAND,
     CLONE_THREAD,
@@ -16,6 +19,13 @@ from kemu.abi.uapi import (
 from kemu.kernel.include.sched_types import task_struct
 from kemu.kernel.include.system import system
 from kemu.testing.stage import MOST_PROCESSES, Arena, Stage
+
+PLAIN_CALLS = tuple(
+    row
+    for row in CALLS
+    if {"choice"} <= {arg.kind for arg in row.args} <= {"choice", "flags", "number"}
+)
+"""System calls that take words and numbers alone, none of them about memory or files."""
 
 
 class Family(Stage):
@@ -112,12 +122,16 @@ class Family(Stage):
         self._checked()
 
     def whoami(self, who: int) -> None:
-        """The numbers that getpid and getppid give: of the process, and of one that lives."""
+        """The numbers that getpid and getppid give: of the process, and of one that lives; and the
+        other calls that leave memory as it is, with each of their words."""
         task, _ = self.pick(who)
         self._expect(self._ok(task, "getpid"), task.tgid, "getpid:")
         self._expect(
             self._ok(task, "getppid") in system.tasks, True, "getppid gives a living process:"
         )
+        for row in PLAIN_CALLS:
+            for values in product(*(arg.samples for arg in row.args)):
+                self.script.syscall(task, row.name, *values)
         self._checked()
 
     def _others(self, task: task_struct) -> bool:
