@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from kemu.abi.words import errno_name
 from kemu.explain.advice import ADVICE
 from kemu.explain.sentences import Filler, Sentence, sentences
-from kemu.kernel.init.syscalls import SYSCALLS
+from kemu.kernel.include.linkage import SYSCALLS
 from kemu.readings import Decision
 from kemu.trace.frames import FUNCTIONS
 

@@ -15,6 +15,7 @@ import attrs
 from kemu.abi.uapi import EINTR, ERESTARTSYS, SIGCHLD
 from kemu.errors import UsageError
 from kemu.kernel.arch.entry import exit_to_user_mode, syscall_return
+from kemu.kernel.include.linkage import SYSCALLS
 from kemu.kernel.include.mm_types import PAGE_SIZE
 from kemu.kernel.include.sched_types import (
     EXIT_ZOMBIE,
@@ -26,7 +27,7 @@ from kemu.kernel.include.sched_types import (
 )
 from kemu.kernel.include.system import system
 from kemu.kernel.init.boot import Kernel
-from kemu.kernel.init.syscalls import SYSCALLS, sys_fork
+from kemu.kernel.init.syscalls import sys_fork
 from kemu.kernel.kernel.sched import schedule_to
 from kemu.kernel.kernel.signal import signal_pending
 from kemu.machine.mmu import FETCH, READ, WRITE, GeneralProtection, PageFault, access

@@ -84,6 +84,7 @@ SINGLE_MODULES = {"views": {"kemu.machine.geometry"}, "observe": {"kemu.explain.
 KERNEL_ORDER = [
     {
         "flags",
+        "linkage",
         "lists",
         "mm_types",
         "mmzone",

@@ -5,7 +5,7 @@ import sys
 
 from hypothesis import given, settings
 
-from kemu.kernel.init.syscalls import SYSCALLS
+from kemu.kernel.include.linkage import SYSCALLS
 from kemu.kernel.mm.fork_row import row_copy
 from kemu.machine.geometry import RISCV_SV39, X86_64_5LEVEL
 from kemu.testing.family import PLAIN_CALLS

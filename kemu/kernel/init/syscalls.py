@@ -7,21 +7,19 @@ unsigned 64-bit; descriptors and pids are signed.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from kemu.abi.uapi import *
 from kemu.kernel.arch.uaccess import copy_to_user
 from kemu.kernel.fs.exec import do_execve
 from kemu.kernel.fs.files import do_open, fget, install_new
 from kemu.kernel.fs.pipe import anon_pipe_read, anon_pipe_write, do_pipe2, new_pipe, pipe_of
 from kemu.kernel.include.flags import *
+from kemu.kernel.include.linkage import asmlinkage
 from kemu.kernel.include.mm_types import FMODE_READ, FMODE_WRITE, PAGE_SHIFT, PAGE_SIZE
 from kemu.kernel.include.sched_types import siginfo
 from kemu.kernel.include.system import current, system
 from kemu.kernel.kernel.exit import do_exit, do_group_exit, kernel_wait4
 from kemu.kernel.kernel.fork import kernel_clone
 from kemu.kernel.kernel.signal import do_send_specific, group_send_sig_info
-from kemu.kernel.mm.brk import sys_brk
 from kemu.kernel.mm.madvise import do_madvise
 from kemu.kernel.mm.mincore import do_mincore, do_mseal, do_msync
 from kemu.kernel.mm.mlock import do_mlock, do_mlockall, do_munlock, do_munlockall
@@ -43,6 +41,7 @@ from kemu.kernel.mm.vma import fput
 from kemu.kernel.mm.writeback import vfs_fsync
 
 
+@asmlinkage
 def sys_mmap(addr: int, length: int, prot: int, flags: int, fd: int = -1, off: int = 0) -> int:
     """mmap(2): the address."""
     if off % PAGE_SIZE:
@@ -50,26 +49,31 @@ def sys_mmap(addr: int, length: int, prot: int, flags: int, fd: int = -1, off: i
     return ksys_mmap_pgoff(addr, length, prot, flags, fd, off >> PAGE_SHIFT)
 
 
+@asmlinkage
 def sys_munmap(addr: int, length: int) -> int:
     """munmap(2)."""
     return __vm_munmap(addr, length)
 
 
+@asmlinkage
 def sys_mprotect(addr: int, length: int, prot: int) -> int:
     """mprotect(2)."""
     return do_mprotect_pkey(addr, length, prot)
 
 
+@asmlinkage
 def sys_fork() -> int:
     """fork(2): the child's pid."""
     return kernel_clone(0, SIGCHLD)
 
 
+@asmlinkage
 def sys_vfork() -> int:
     """vfork(2): the child's pid; the caller sleeps until the child execs or exits."""
     return kernel_clone(CLONE_VFORK | CLONE_VM, SIGCHLD)
 
 
+@asmlinkage
 def sys_clone(
     flags: int, stack: int = 0, parent_tid: int = 0, child_tid: int = 0, tls: int = 0
 ) -> int:
@@ -83,18 +87,21 @@ def sys_clone(
     )
 
 
+@asmlinkage
 def sys_exit(code: int) -> int:
     """exit(2): this thread; does not return."""
     do_exit((code & 0xFF) << 8)
     return 0
 
 
+@asmlinkage
 def sys_exit_group(code: int) -> int:
     """exit_group(2): the process; does not return."""
     do_group_exit((code & 0xFF) << 8)
     return 0
 
 
+@asmlinkage
 def sys_wait4(pid: int, stat_addr: int = 0, options: int = 0, rusage: int = 0) -> int:
     """wait4(2): the pid of a child that ended."""
     ret = kernel_wait4(pid, stat_addr, options)
@@ -103,6 +110,7 @@ def sys_wait4(pid: int, stat_addr: int = 0, options: int = 0, rusage: int = 0) -
     return ret
 
 
+@asmlinkage
 def sys_kill(pid: int, sig: int) -> int:
     """kill(2) to one process."""
     if not 0 <= sig <= NSIG:
@@ -113,6 +121,7 @@ def sys_kill(pid: int, sig: int) -> int:
     return group_send_sig_info(siginfo(sig, SI_USER, pid=current().tgid), task.group_leader)
 
 
+@asmlinkage
 def sys_tgkill(tgid: int, tid: int, sig: int) -> int:
     """tgkill(2): a signal for one thread."""
     task = system.tasks.get(tid)
@@ -124,6 +133,7 @@ def sys_tgkill(tgid: int, tid: int, sig: int) -> int:
     return do_send_specific(siginfo(sig, SI_TKILL, pid=current().tgid), task)
 
 
+@asmlinkage
 def sys_sigaction(sig: int, action: str) -> int:
     """rt_sigaction(2), reduced to what is done: "default", "handle" or "ignore"."""
     if not 1 <= sig <= NSIG or sig in (SIGKILL, SIGSTOP):
@@ -132,17 +142,20 @@ def sys_sigaction(sig: int, action: str) -> int:
     return 0
 
 
+@asmlinkage
 def sys_getpid() -> int:
     """getpid(2)."""
     return current().tgid
 
 
+@asmlinkage
 def sys_getppid() -> int:
     """getppid(2)."""
     parent = current().real_parent
     return parent.tgid if parent is not None else 0
 
 
+@asmlinkage
 def sys_setrlimit(resource: int, soft: int, hard: int) -> int:
     """setrlimit(2)."""
     if soft > hard:
@@ -154,17 +167,20 @@ def sys_setrlimit(resource: int, soft: int, hard: int) -> int:
     return 0
 
 
+@asmlinkage
 def sys_open(path: str, flags: int = 0) -> int:
     """open(2): a descriptor."""
     return do_open(path, flags)
 
 
+@asmlinkage
 def sys_memfd_create(name: str) -> int:
     """memfd_create(2): a descriptor of an empty file of memory."""
     file = memfd_create(name)
     return file if isinstance(file, int) else install_new(file)
 
 
+@asmlinkage
 def sys_close(fd: int) -> int:
     """close(2)."""
     file = fget(fd)
@@ -176,11 +192,13 @@ def sys_close(fd: int) -> int:
     return 0
 
 
+@asmlinkage
 def sys_execve(path: str, argv: list[bytes], envp: list[bytes] | None = None) -> int:
     """execve(2)."""
     return do_execve(path, argv, envp)
 
 
+@asmlinkage
 def sys_ftruncate(fd: int, size: int) -> int:
     """ftruncate(2)."""
     file = fget(fd)
@@ -193,6 +211,7 @@ def sys_ftruncate(fd: int, size: int) -> int:
     return do_truncate(file.f_inode, size)
 
 
+@asmlinkage
 def sys_fallocate(fd: int, mode: int, offset: int, length: int) -> int:
     """fallocate(2)."""
     file = fget(fd)
@@ -203,12 +222,14 @@ def sys_fallocate(fd: int, mode: int, offset: int, length: int) -> int:
     return vfs_fallocate(file.f_inode, mode, offset, length)
 
 
+@asmlinkage
 def sys_fsync(fd: int) -> int:
     """fsync(2)."""
     file = fget(fd)
     return -EBADF if file is None else vfs_fsync(file.f_inode)  #: descriptor {fd} is not open
 
 
+@asmlinkage
 def sys_fadvise64(fd: int, offset: int, length: int, advice: int) -> int:
     """posix_fadvise(2)."""
     file = fget(fd)
@@ -216,21 +237,25 @@ def sys_fadvise64(fd: int, offset: int, length: int, advice: int) -> int:
     return -EBADF if file is None else generic_fadvise(file.f_inode, offset, length, advice)
 
 
+@asmlinkage
 def sys_mremap(addr: int, old_len: int, new_len: int, flags: int, new_addr: int = 0) -> int:
     """mremap(2): the address."""
     return do_mremap(addr, old_len, new_len, flags, new_addr)
 
 
+@asmlinkage
 def sys_madvise(start: int, length: int, advice: int) -> int:
     """madvise(2)."""
     return do_madvise(start, length, advice)
 
 
+@asmlinkage
 def sys_mlock(start: int, length: int) -> int:
     """mlock(2)."""
     return do_mlock(start, length, VM_LOCKED)
 
 
+@asmlinkage
 def sys_mlock2(start: int, length: int, flags: int) -> int:
     """mlock2(2)."""
     if flags & ~MLOCK_ONFAULT:
@@ -238,21 +263,25 @@ def sys_mlock2(start: int, length: int, flags: int) -> int:
     return do_mlock(start, length, VM_LOCKED | (VM_LOCKONFAULT if flags else 0))
 
 
+@asmlinkage
 def sys_munlock(start: int, length: int) -> int:
     """munlock(2)."""
     return do_munlock(start, length)
 
 
+@asmlinkage
 def sys_mlockall(flags: int) -> int:
     """mlockall(2)."""
     return do_mlockall(flags)
 
 
+@asmlinkage
 def sys_munlockall() -> int:
     """munlockall(2)."""
     return do_munlockall()
 
 
+@asmlinkage
 def sys_mincore(start: int, length: int, vec: int) -> int:
     """mincore(2): one byte a page is stored at ``vec``."""
     error, resident = do_mincore(start, length)
@@ -262,72 +291,86 @@ def sys_mincore(start: int, length: int, vec: int) -> int:
     return -EFAULT if copy_to_user(vec, resident) else 0
 
 
+@asmlinkage
 def sys_msync(start: int, length: int, flags: int) -> int:
     """msync(2)."""
     return do_msync(start, length, flags)
 
 
+@asmlinkage
 def sys_mseal(start: int, length: int, flags: int = 0) -> int:
     """mseal(2)."""
     return do_mseal(start, length, flags)
 
 
+@asmlinkage
 def sys_remap_file_pages(start: int, size: int, prot: int, pgoff: int, flags: int) -> int:
     """remap_file_pages(2)."""
     return do_remap_file_pages(start, size, prot, pgoff, flags)
 
 
+@asmlinkage
 def sys_pkey_mprotect(addr: int, length: int, prot: int, pkey: int) -> int:
     """pkey_mprotect(2): there are no protection keys, so only -1 is one."""
     return do_mprotect_pkey(addr, length, prot, pkey)
 
 
+@asmlinkage
 def sys_process_vm_readv(pid: int, local: int, remote: int, size: int, flags: int = 0) -> int:
     """process_vm_readv(2) of one range."""
     return process_vm_rw(pid, local, remote, size, flags, write=False)
 
 
+@asmlinkage
 def sys_process_vm_writev(pid: int, local: int, remote: int, size: int, flags: int = 0) -> int:
     """process_vm_writev(2) of one range."""
     return process_vm_rw(pid, local, remote, size, flags, write=True)
 
 
+@asmlinkage
 def sys_memread(pid: int, local: int, addr: int, size: int) -> int:
     """pread(2) on /proc/PID/mem."""
     return mem_rw(pid, local, addr, size, write=False)
 
 
+@asmlinkage
 def sys_memwrite(pid: int, local: int, addr: int, size: int) -> int:
     """pwrite(2) on /proc/PID/mem."""
     return mem_rw(pid, local, addr, size, write=True)
 
 
+@asmlinkage
 def sys_pin(addr: int, size: int) -> int:
     """io_uring_register(2) with a buffer: a long-term pin."""
     return io_register_buffer(addr, size)
 
 
+@asmlinkage
 def sys_unpin(addr: int, size: int) -> int:
     """Take the registered buffer back."""
     return io_unregister_buffer(addr, size)
 
 
+@asmlinkage
 def sys_pipe() -> int:
     """pipe(2), reduced to one descriptor for both ends."""
     file = new_pipe()
     return file if isinstance(file, int) else install_new(file)
 
 
+@asmlinkage
 def sys_vmsplice(fd: int, addr: int, size: int) -> int:
     """vmsplice(2) of one range into a pipe."""
     return vmsplice(fd, addr, size)
 
 
+@asmlinkage
 def sys_pipe2(fildes: int, flags: int = 0) -> int:
     """pipe2(2): a descriptor for each end, two ints at ``fildes``."""
     return do_pipe2(fildes, flags)
 
 
+@asmlinkage
 def sys_read(fd: int, addr: int, count: int) -> int:
     """read(2): from a pipe, or where the open file stands."""
     file = fget(fd)
@@ -346,6 +389,7 @@ def sys_read(fd: int, addr: int, count: int) -> int:
     return ret
 
 
+@asmlinkage
 def sys_write(fd: int, addr: int, count: int) -> int:
     """write(2): into a pipe, or where the open file stands."""
     file = fget(fd)
@@ -361,6 +405,7 @@ def sys_write(fd: int, addr: int, count: int) -> int:
     return ret
 
 
+@asmlinkage
 def sys_lseek(fd: int, offset: int, whence: int = SEEK_SET) -> int:
     """lseek(2): where the open file stands now, for all who share it; -EBADF, -ESPIPE, -EINVAL."""
     file = fget(fd)
@@ -377,6 +422,7 @@ def sys_lseek(fd: int, offset: int, whence: int = SEEK_SET) -> int:
     return pos
 
 
+@asmlinkage
 def sys_pread(fd: int, addr: int, count: int, pos: int) -> int:
     """pread(2): bytes stored at ``addr``; the store is a kernel-mode access that may fault."""
     file = fget(fd)
@@ -388,6 +434,7 @@ def sys_pread(fd: int, addr: int, count: int, pos: int) -> int:
     return -ESPIPE if pipe_of(file) is not None else generic_file_read(file, addr, count, pos)
 
 
+@asmlinkage
 def sys_pwrite(fd: int, addr: int, count: int, pos: int) -> int:
     """pwrite(2): bytes taken from ``addr``."""
     file = fget(fd)
@@ -397,10 +444,3 @@ def sys_pwrite(fd: int, addr: int, count: int, pos: int) -> int:
         return -EBADF  #: descriptor {fd} is not open for writing -> open TASK PATH rdwr
     #: {fd} is a pipe: it has no position -> write, not pwrite
     return -ESPIPE if pipe_of(file) is not None else generic_perform_write(file, addr, count, pos)
-
-
-SYSCALLS: dict[str, Callable[..., int]] = {
-    "brk": sys_brk,
-    **{name[4:]: function for name, function in list(globals().items()) if name.startswith("sys_")},
-}
-"""Every system call by name."""

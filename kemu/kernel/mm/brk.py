@@ -11,6 +11,7 @@ from kemu.abi.uapi import *
 from kemu.kernel.arch.pgtable import vm_get_page_prot
 from kemu.kernel.arch.uaccess import task_size_max
 from kemu.kernel.include.flags import *
+from kemu.kernel.include.linkage import asmlinkage
 from kemu.kernel.include.mm_types import PAGE_ALIGN, PAGE_SHIFT, PAGE_SIZE, U64, mm_struct
 from kemu.kernel.include.system import current_mm, system
 from kemu.kernel.mm.gup import __mm_populate
@@ -28,6 +29,7 @@ from kemu.kernel.mm.vma import (
 from kemu.trace.frames import linux
 
 
+@asmlinkage
 @linux("mm/mmap.c")
 def sys_brk(brk: int) -> int:
     """brk(2): the break in force afterwards."""
