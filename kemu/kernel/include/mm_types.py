@@ -250,7 +250,8 @@ class mm_struct:
     ``locked_vm``, ``pinned_vm``, ``data_vm``, ``exec_vm``, ``stack_vm`` in pages;
     ``pgtables_bytes`` in bytes; ``rss_stat`` pages by MM_* counter; ``mmap_lock`` is -1 held for
     writing, n held by n readers; ``context_id`` is unique for ever, ``tlb_gen`` counts the flushes
-    asked for; ``saved_auxv`` (type, value) pairs."""
+    asked for; ``saved_auxv`` (type, value) pairs; ``membarrier_state``: MEMBARRIER_STATE_* bits, a
+    child's too, gone after exec."""
 
     id: int
     mm_mt: maple_tree
@@ -291,6 +292,7 @@ class mm_struct:
     tlb_gen: int = 0
     tlb_flush_pending: int = 0
     vdso: int = 0
+    membarrier_state: int = 0
     mm_cpumask: frozenset[int] = frozenset()
     mmap_lock: int = 0
 

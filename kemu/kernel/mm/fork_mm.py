@@ -76,6 +76,8 @@ def dup_mm(oldmm: mm_struct) -> mm_struct | None:
         return None
     for field in INHERITED:
         setattr(mm, field, getattr(oldmm, field))
+    if oldmm.membarrier_state:
+        mm.membarrier_state = oldmm.membarrier_state
     if mm_init(mm) is None:
         return None
     if dup_mmap(mm, oldmm):
