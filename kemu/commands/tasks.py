@@ -240,7 +240,7 @@ def setcpu(session: Session, task: Task, cpu: int) -> Text:
 )
 def on(session: Session, cpu: int, command: Line) -> list[Result]:
     """Run the command on the CPU."""
-    from kemu.commands.run import perform
+    from kemu.commands.perform import perform
 
     _check_cpu(session, cpu)
     with session.on_cpu(cpu):

@@ -41,10 +41,9 @@ def perform_line(session: Session, line: Line) -> Any:
     from kemu.commands.execute import ready
     from kemu.commands.table import named
     from kemu.language.bind import bind
-    from kemu.language.tokens import split
 
     if line.tokens[0].text == "on":
-        (inner,) = split(line.rest(2).text)
+        inner = line._replace(tokens=line.tokens[2:])
         with session.on_cpu(int(line.tokens[1].value, 0)):
             return perform_line(session, inner)
     call = bind(named(line.tokens[0].text), line, session)

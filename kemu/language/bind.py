@@ -39,12 +39,13 @@ class Call:
 
 def bind(made: Command, line: Line, session: Session) -> Call:
     """The call that the line makes. Raises UsageError with the place."""
-    matched = _Match(made, line, session, known=True).run()
+    match = _Match(made, line, session, known=True)
+    matched = match.run()
     if matched is None:
-        failed = _Match(made, line, session, known=False)
-        matched = failed.run()
-        if matched is None:
-            raise failed.unknown_first() or failed.error()
+        match = _Match(made, line, session, known=False)
+        matched = match.run()
+    if matched is None:
+        raise match.unknown_first() or match.error()
     values: dict[str, Any] = {argument.name: argument.default for argument in made.arguments}
     values |= {option.name: () if option.kind is None else None for option in made.options}
     for part, tokens in matched:
@@ -122,13 +123,15 @@ class _Match:
         return list(range(longest, shortest - 1, -1))
 
     def fits(self, head: Argument, token: Token) -> bool:
-        if not token.quoted and token.text in self.made.option_words():
+        if not token.quoted and token.text in self.made.option_words:
             return False
         return head.kind.fits(token, self.session, self.known)
 
     def tokens(self, head: Argument, at: int, end: int) -> list[Token]:
         if head.count.endswith("rest") and end > at:
-            return [self.line.rest(at)]
+            column = self.line.tokens[at].column
+            text = self.line.text[column : self.line.tokens[-1].end]
+            return [Token(text, text, column, quoted=False)]
         return list(self.line.tokens[at:end])
 
     def options(self, at: int) -> Matched | None:
@@ -194,7 +197,7 @@ class _Match:
         if self.furthest >= len(tokens):
             return self.at(f"{name}: missing; expected {what}", tokens[-1].end, 1, usage)
         token = tokens[self.furthest]
-        words = self.made.option_words()
+        words = self.made.option_words
         if wanted is not None and token.text in words:
             return self.at(
                 f"{name}: missing; expected {what}", token.column, len(token.text), usage

@@ -137,7 +137,7 @@ def _states(session: Session, made: Command, tokens: tuple[Token, ...]) -> set[i
 def _moves(session: Session, made: Command, state: int, token: Token) -> set[int]:
     """The states that the token leads to from `state`; the last one takes option words."""
     end = len(made.arguments)
-    if token.text in made.option_words():
+    if token.text in made.option_words:
         return {end} if end in _skips(made, state) else set()
     moved = set()
     for at in _skips(made, state):

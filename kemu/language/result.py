@@ -51,6 +51,11 @@ class Result:
     notes: tuple[str, ...] = ()
     error: Complaint | None = None
 
+    @classmethod
+    def failure(cls, command: str, error: Complaint, now: int, notes: tuple[str, ...]) -> Result:
+        """The result of a command that the user got wrong."""
+        return cls(command, None, "", FAILED, now, now, now, notes, error)
+
     @property
     def ok(self) -> bool:
         """Did the command do what it is for? A simulated errno is a result: ok."""

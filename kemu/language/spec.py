@@ -174,6 +174,12 @@ class Command:
     effect: str
     host: bool
     session_words: frozenset[str] = frozenset()
+    option_words: tuple[str, ...] = attrs.field(init=False)
+    """All words that have a meaning after the arguments."""
+
+    @option_words.default
+    def _option_words(self) -> tuple[str, ...]:
+        return tuple(word for option in self.options for word in option.words)
 
     def is_about_session(self, values: Mapping[str, Any]) -> bool:
         """Does the command, for all that it may change the machine, with these arguments only set
@@ -196,10 +202,6 @@ class Command:
     def parts(self) -> list[Argument | Option]:
         """Arguments and options, in the order of the synopsis."""
         return [*self.arguments, *self.options]
-
-    def option_words(self) -> list[str]:
-        """All words that have a meaning after the arguments."""
-        return [word for option in self.options for word in option.words]
 
 
 def _joined(arguments: tuple[Argument, ...]) -> list[str]:

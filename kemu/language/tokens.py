@@ -83,12 +83,6 @@ class Line(NamedTuple):
         text = opening + self.text[column : self.tokens[-1].end]
         return [line._replace(origin=origin) for line in split(text)]
 
-    def rest(self, index: int) -> Token:
-        """Everything from token `index` to the end of the command, as one word."""
-        first, last = self.tokens[index], self.tokens[-1]
-        text = self.text[first.column : last.end]
-        return Token(text, text, first.column, quoted=False)
-
 
 def split(text: str) -> list[Line]:
     """The commands of one line, in order; none for an empty line or a comment."""

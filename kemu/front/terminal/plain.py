@@ -16,7 +16,7 @@ from kemu.commands.run import each, with_errno_as_failure
 from kemu.commands.settings import preference
 from kemu.errors import UsageError
 from kemu.front.terminal.output import Output
-from kemu.language.result import INTERRUPTED, OK, Quit, Result
+from kemu.language.result import INTERRUPTED, OK, Quit
 from kemu.language.tokens import split
 
 if TYPE_CHECKING:
@@ -47,21 +47,18 @@ class Runner:
         file."""
         self.given = 0
         with interrupts.listening(patient=self.stay):
-            for result in each(self.session, text, keep_going=self.options.keep_going):
-                self.show(result, where)
+            for given in each(self.session, text, keep_going=self.options.keep_going):
+                strict = preference(self.session, "errno-fails") == "on"
+                result = with_errno_as_failure(given) if strict else given
+                if isinstance(result.reading, Quit):
+                    self.done = True
+                self.output.show(result, self.session, where)
                 self.given += 1
+                if result.status != OK and not self.stay:
+                    self.status = self.status or result.status
+                    stops = result.status == INTERRUPTED or not self.options.keep_going
+                    self.done = self.done or stops
         return not self.done
-
-    def show(self, result: Result, where: str) -> None:
-        """Show one result and keep its status."""
-        if preference(self.session, "errno-fails") == "on":
-            result = with_errno_as_failure(result)
-        if isinstance(result.reading, Quit):
-            self.done = True
-        self.output.show(result, self.session, where)
-        if result.status != OK and not self.stay:
-            self.status = self.status or result.status
-            self.done = self.done or not self.options.keep_going or result.status == INTERRUPTED
 
     def lines(self, lines: Iterable[str], name: str) -> None:
         """Run all lines; `name` is the file that errors name, or empty."""

@@ -1,0 +1,68 @@
+"""One command, room by room:
+
+    split     words (done)                                                language/tokens.py
+    resolve   aliases, print/x                                            language/resolve.py
+    named     the declaration of the command                              commands/table.py
+    bind      words to arguments, arguments to values                     language/bind.py
+    execute   sealed, on the timeline or free; the result                 commands/execute.py
+    placed    what the user did wrong, in the line as it was typed        language/place.py
+
+What goes wrong inside the machine is part of the reading; what the user did wrong is a `Complaint`
+in the result; anything else is a bug of kemu and passes through.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from kemu.commands import table
+from kemu.commands.execute import execute
+from kemu.errors import HostUnavailable, KernelBug, UsageError
+from kemu.language.bind import bind
+from kemu.language.place import placed
+from kemu.language.resolve import resolve
+from kemu.language.result import Result
+from kemu.language.spec import LOOK
+from kemu.language.tokens import Line, Token
+from kemu.readings import Text
+
+if TYPE_CHECKING:
+    from kemu.experiment.session import Session
+
+PY = "--py"
+"""After any command: show the call of `kemu.Session` that does the same."""
+
+
+def perform(session: Session, typed: Line, on: str = "") -> Iterable[Result]:
+    """Run one command, or the one after `on` (`on 1 `). Raises UsageError with its place in what
+    was typed."""
+    line, made, words = typed, None, dict[str, Sequence[Token]]()
+    guide = session.desk.guide if not on else None
+    try:
+        line = resolve(typed, session.desk.aliases)
+        if guide is not None:
+            line = guide.expand(line)
+        made = table.named(line.tokens[0].text)
+        if line.tokens[-1].text == PY and len(line.tokens) > 1:
+            method = "reading" if made.effect == LOOK else "run"
+            call = f"kemu.{method}({line.source[: -len(PY)].rstrip()!r})"
+            said = Text(("from kemu import Session", "kemu = Session()", call))
+            now = session.now
+            return [Result(line.source, said, first=now, last=now, now=now)]
+        bound = bind(made, line, session)
+        words = bound.words
+        results = execute(session, bound, on + line.source)
+        return guide.saw(list(results)) if guide is not None else results
+    except UsageError as error:
+        mistake = error
+    except HostUnavailable as error:
+        mistake = UsageError(str(error))
+    except KernelBug as error:
+        if not session.planted:
+            raise
+        mistake = UsageError(
+            f"the kernel stopped itself: {error}",
+            hint="a mutant is planted; the command is taken back",
+        )
+    raise placed(mistake, line, words, f"help {made.name} says what it takes" if made else "")
