@@ -31,7 +31,7 @@ TINY = 3
 
 def files_per_call(package=PACKAGE):
     """System call -> the files of kemu that say its name as a word of the program: as a string."""
-    from kemu.abi import CALLS
+    from kemu.abi.calls import BY_NAME
 
     says = defaultdict(set)
     for module in modules(package).values():
@@ -42,7 +42,7 @@ def files_per_call(package=PACKAGE):
         }
         for word in words:
             says[word].add(module.path.relative_to(package).as_posix())
-    return {call: sorted(says[call]) for call in CALLS}
+    return {call: sorted(says[call]) for call in BY_NAME}
 
 
 # ---------------------------------------------------------------- a typed line
@@ -54,8 +54,9 @@ LINE = "write app 0x10000 7"
 def stays(line=LINE):
     """The rooms (modules) that a typed line passes between its entry and the kernel, in order.
 
-    A stay is a stretch of calls in one module; what a module asks of `errors`, `readings` and the
-    standard library is no stay. Returns the list of modules, one entry for each stay."""
+    Those are the rooms that the pipeline hands it to, `commands.run` above all, and at last the
+    ones that are open when the kernel is reached. What a room asks of others by the way (the kind
+    of an argument, a name, the journal) is that room's own affair."""
     from kemu.experiment.session import Session
     from kemu.front.cli.options import Options
     from kemu.front.terminal.output import TextOutput
@@ -65,26 +66,48 @@ def stays(line=LINE):
     runner = Runner(Options(), Session(), TextOutput(shown, shown))
     for before in ("spawn app; mmap app 0x10000 1p rw", line):
         runner.line(before)  # the second time nothing is imported or made for the first time
-    seen = []
+    rooms = ["front.terminal.plain"]
+    reached = []
 
     def watch(frame, event, _argument):
-        name = frame.f_globals.get("__name__", "")
-        if event != "call" or not name.startswith("kemu.") or done:
+        room = _room(frame)
+        if event != "call" or not room or reached:
             return
-        room = name.removeprefix("kemu.")
-        if room.startswith(("kernel.", "machine.", "userland.")):
-            done.append(room)
-        elif room.split(".")[0] not in {"errors", "readings", "interrupts"}:
-            seen.append(room)
+        if room.startswith(("kernel.", "machine.")):
+            reached.append(room)
+            rooms.extend(_open_rooms(frame.f_back)[1:])
+        elif _room(frame.f_back) in PIPELINE and room.split(".")[0] not in LEAVES:
+            rooms.append(room)
 
-    done = []
     before = sys.getprofile()
     sys.setprofile(watch)
     try:
         runner.line(line)
     finally:
         sys.setprofile(before)
-    return [room for at, room in enumerate(seen) if at == 0 or seen[at - 1] != room]
+    assert reached, f"'{line}' does not reach the kernel"
+    return [room for at, room in enumerate(rooms) if at == 0 or rooms[at - 1] != room]
+
+
+PIPELINE = {"front.terminal.plain", "commands.run"}
+LEAVES = {"errors", "readings", "interrupts"}
+"""Units that every other may import; asking them is not a stay."""
+
+
+def _room(frame):
+    """The module of kemu that a frame runs in, without `kemu.`; "" elsewhere."""
+    name = frame.f_globals.get("__name__", "") if frame is not None else ""
+    return name.removeprefix("kemu.") if name.startswith("kemu.") else ""
+
+
+def _open_rooms(frame):
+    """The rooms that are open, from the one that executes the command to the innermost."""
+    found = []
+    while frame is not None and _room(frame) not in PIPELINE:
+        if _room(frame):
+            found.append(_room(frame))
+        frame = frame.f_back
+    return found[::-1]
 
 
 # ---------------------------------------------------------------- the shape of the code
@@ -172,7 +195,7 @@ def reach(names):
 
 def kinds_asked(package=PACKAGE):
     """Places outside of lessons/kinds/ that ask for the kind of a step."""
-    asked = re.compile(r"\bkind (?:==|!=|in|not in) |\.kind\]")
+    asked = re.compile(r"step\.kind (?:==|!=|in\b|not in\b)")
     return [
         f"{module.name}:{number}: {line.strip()}"
         for module in modules(package).values()
