@@ -6,7 +6,7 @@ from kemu.errors import UsageError
 from kemu.kernel.include import mm_types as mt
 from kemu.kernel.include.lists import list_for_each
 from kemu.kernel.include.mm_types import mm_struct
-from kemu.kernel.include.sched_types import percpu, task_struct
+from kemu.kernel.include.sched_types import GENERAL_REGISTERS, percpu, task_struct
 from kemu.kernel.include.system import system
 from kemu.kernel.init.boot import Kernel
 from kemu.observe.look import looking
@@ -148,4 +148,15 @@ def registers(kernel: Kernel, task: task_struct, names: Names = None) -> RegsRea
             fault_address=task.cr2,
             trap=task.trap_nr,
             error_code=task.error_code,
+            general=tuple((name, getattr(regs, name)) for name in GENERAL_REGISTERS[1:]),
+            flags=regs.flags,
+            segments=(
+                ("cs", regs.cs),
+                ("ss", regs.ss),
+                *((name, getattr(task.thread, name)) for name in SEGMENTS),
+            ),
         )
+
+
+SEGMENTS = ("ds", "es", "fsindex", "gsindex", "fsbase", "gsbase")
+"""Fields of ``thread_struct``, in the order in which they are shown."""

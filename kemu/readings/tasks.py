@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kemu.readings.base import Address, Reading, Word
+from kemu.readings.base import Address, Pairs, Reading, Word
 
 
 class TaskRow(Reading):
@@ -79,8 +79,9 @@ class TaskReading(Reading):
 
 
 class RegsReading(Reading):
-    """The registers of a task and of the CPU it is on.  ``running``: they are loaded now; ``root``
-    and ``pcid``: CR3; ``ax``: the result of the last system call, with ``error`` the errno's name
+    """The registers of a task and of the CPU it is on.  ``running``: they are loaded now;
+    ``general``: those beside ``ax`` that a program computes with; ``flags``; ``segments``:
+    selectors and bases; ``root`` and ``pcid``: CR3; ``ax``: the result of the last system call, with ``error`` the errno's name
     if it failed; ``fault_address``: CR2 of the last fault that was sent as a signal, with ``trap``
     and ``error_code``."""
 
@@ -98,6 +99,9 @@ class RegsReading(Reading):
     trap: int
     error_code: int
     error: str = ""
+    general: Pairs = ()
+    flags: int = 0
+    segments: Pairs = ()
 
 
 class Decision(Reading):

@@ -147,8 +147,22 @@ def registers(reading: RegsReading, style: Style) -> str:
             if r.trap
             else "",
         ),
+        *(_more_registers(r) if root == "cr3" else ()),
     ]
     return "\n".join([f"registers of {r.name} (pid {r.pid}), {where}", *facts(pairs, style)])
+
+
+def _more_registers(r: RegsReading) -> list[tuple[str, str]]:
+    """The other registers of x86-64; those that are 0 in one line."""
+    named = [("r" + name.removeprefix("r"), value) for name, value in r.general]
+    segments = [(name.removesuffix("index"), f"{value:#x}") for name, value in r.segments]
+    return [
+        *((name, f"{value:#018x}") for name, value in named if value),
+        ("zero", " ".join(name for name, value in named if not value)),
+        ("rflags", f"{r.flags:#018x}" if r.flags else ""),
+        ("segment", ", ".join(" ".join(pair) for pair in segments if "base" not in pair[0])),
+        ("base", ", ".join(" ".join(pair) for pair in segments if "base" in pair[0])),
+    ]
 
 
 def outcome(reading: Outcome, style: Style) -> str:

@@ -55,7 +55,7 @@ TYPES = [
     (r"tuple\[tuple\[(.*)\], \.\.\.\]", "list of [{0}]"),
     (r"tuple\[(\w+), \.\.\.\]", "list of {0}"),
     (r"tuple\[CallReading \| EventReading, \.\.\.\]", "list of CallReading or EventReading"),
-    (r"int \| str \| bool \| bytes", "number, text, true or false, or hex digits"),
+    (r"int \| str \| bool", "number, text, or true or false"),
     (r"(\w+)", "{0}"),
 ]
 

@@ -13,6 +13,10 @@ ELF_ET_DYN_BASE.
 
 from __future__ import annotations
 
+from typing import Any
+
+import attrs
+
 from kemu.abi.uapi import *
 from kemu.kernel.arch.mmap_layout import (
     arch_randomize_brk,
@@ -44,7 +48,7 @@ from kemu.kernel.include.elf import (
     parse_elfhdr,
 )
 from kemu.kernel.include.mm_types import PAGE_ALIGN, PAGE_SIZE, U64, file
-from kemu.kernel.include.sched_types import PF_RANDOMIZE
+from kemu.kernel.include.sched_types import PF_RANDOMIZE, pt_regs, thread_struct
 from kemu.kernel.include.system import current, current_mm, system
 from kemu.kernel.mm.vma import fput
 from kemu.trace.frames import linux
@@ -190,7 +194,16 @@ def set_code_and_heap(bprm: linux_binprm, layout: elf_layout, *, moved: bool) ->
 
 
 def start_thread(ip: int, sp: int) -> None:
-    """The first instruction and the stack pointer; everything else is 0
-    (arch/x86/kernel/process_64.c)."""
-    regs = current().regs
-    regs.ip, regs.sp, regs.ax = ip, sp, 0
+    """The first instruction and the stack pointer; everything else is as in a new program
+    (arch/x86/kernel/process_64.c; elf_common_init of arch/x86/include/asm/elf.h).  A register that
+    is so already is left alone, which is no event."""
+    task = current()
+    task.regs.ip, task.regs.sp, task.regs.ax = ip, sp, 0
+    pairs: list[tuple[Any, Any]] = [
+        (task.regs, pt_regs(ip=ip, sp=sp)),
+        (task.thread, thread_struct()),
+    ]
+    for held, wanted in pairs:
+        for field in attrs.fields(type(held)):
+            if getattr(held, field.name) != getattr(wanted, field.name):
+                setattr(held, field.name, getattr(wanted, field.name))

@@ -84,14 +84,60 @@ class siginfo:
     pid: int = 0
 
 
+X86_EFLAGS_FIXED, X86_EFLAGS_IF = 1 << 1, 1 << 9
+"""Bits of RFLAGS: always set; interrupts are let in (uapi/asm/processor-flags.h)."""
+
+USER_CS, USER_DS = 0x33, 0x2B
+"""``__USER_CS`` and ``__USER_DS``, the selectors of user code and its stack
+(arch/x86/include/asm/segment.h)."""
+
+
 @struct
 class pt_regs:
-    """The user registers that kemu keeps: instruction pointer, stack pointer, return value (u64),
-    and the code segment's privilege is user always."""
+    """The user registers as the kernel saves them on its stack, each a u64
+    (arch/x86/include/asm/ptrace.h). A task that was never in user mode has those with which a
+    program starts."""
 
-    ip: int = 0
-    sp: int = 0
+    r15: int = 0
+    r14: int = 0
+    r13: int = 0
+    r12: int = 0
+    bp: int = 0
+    bx: int = 0
+    r11: int = 0
+    r10: int = 0
+    r9: int = 0
+    r8: int = 0
     ax: int = 0
+    cx: int = 0
+    dx: int = 0
+    si: int = 0
+    di: int = 0
+    orig_ax: int = 0
+    ip: int = 0
+    cs: int = USER_CS
+    flags: int = X86_EFLAGS_IF | X86_EFLAGS_FIXED
+    sp: int = 0
+    ss: int = USER_DS
+
+
+GENERAL_REGISTERS = (
+    "ax", "bx", "cx", "dx", "si", "di", "bp", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15",
+)  # fmt: skip
+"""Those of ``pt_regs`` that are 0 when a program starts."""
+
+
+@struct
+class thread_struct:
+    """What a task has of the CPU beside ``pt_regs`` (arch/x86/include/asm/processor.h): the bases
+    of FS and GS (u64) and the selectors of the data segments (u16)."""
+
+    es: int = 0
+    ds: int = 0
+    fsindex: int = 0
+    gsindex: int = 0
+    fsbase: int = 0
+    gsbase: int = 0
 
 
 @struct
@@ -128,6 +174,7 @@ class task_struct:
     blocked: int = 0
     files: files_struct | None = None
     regs: pt_regs = attrs.Factory(pt_regs)
+    thread: thread_struct = attrs.Factory(thread_struct)
     pagefault_disabled: int = 0
     cpu: int = 0
     blocked_in: str = ""

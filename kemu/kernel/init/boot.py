@@ -423,7 +423,7 @@ def _tasks() -> None:
 
 
 def _new_task(name: str) -> task_struct:
-    task = copy_process(0, SIGCHLD, 0, 0, name)
+    task = copy_process(0, SIGCHLD, 0, 0, 0, name)
     assert not isinstance(task, int)
     task.flags &= ~PF_KTHREAD
     return task

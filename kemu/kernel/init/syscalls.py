@@ -84,6 +84,7 @@ def sys_clone(
         stack=stack,
         parent_tid=parent_tid,
         child_tid=child_tid,
+        tls=tls,
     )
 
 

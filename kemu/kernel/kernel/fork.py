@@ -10,8 +10,12 @@ without it a duplicate that shares its pages until somebody writes.
 
 from __future__ import annotations
 
+from typing import Any
+
+import attrs
+
 from kemu.abi.uapi import *
-from kemu.kernel.arch.uaccess import put_user
+from kemu.kernel.arch.uaccess import put_user, task_size_max
 from kemu.kernel.include.flags import *
 from kemu.kernel.include.lists import INIT_LIST_HEAD, list_add_tail
 from kemu.kernel.include.mm_types import files_struct, mm_struct
@@ -21,7 +25,6 @@ from kemu.kernel.include.sched_types import (
     SIGNAL_UNKILLABLE,
     TASK_KILLABLE,
     TASK_RUNNING,
-    pt_regs,
     sighand_struct,
     signal_struct,
     task_struct,
@@ -44,11 +47,12 @@ def kernel_clone(
     stack: int = 0,
     parent_tid: int = 0,
     child_tid: int = 0,
+    tls: int = 0,
     name: str = "",
 ) -> int:
     """fork, vfork and clone: the child's pid, or an error.  After vfork the caller sleeps until the
     child execs or exits."""
-    task = copy_process(flags, exit_signal, stack, child_tid, name)
+    task = copy_process(flags, exit_signal, stack, child_tid, tls, name)
     if isinstance(task, int):
         return task
     if flags & CLONE_PARENT_SETTID:
@@ -79,7 +83,7 @@ def _invalid_flags(flags: int) -> bool:
 
 @linux("kernel/fork.c")
 def copy_process(
-    flags: int, exit_signal: int, stack: int, child_tid: int, name: str
+    flags: int, exit_signal: int, stack: int, child_tid: int, tls: int, name: str
 ) -> task_struct | int:
     """A new task like the current one, not running yet; or a negative error with nothing left
     behind."""
@@ -95,6 +99,8 @@ def copy_process(
     )
     if stack:
         p.regs.sp = stack
+    if not error and flags & CLONE_SETTLS:
+        error = set_new_tls(p, tls)
     pid = error or alloc_pid()
     if pid < 0:
         _undo_copy(p)
@@ -113,12 +119,23 @@ def dup_task_struct(orig: task_struct, name: str) -> task_struct | None:
     zero.  None: no memory."""
     if slab_fails("task_struct"):
         return None
-    p = task_struct(pid=0, tgid=0, comm=name or orig.comm)
+    regs: Any = orig.regs
+    thread: Any = orig.thread
+    p = task_struct(pid=0, tgid=0, comm=name or orig.comm, thread=attrs.evolve(thread))
     p.flags = (orig.flags | PF_FORKNOEXEC) & ~PF_SIGNALED
     p.blocked = orig.blocked
-    p.regs = pt_regs(ip=orig.regs.ip, sp=orig.regs.sp, ax=0)
+    p.regs = attrs.evolve(regs, ax=0)
     p.cpu = system.cpu.id
     return p
+
+
+def set_new_tls(p: task_struct, tls: int) -> int:
+    """Let FS begin at ``tls`` in the new task; 0, or -EPERM for an address of the kernel's
+    (arch/x86/kernel/process.c)."""
+    if tls >= task_size_max():
+        return -EPERM  #: the thread's storage would be in the kernel's half -> an address below it
+    p.thread.fsbase = tls
+    return 0
 
 
 @linux("kernel/fork.c")
