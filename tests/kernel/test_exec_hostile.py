@@ -190,7 +190,7 @@ def test_memory_may_run_out_at_any_step(name, seed):
             {f"/{name}": program(name), "/tiny-interp": program("tiny-interp")}, seed=seed
         )
         machine.p.signal.oom_score_adj = -1000
-        machine.s.kernel.globals["reclaim"] = lambda _wanted: 0
+        system.reclaim = lambda _wanted: 0
         held = take_all_but(NODE_DATA(0).node_zones[0].watermark_min + spare)
         outcome = machine.s.call(machine.p, "execve", f"/{name}", ["x" * 30000])
         for page in held:
