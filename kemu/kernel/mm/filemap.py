@@ -12,6 +12,7 @@ address that is already cached ("fault-around"), since the cost of a fault is in
 from __future__ import annotations
 
 from kemu.abi.uapi import *
+from kemu.errors import KernelBug
 from kemu.kernel.arch.pgtable import (
     entry_none,
     maybe_mkwrite,
@@ -80,15 +81,20 @@ def filemap_get_folio(mapping: address_space, index: int) -> folio | None:
 @linux("mm/filemap.c")
 def filemap_get_entry(mapping: address_space, index: int) -> folio | None:
     """The cached page at ``index`` with a reference, or None.  It is found without a lock, so once
-    the reference is there one looks whether it is still the page at ``index``."""
+    the reference is there one looks whether it is still the page at ``index``.  ``KernelBug`` for a
+    page that was freed or has left the file and can be found all the same: one would look for
+    ever."""
     while True:
-        folio = mapping.i_pages.get(index)
-        if folio is None:
+        found = mapping.i_pages.get(index)
+        if found is None:
             return None
-        if folio_try_get(folio):
-            if mapping.i_pages.get(index) is folio:
-                return folio
-            folio_put(folio)
+        owner: address_space | None = found.mapping
+        if found._refcount <= 0 or owner is not mapping:
+            raise KernelBug(f"page cache: {found} is at index {index}, but does not belong there")
+        if folio_try_get(found):
+            if mapping.i_pages.get(index) is found:
+                return found
+            folio_put(found)
 
 
 def filemap_lock_folio(mapping: address_space, index: int) -> folio | None:
