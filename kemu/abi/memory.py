@@ -146,7 +146,7 @@ CALLS = (
         "guard_install makes pages that kill and guard_remove takes them away; cold, "
         "pageout, willneed, random, sequential and others.",
         args=(ADDR, LENGTH, ADVICE._replace(recorded=RECORDED_ADVICE, draw=_ADVICE)),
-        errnos="EACCES EAGAIN EBADF EINVAL EIO ENOMEM EPERM",
+        errnos="EACCES EAGAIN EBADF EFAULT EINVAL EIO ENOMEM EPERM",
         op="madvise",
         fuzz=Fuzz(12, "rights ranges files pins"),
     ),
