@@ -28,7 +28,6 @@ _START = "spawn app; mmap app 0x10000 2p rw; "
 @command(
     "read",
     arguments=(TASK, one("addr", kinds.ADDRESS), maybe("size", kinds.SIZE, 1)),
-    group="memory",
     effect=CHANGE,
     summary="load bytes, as user code does",
     more="One byte unless a size is given. A page that was never written reads as zeros, from the "
@@ -62,7 +61,6 @@ def read(session: Session, task: Task, addr: int, size: int) -> AccessOutcome:
         one("data", kinds.DATA),
         maybe("count", kinds.SIZE, 0),
     ),
-    group="memory",
     effect=CHANGE,
     summary="store bytes, as user code does",
     more="See: help data. With a size at the end the data is repeated over that many bytes: write "
@@ -92,7 +90,6 @@ def write(session: Session, task: Task, addr: int, data: bytes, count: int) -> A
 @command(
     "fetch",
     arguments=(TASK, one("addr", kinds.ADDRESS)),
-    group="memory",
     effect=CHANGE,
     summary="fetch one instruction, as user code does",
     more="The page must be executable.",

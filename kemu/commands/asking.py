@@ -63,7 +63,6 @@ _THING_TEXT = (
 @command(
     "why",
     arguments=(one("what", kinds.ChoiceKind("THING", THINGS | FAILURES)), *_ARGUMENTS),
-    group="ask",
     effect=FREE,
     summary="why something is as it is: the events, the function, the command, the rule",
     more=_THING_TEXT
@@ -279,7 +278,6 @@ def _cpu(session: Session, text: str) -> int:
 @command(
     "history",
     arguments=(one("what", kinds.ChoiceKind("THING", THINGS)), *_ARGUMENTS),
-    group="ask",
     effect=FREE,
     summary="every value that something had, and who changed it",
     more=_THING_TEXT,
@@ -311,7 +309,6 @@ def history(
 @command(
     "source",
     arguments=(one("function", FUNCTION),),
-    group="ask",
     summary="where a kernel function is in kemu and in Linux, and what it does",
     examples=("source do_wp_page", "source copy_present_ptes"),
 )

@@ -31,7 +31,6 @@ _START = (
 
 @command(
     "timelines",
-    group="time",
     effect=FREE,
     summary="the timelines of this experiment",
     more="A change that is made in the past starts one; the old one keeps its commands.",
@@ -57,7 +56,6 @@ def timelines(session: Session) -> readings.Timelines:
 @command(
     "switch",
     arguments=(one("number", kinds.COUNT),),
-    group="time",
     effect=FREE,
     summary="go over to the end of another timeline",
     examples=(_START + "switch 1; timelines", _START + "switch 1; switch 2"),

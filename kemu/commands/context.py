@@ -124,7 +124,6 @@ def _matters(change: FieldChange, mapped: set[str]) -> bool:
             ),
         ),
     ),
-    group="time",
     effect=FREE,
     summary="show the last change, or choose what is shown after each",
     more="How much: off, short or full. What: names of sections (changes, calls, picture, "

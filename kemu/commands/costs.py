@@ -19,7 +19,6 @@ _START = "spawn app; mmap app 0x10000 2p rw; write app 0x10000 7; write app 0x11
 @command(
     "cost",
     arguments=RANGE,
-    group="ask",
     effect=FREE,
     summary="what a command or a range cost, beside the same with eager copying",
     more="Counts faults, frames, page tables, bytes copied, TLB flushes and entries written. The "

@@ -23,7 +23,7 @@ def commands_markdown() -> str:
     commands = table.load_all()
     parts = [_HEAD]
     for group, title in table.GROUPS.items():
-        members = [made for made in commands if made.group == group]
+        members = [made for made in commands if table.TABLE[made.name].group == group]
         parts.append(f"## {title[0].upper()}{title[1:]}\n")
         parts += [_section(made) for made in members]
     parts.append("## Topics\n")

@@ -21,7 +21,6 @@ LARGEST = 256 << 20
     "load",
     arguments=(one("host", kinds.HOST_PATH),),
     options=(keyword("path", kinds.PATH, "as"),),
-    group="files",
     effect=CHANGE,
     host=True,
     summary="bring a file of the host into kemu",
@@ -83,7 +82,6 @@ def _content(host: str) -> bytes:
     "mkfile",
     arguments=(one("path", kinds.PATH), one("size", kinds.SIZE), maybe("seed", kinds.EXIT_CODE)),
     options=(flags("kind", ("disk", "tmpfs")), flags("form", ("sparse",))),
-    group="files",
     effect=CHANGE,
     summary="make a file inside kemu",
     more="Page i is filled with the byte 0x10*(k+1)+i, where k counts the files made so far, or is "
@@ -127,7 +125,6 @@ def mkfile(
 
 @command(
     "ls",
-    group="files",
     summary="the files inside kemu",
     examples=("ls", "spawn app; mmap app 1p rw shared; ls"),
     linux="ls(1)",

@@ -17,7 +17,6 @@ _START = "spawn app; mmap app 0x10000 1p rw; write app 0x10000 7; "
 @command(
     "frame",
     arguments=(one("pfn", kinds.FRAME),),
-    group="looking",
     summary="one frame: counts, flags, owners",
     more="Names every holder of a reference: page-table entries, the page cache, the batches of "
     "the LRU.",
@@ -34,7 +33,6 @@ def frame(session: Session, pfn: int) -> readings.FrameReading:
 @command(
     "rmap",
     arguments=(one("pfn", kinds.FRAME),),
-    group="looking",
     summary="who maps a frame",
     more="Follows the reverse mapping as the kernel does: anon_vma or file, then every VMA that "
     "might map the page.",
@@ -50,7 +48,6 @@ def rmap(session: Session, pfn: int) -> readings.RmapReading:
 
 @command(
     "mem",
-    group="looking",
     summary="the whole of RAM on one screen",
     more="One letter a frame, or a run of frames: owner, shared, table, kernel, free.",
     examples=("mem", _START + "fork as kid; mem"),
@@ -65,7 +62,6 @@ def mem(session: Session) -> readings.MemoryMap:
 
 @command(
     "tlb",
-    group="looking",
     summary="what the TLBs remember",
     more="Entries that no longer agree with the page tables are marked stale.",
     examples=("tlb", _START + "tlb"),
@@ -80,7 +76,6 @@ def tlb(session: Session) -> readings.TlbReading:
 
 @command(
     "free",
-    group="looking",
     summary="free and used memory",
     examples=("free", _START + "free"),
     linux="free(1), /proc/buddyinfo, /proc/vmstat",
@@ -95,7 +90,6 @@ def free(session: Session) -> readings.FreeReading:
 @command(
     "layout",
     arguments=(maybe("task", kinds.TASK),),
-    group="looking",
     summary="the address space, user and kernel half",
     examples=("spawn app; layout app", _START + "layout"),
     linux="Documentation/arch/x86/x86_64/mm.rst",

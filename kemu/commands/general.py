@@ -32,7 +32,6 @@ DEEPEST_RUN = 16
     "print",
     "p",
     arguments=(rest("expression", FORMATTED),),
-    group="shell",
     effect=FREE,
     summary="the value of an expression",
     more="Numbers are shown in both bases where they differ; print/x, print/d, print/t ... choose "
@@ -76,7 +75,6 @@ class AliasKind(kinds.NameKind):
 @command(
     "alias",
     arguments=(maybe("name", AliasKind()), rest("command", kinds.COMMAND, needed=False)),
-    group="shell",
     effect=FREE,
     summary="a short word for a command",
     more="Without arguments lists the aliases. What is typed behind the alias is put behind its "
@@ -122,7 +120,6 @@ def alias(session: Session, name: str | None, command: Line | None) -> Text:
 @command(
     "unalias",
     arguments=(one("name", kinds.NAME),),
-    group="shell",
     effect=FREE,
     summary="forget an alias",
     examples=("alias look walk app 0x10000; unalias look", "alias a ps; unalias a; alias"),
@@ -142,7 +139,6 @@ def unalias(session: Session, name: str) -> Text:
 @command(
     "run",
     arguments=(one("path", kinds.HOST_PATH),),
-    group="shell",
     effect=FREE,
     host=True,
     summary="run the commands in a file",
@@ -190,7 +186,6 @@ def _placed_in_file(result: Result, where: str) -> Result:
 @command(
     "quit",
     "q",
-    group="shell",
     effect=FREE,
     summary="leave kemu",
     examples=("quit", "ps; quit"),

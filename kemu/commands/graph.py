@@ -205,7 +205,6 @@ _START = "spawn app; mmap app 0x10000 2p rw; write app 0x10000 7; "
         keyword("file", kinds.HOST_PATH, "-o"),
         Option("diff", {"--diff": None}, kinds.MOMENT, values=2),
     ),
-    group="looking",
     effect=FREE,
     host=True,
     summary="a picture: walk, tables, sharing, mm, rmap, tree, mem, layout, plot",
@@ -247,9 +246,7 @@ def _take(session: Session, kind: Word, words: tuple[Word, ...]) -> readings.Rea
     name = kind.token.text
     chosen = KINDS[name]
     takes = (chosen.take, chosen.arguments, chosen.options)
-    made = Command(
-        (f"graph {name}",), *takes, "looking", chosen.summary, "", (), "", FREE, host=False
-    )
+    made = Command((f"graph {name}",), *takes, chosen.summary, "", (), "", FREE, host=False)
     line = Line(kind.line.text, (kind.token, *(word.token for word in words)))
     call = bind(made, line, session)
     try:

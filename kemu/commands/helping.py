@@ -30,7 +30,6 @@ WIDTH = 78
     "help",
     "h",
     arguments=(rest("word", kinds.WORD, needed=False),),
-    group="shell",
     effect=FREE,
     summary="this page, or the page of a command",
     more="A word of the lessons, such as RSS or zero page, is explained first. With a word that is "
@@ -69,7 +68,7 @@ def explained(word: str) -> list[str]:
         return []
     name, entry = found
     lines = wrap(f"{name}: {entry.text}", WIDTH, break_on_hyphens=False)
-    rows = [(command_, table.TABLE[command_].summary) for command_ in entry.commands]
+    rows = [(word, table.named(word).summary) for word in entry.commands]
     return [
         *lines,
         "",
@@ -81,7 +80,6 @@ def explained(word: str) -> list[str]:
 @command(
     "apropos",
     arguments=(one("word", kinds.WORD),),
-    group="shell",
     effect=FREE,
     summary="which commands have to do with a word",
     more="Searches names, pages and topics, the names of commands first.",

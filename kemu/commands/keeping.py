@@ -33,7 +33,6 @@ HEAD, MACHINE, STATE = "# kemu experiment", "# machine ", "# state "
 @command(
     "save",
     arguments=(one("path", kinds.HOST_PATH),),
-    group="shell",
     effect=FREE,
     host=True,
     summary="write the commands of this timeline to a file",
@@ -76,7 +75,6 @@ def machine(session: Session) -> str:
 @command(
     "restore",
     arguments=(one("path", kinds.HOST_PATH),),
-    group="shell",
     effect=FREE,
     host=True,
     summary="run a saved experiment again, from the boot",
@@ -133,7 +131,6 @@ def _again(session: Session, line: str, where: str) -> None:
 @command(
     "transcript",
     arguments=(maybe("path", kinds.HOST_PATH),),
-    group="shell",
     effect=FREE,
     host=True,
     summary="all commands so far with what they showed",

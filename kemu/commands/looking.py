@@ -22,7 +22,6 @@ MOST_PAGES = 1 << 16
 
 @command(
     "ps",
-    group="looking",
     summary="all tasks",
     examples=("ps", "spawn app; fork as kid; ps"),
     linux="ps(1)",
@@ -36,7 +35,6 @@ def ps(session: Session) -> readings.ProcessList:
 
 @command(
     "tree",
-    group="looking",
     summary="who is whose child",
     examples=("tree", "spawn app; fork as kid; tree"),
     linux="pstree(1)",
@@ -51,7 +49,6 @@ def tree(session: Session) -> readings.TaskTree:
 @command(
     "regs",
     arguments=(TASK,),
-    group="looking",
     summary="the registers of a task",
     examples=("spawn app; regs app", "spawn app; fork as kid; regs app; regs kid"),
     linux="ptrace(2)",
@@ -71,7 +68,6 @@ def regs(session: Session, task: Task) -> readings.RegsReading:
 @command(
     "mm",
     arguments=(TASK,),
-    group="looking",
     summary="the address space of a process in numbers",
     more="Shows mm_users and mm_count with who holds them, sizes, page-table bytes and the marks "
     "of the layout.",
@@ -91,7 +87,6 @@ def mm(session: Session, task: Task) -> readings.MmReading:
     "vm",
     arguments=(TASK,),
     options=(_PROC,),
-    group="looking",
     summary="the mappings, as /proc/PID/maps",
     more="With proc the text is the kernel's, byte for byte.",
     examples=(_START + "maps app", _START + "maps app proc"),
@@ -108,7 +103,6 @@ def maps(session: Session, task: Task, form: tuple[str, ...]) -> Shown:
     "smaps",
     arguments=(TASK,),
     options=(flags("form", ("proc", "rollup")),),
-    group="looking",
     summary="the mappings with their pages, as /proc/PID/smaps",
     more="With rollup the sums over all mappings; with proc the kernel's text, byte for byte.",
     examples=(_START + "smaps app", _START + "smaps app rollup"),
@@ -127,7 +121,6 @@ def smaps(session: Session, task: Task, form: tuple[str, ...]) -> Shown:
     "status",
     arguments=(TASK,),
     options=(_PROC,),
-    group="looking",
     summary="/proc/PID/status",
     examples=("spawn app; status app", "spawn app; status app proc"),
     linux="/proc/PID/status",
@@ -143,7 +136,6 @@ def status(session: Session, task: Task, form: tuple[str, ...]) -> Shown:
     "stat",
     arguments=(TASK,),
     options=(_PROC,),
-    group="looking",
     summary="/proc/PID/stat",
     examples=("spawn app; stat app", "spawn app; stat app proc"),
     linux="/proc/PID/stat",
@@ -158,7 +150,6 @@ def stat(session: Session, task: Task, form: tuple[str, ...]) -> Shown:
 @command(
     "pagemap",
     arguments=(TASK, one("start", kinds.ADDRESS), one("length", kinds.SIZE)),
-    group="looking",
     summary="/proc/PID/pagemap of a range",
     more=f"At most {MOST_PAGES} pages; pages whose word is zero are left out.",
     examples=(_START + "pagemap app 0x10000 3p", _START + "pagemap 0x10000 1p"),
@@ -180,7 +171,6 @@ def pagemap(session: Session, task: Task, start: int, length: int) -> readings.P
 @command(
     "vma",
     arguments=(TASK, one("addr", kinds.ADDRESS)),
-    group="looking",
     summary="the mapping at an address",
     more="Also its flags, its anon_vma chain, and its neighbours; where there is none, what lies "
     "on both sides.",
@@ -199,7 +189,6 @@ def vma(session: Session, task: Task, addr: int) -> readings.VmaDetail:
     "walk",
     "vtop",
     arguments=(TASK, one("addr", kinds.ADDRESS)),
-    group="looking",
     summary="translate an address, level by level",
     more="Reads the page tables as the MMU does, without touching anything: entries with their "
     "bits, the rights of all "
@@ -218,7 +207,6 @@ def walk(session: Session, task: Task, addr: int) -> readings.Translation:
     "pt",
     arguments=(TASK,),
     options=(flags("parts", ("kernel",)),),
-    group="looking",
     summary="the page tables of a process",
     more="Runs of empty entries are folded. With kernel also the kernel half, which all processes "
     "share.",
@@ -237,7 +225,6 @@ def pt(session: Session, task: Task, parts: tuple[str, ...]) -> readings.PageTab
     "dump",
     "rd",
     arguments=(TASK, one("addr", kinds.ADDRESS), maybe("size", kinds.SIZE, 64)),
-    group="looking",
     summary="the bytes at an address, without touching them",
     more="Unlike read it is no access: nothing is faulted in, and what is not mapped is said. At "
     "most 1 MiB.",

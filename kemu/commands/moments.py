@@ -34,7 +34,6 @@ _RANGE_TEXT = (
         keyword("form", kinds.WordKind("FORMAT", ("ftrace", "chrome")), "--format"),
         keyword("file", kinds.HOST_PATH, "-o"),
     ),
-    group="time",
     effect=FREE,
     summary="the events of a command or a range",
     more=_RANGE_TEXT
@@ -80,7 +79,6 @@ def trace(
     "calls",
     arguments=RANGE,
     options=(flags("detail", ("events",)),),
-    group="time",
     effect=FREE,
     summary="the kernel functions of a command or a range, as a tree",
     more=_RANGE_TEXT + " With events also each event under the function that caused it.",
@@ -102,7 +100,6 @@ def calls(
     "diff",
     arguments=RANGE,
     options=(flags("detail", ("all",)), keyword("timeline", kinds.COUNT)),
-    group="time",
     effect=FREE,
     summary="what differs between two moments",
     more=_RANGE_TEXT
@@ -162,7 +159,6 @@ def range_of(
         maybe("into", kinds.WordKind("INTO", ("into",), "into")),
         maybe("count", kinds.COUNT, 1),
     ),
-    group="time",
     effect=FREE,
     summary="go to the next event",
     more="With a number, that many events further. After set granularity function to the next call "
@@ -220,7 +216,6 @@ _BACK_UNTIL = maybe("until", kinds.WordKind("UNTIL", ("until",), "until"))
         _BACK_UNTIL,
         rest("condition", kinds.EXPR, needed=False),
     ),
-    group="time",
     effect=FREE,
     summary="go to the event before",
     more="With a number, that many events back; with until EXPR to the last moment at which the "
@@ -266,7 +261,6 @@ def _before(session: Session, count: int) -> int:
 @command(
     "goto",
     arguments=(one("event", kinds.MOMENT),),
-    group="time",
     effect=FREE,
     summary="go to any moment",
     more="A moment is an event number, a mark, start or end.",
@@ -280,7 +274,6 @@ def goto(session: Session, event: int) -> readings.Moment:
 @command(
     "mark",
     arguments=(one("name", kinds.NAME),),
-    group="time",
     effect=FREE,
     summary="give this moment a name",
     examples=("mark before; spawn app; diff before", "spawn app; mark start_of_app"),

@@ -25,7 +25,6 @@ _FUNCTION = maybe("function", FUNCTION)
     "next",
     "n",
     arguments=(_COUNT,),
-    group="time",
     effect=FREE,
     summary="go to the next event of this kernel function, over the calls it makes",
     more="Between two commands it goes over the next call as a whole. An empty line repeats it.",
@@ -46,7 +45,6 @@ def next_(session: Session, count: int) -> readings.Moment:
     "reverse-next",
     "rn",
     arguments=(_COUNT,),
-    group="time",
     effect=FREE,
     summary="go back to the event before in this kernel function, over calls",
     examples=(_START + "reverse-next", _START + "back 9; reverse-next 2"),
@@ -66,7 +64,6 @@ def reverse_next(session: Session, count: int) -> readings.Moment:
     "finish",
     "fin",
     arguments=(_FUNCTION,),
-    group="time",
     effect=FREE,
     summary="go to where this kernel function returns",
     more="With the name of a function that is open here, to where that one returns.",
@@ -90,7 +87,6 @@ def finish(session: Session, function: str | None) -> readings.Moment:
     "reverse-finish",
     "rfin",
     arguments=(_FUNCTION,),
-    group="time",
     effect=FREE,
     summary="go back to where this kernel function was called",
     more="With the name of a function that is open here, to where that one was called.",
@@ -155,7 +151,6 @@ def _fid(session: Session, name: str | None) -> int | None:
 @command(
     "continue",
     "c",
-    group="time",
     effect=FREE,
     summary="go on to the next stop, or to the newest event",
     more="break, watch and catch say where to stop.",
@@ -179,7 +174,6 @@ def continue_(session: Session) -> readings.Moment:
 @command(
     "reverse-continue",
     "rc",
-    group="time",
     effect=FREE,
     summary="go back to the stop before, or to the start",
     examples=(
@@ -205,7 +199,6 @@ def reverse_continue(session: Session) -> readings.Moment:
 @command(
     "until",
     arguments=(rest("condition", kinds.EXPR),),
-    group="time",
     effect=FREE,
     summary="go on until an expression is true",
     more="back until EXPR does the same backwards.",
@@ -222,7 +215,6 @@ def until(session: Session, condition: Expression) -> readings.Moment:
 
 @command(
     "undo",
-    group="time",
     effect=FREE,
     summary="go back to before the last command that changed the machine",
     more="The command stays in the future: continue goes there again; another change starts a new "

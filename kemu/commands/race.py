@@ -113,7 +113,6 @@ KINDS: dict[str, Kind] = {
         *(Option(knob.name, knob.words, KINDS.get(knob.kind)) for knob in raceknobs.KNOBS),
         ScheduleOption("schedule", Schedules()),
     ),
-    group="trust",
     effect=FREE,
     summary="explore every order in which CPUs can take their steps",
     more="race alone (or race list) lists the built-in cases, "

@@ -85,7 +85,6 @@ def preference(session: Session, name: str) -> str:
         one("value", kinds.TextKind("VALUE", "a value")),
         maybe("number", kinds.TextKind("NUMBER", "a number")),
     ),
-    group="shell",
     effect=CHANGE,
     summary="change a setting of the machine, the session or the shell",
     more="aslr SEED places new programs at random, the same for the same seed, until aslr off. "
@@ -236,7 +235,6 @@ def _switch_text(value: int | bool | None) -> str:
 @command(
     "show",
     arguments=(maybe("setting", kinds.ChoiceKind("SETTING", SETTINGS, "a setting")),),
-    group="shell",
     summary="the settings",
     more="Each with its value; all of them with the words that set takes.",
     examples=("show", "show aslr"),

@@ -39,7 +39,6 @@ _WHERE_TEXT = (
     "break",
     "b",
     arguments=(_WHERE, *_CONDITION),
-    group="stops",
     effect=FREE,
     summary="stop where a kernel function or an event is reached",
     more=_WHERE_TEXT,
@@ -58,7 +57,6 @@ def break_(session: Session, where: str, if_: str | None, condition: Expression 
     "tbreak",
     "tb",
     arguments=(_WHERE, *_CONDITION),
-    group="stops",
     effect=FREE,
     summary="as break, but only once",
     more=_WHERE_TEXT,
@@ -144,7 +142,6 @@ def _add(session: Session, stop: Stop) -> Text:
 @command(
     "watch",
     arguments=(rest("expression", kinds.EXPR),),
-    group="stops",
     effect=FREE,
     summary="stop when an expression changes its value",
     more="Says old and new value and which kernel function changed it. display only shows.",
@@ -162,7 +159,6 @@ def watch(session: Session, expression: Expression) -> Text:
 @command(
     "catch",
     arguments=(one("what", kinds.WordKind("WHAT", tuple(stops.CATCHES))),),
-    group="stops",
     effect=FREE,
     summary="stop at a fault, a signal, a system call or out of memory",
     examples=(_START + "catch fault; write kid 0x10000 8", _START + "catch signal; read app 0"),
@@ -179,7 +175,6 @@ def catch(session: Session, what: str) -> Text:
 @command(
     "display",
     arguments=(rest("expression", FORMATTED, needed=False),),
-    group="stops",
     effect=FREE,
     summary="show an expression after each move",
     more="Without an expression shows all of them now; delete display removes them.",
@@ -200,7 +195,6 @@ def display(session: Session, expression: Expression | None) -> Text:
 @command(
     "info",
     arguments=(one("what", kinds.WordKind("WHAT", ("breakpoints", "display"))),),
-    group="stops",
     effect=FREE,
     summary="list the breakpoints and their like, with their hits",
     examples=(
@@ -232,7 +226,6 @@ _NUMBERS = many("numbers", kinds.COUNT)
 @command(
     "enable",
     arguments=(_NUMBERS,),
-    group="stops",
     effect=FREE,
     summary="let breakpoints stop again",
     more="Without numbers all.",
@@ -249,7 +242,6 @@ def enable(session: Session, numbers: tuple[int, ...]) -> Text:
 @command(
     "disable",
     arguments=(_NUMBERS,),
-    group="stops",
     effect=FREE,
     summary="keep breakpoints, but do not stop at them",
     more="Without numbers all.",
@@ -271,7 +263,6 @@ def _switch(session: Session, numbers: tuple[int, ...], *, enabled: bool) -> Tex
     "delete",
     arguments=(_NUMBERS,),
     options=(keyword("display", kinds.COUNT),),
-    group="stops",
     effect=FREE,
     summary="remove breakpoints or displays",
     more="Without numbers all breakpoints; display N removes one display.",

@@ -86,7 +86,6 @@ def own_body(
         *row.also,
         arguments=regular[0] if arguments is None else arguments,
         options=regular[1] if options is None else options,
-        group=row.group,
         effect=CHANGE,
         summary=row.summary,
         more=row.more,

@@ -1,4 +1,5 @@
-"""Which commands there are and where each lives: the only list that is read at start-up.
+"""Which commands there are, where each lives, and in which group: the only list that is read at
+start-up. All else about a command is in its declaration.
 
 A module of commands is imported when one of its commands is first used, so that start-up stays
 short and nothing imports upwards: packages above this one appear here by dotted path alone. A test
@@ -17,33 +18,11 @@ if TYPE_CHECKING:
 
 
 class Entry(NamedTuple):
-    """Where a command lives, in which group `help` shows it, and its one line there."""
+    """Where a command lives, and in which group `help` shows it."""
 
     module: str
     group: str
-    summary: str
 
-
-_TASKS, _ACCESS = "kemu.commands.tasks", "kemu.commands.access"
-_FILES, _LOOKING, _FRAMES = "kemu.commands.files", "kemu.commands.looking", "kemu.commands.frames"
-_MOVING = "kemu.commands.moving"
-_STOPPING = "kemu.commands.stopping"
-_ASKING = "kemu.commands.asking"
-_COSTS = "kemu.commands.costs"
-_BRANCHES = "kemu.commands.branches"
-_KEEPING = "kemu.commands.keeping"
-_COMPARING = "kemu.front.terminal.comparing"
-_REPORTING = "kemu.front.terminal.reporting"
-_ROWS = "kemu.debugger.rows"
-_MOMENTS, _CONTEXT, _GENERAL = (
-    "kemu.commands.moments",
-    "kemu.commands.context",
-    "kemu.commands.general",
-)
-_TRUST = "kemu.commands.trust"
-_TEACHING = "kemu.front.terminal.teaching"
-_HELPING, _SETTINGS = "kemu.commands.helping", "kemu.commands.settings"
-_GRAPH = "kemu.commands.graph"
 
 GROUPS = {
     "doing": "what a process does",
@@ -58,114 +37,53 @@ GROUPS = {
     "shell": "the shell itself",
 }
 
-_CALLS = {
-    word: Entry(f"kemu.commands.{row.module or 'syscalls'}", row.group, row.summary)
-    for word, row in BY_WORD.items()
-}
-"""The system calls."""
+_FIRST = (
+    ("doing", "commands.tasks", "spawn"),
+    ("memory", "commands.access", "read write fetch"),
+)
+_REST = (
+    ("doing", "commands.tasks", "schedule setcpu on use"),
+    ("files", "commands.files", "mkfile load ls"),
+    (
+        "looking",
+        "commands.looking",
+        "ps tree mm maps smaps status stat pagemap vma dump regs walk pt",
+    ),
+    ("looking", "commands.frames", "frame rmap mem tlb free"),
+    ("looking", "commands.graph", "graph"),
+    ("looking", "front.terminal.reporting", "report"),
+    ("looking", "commands.frames", "layout"),
+    ("time", "commands.moments", "trace calls diff"),
+    ("time", "commands.context", "context"),
+    ("time", "commands.moments", "step back goto mark"),
+    ("trust", "commands.trust", "verify"),
+    ("trust", "commands.race", "race"),
+    ("trust", "commands.trust", "mutant"),
+    ("trust", "front.terminal.comparing", "conform real"),
+    ("time", "commands.moving", "next reverse-next finish reverse-finish"),
+    ("time", "commands.moving", "continue reverse-continue until undo"),
+    ("stops", "commands.stopping", "break tbreak watch catch display info enable disable delete"),
+    ("ask", "commands.asking", "why history source"),
+    ("time", "commands.branches", "timelines switch"),
+    ("shell", "commands.keeping", "save restore transcript"),
+    ("ask", "commands.costs", "cost"),
+    ("time", "debugger.rows", "expand"),
+    ("lessons", "front.terminal.teaching", "lesson"),
+    ("shell", "commands.helping", "help apropos"),
+    ("shell", "commands.general", "print"),
+    ("shell", "commands.settings", "set show"),
+    ("shell", "commands.general", "alias unalias run quit"),
+)
+"""Group, module below kemu, commands: in the order of `help`, before and after the system calls."""
+
+_CALLS = [
+    (row.group, f"commands.{row.module or 'syscalls'}", word) for word, row in BY_WORD.items()
+]
 
 TABLE: dict[str, Entry] = {
-    "spawn": Entry(
-        _TASKS, "doing", "start a process: a child of init with an almost empty address space"
-    ),
-    "read": Entry(_ACCESS, "memory", "load bytes, as user code does"),
-    "write": Entry(_ACCESS, "memory", "store bytes, as user code does"),
-    "fetch": Entry(_ACCESS, "memory", "fetch one instruction, as user code does"),
-    **_CALLS,
-    "schedule": Entry(_TASKS, "doing", "let a CPU run a task"),
-    "setcpu": Entry(_TASKS, "doing", "move a task to a CPU"),
-    "on": Entry(_TASKS, "doing", "run one command on a CPU"),
-    "use": Entry(_TASKS, "doing", "choose the task that commands without TASK mean"),
-    "mkfile": Entry(_FILES, "files", "make a file inside kemu"),
-    "load": Entry(_FILES, "files", "bring a file of the host into kemu"),
-    "ls": Entry(_FILES, "files", "the files inside kemu"),
-    "ps": Entry(_LOOKING, "looking", "all tasks"),
-    "tree": Entry(_LOOKING, "looking", "who is whose child"),
-    "mm": Entry(_LOOKING, "looking", "the address space of a process in numbers"),
-    "maps": Entry(_LOOKING, "looking", "the mappings, as /proc/PID/maps"),
-    "smaps": Entry(_LOOKING, "looking", "the mappings with their pages, as /proc/PID/smaps"),
-    "status": Entry(_LOOKING, "looking", "/proc/PID/status"),
-    "stat": Entry(_LOOKING, "looking", "/proc/PID/stat"),
-    "pagemap": Entry(_LOOKING, "looking", "/proc/PID/pagemap of a range"),
-    "vma": Entry(_LOOKING, "looking", "the mapping at an address"),
-    "dump": Entry(_LOOKING, "looking", "the bytes at an address, without touching them"),
-    "regs": Entry(_LOOKING, "looking", "the registers of a task"),
-    "walk": Entry(_LOOKING, "looking", "translate an address, level by level"),
-    "pt": Entry(_LOOKING, "looking", "the page tables of a process"),
-    "frame": Entry(_FRAMES, "looking", "one frame: counts, flags, owners"),
-    "rmap": Entry(_FRAMES, "looking", "who maps a frame"),
-    "mem": Entry(_FRAMES, "looking", "the whole of RAM on one screen"),
-    "tlb": Entry(_FRAMES, "looking", "what the TLBs remember"),
-    "free": Entry(_FRAMES, "looking", "free and used memory"),
-    "graph": Entry(
-        _GRAPH, "looking", "a picture: walk, tables, sharing, mm, rmap, tree, mem, layout, plot"
-    ),
-    "report": Entry(_REPORTING, "looking", "the session as one HTML file that plays"),
-    "layout": Entry(_FRAMES, "looking", "the address space, user and kernel half"),
-    "trace": Entry(_MOMENTS, "time", "the events of a command or a range"),
-    "calls": Entry(_MOMENTS, "time", "the kernel functions of a command or a range, as a tree"),
-    "diff": Entry(_MOMENTS, "time", "what differs between two moments"),
-    "context": Entry(_CONTEXT, "time", "show the last change, or choose what is shown after each"),
-    "step": Entry(_MOMENTS, "time", "go to the next event"),
-    "back": Entry(_MOMENTS, "time", "go to the event before"),
-    "goto": Entry(_MOMENTS, "time", "go to any moment"),
-    "mark": Entry(_MOMENTS, "time", "give this moment a name"),
-    "verify": Entry(_TRUST, "trust", "check the invariants of the kernel"),
-    "race": Entry(
-        "kemu.commands.race", "trust", "explore every order in which CPUs can take their steps"
-    ),
-    "mutant": Entry(_TRUST, "trust", "make the kernel a wrong one, for somebody to find"),
-    "conform": Entry(_COMPARING, "trust", "compare recorded programs with the real kernel"),
-    "real": Entry(_COMPARING, "trust", "repeat the experiment on the host's kernel"),
-    "next": Entry(
-        _MOVING, "time", "go to the next event of this kernel function, over the calls it makes"
-    ),
-    "reverse-next": Entry(
-        _MOVING, "time", "go back to the event before in this kernel function, over calls"
-    ),
-    "finish": Entry(_MOVING, "time", "go to where this kernel function returns"),
-    "reverse-finish": Entry(_MOVING, "time", "go back to where this kernel function was called"),
-    "continue": Entry(_MOVING, "time", "go on to the next stop, or to the newest event"),
-    "reverse-continue": Entry(_MOVING, "time", "go back to the stop before, or to the start"),
-    "until": Entry(_MOVING, "time", "go on until an expression is true"),
-    "undo": Entry(_MOVING, "time", "go back to before the last command that changed the machine"),
-    "break": Entry(_STOPPING, "stops", "stop where a kernel function or an event is reached"),
-    "tbreak": Entry(_STOPPING, "stops", "as break, but only once"),
-    "watch": Entry(_STOPPING, "stops", "stop when an expression changes its value"),
-    "catch": Entry(_STOPPING, "stops", "stop at a fault, a signal, a system call or out of memory"),
-    "display": Entry(_STOPPING, "stops", "show an expression after each move"),
-    "info": Entry(_STOPPING, "stops", "list the breakpoints and their like, with their hits"),
-    "enable": Entry(_STOPPING, "stops", "let breakpoints stop again"),
-    "disable": Entry(_STOPPING, "stops", "keep breakpoints, but do not stop at them"),
-    "delete": Entry(_STOPPING, "stops", "remove breakpoints or displays"),
-    "why": Entry(
-        _ASKING, "ask", "why something is as it is: the events, the function, the command, the rule"
-    ),
-    "history": Entry(_ASKING, "ask", "every value that something had, and who changed it"),
-    "source": Entry(
-        _ASKING, "ask", "where a kernel function is in kemu and in Linux, and what it does"
-    ),
-    "timelines": Entry(_BRANCHES, "time", "the timelines of this experiment"),
-    "switch": Entry(_BRANCHES, "time", "go over to the end of another timeline"),
-    "save": Entry(_KEEPING, "shell", "write the commands of this timeline to a file"),
-    "restore": Entry(_KEEPING, "shell", "run a saved experiment again, from the boot"),
-    "transcript": Entry(_KEEPING, "shell", "all commands so far with what they showed"),
-    "cost": Entry(
-        _COSTS, "ask", "what a command or a range cost, beside the same with eager copying"
-    ),
-    "expand": Entry(
-        _ROWS, "time", "the entries of a table that fork copied as one event, one by one"
-    ),
-    "lesson": Entry(_TEACHING, "lessons", "take a guided lesson"),
-    "help": Entry(_HELPING, "shell", "this page, or the page of a command"),
-    "apropos": Entry(_HELPING, "shell", "which commands have to do with a word"),
-    "print": Entry(_GENERAL, "shell", "the value of an expression"),
-    "set": Entry(_SETTINGS, "shell", "change a setting of the machine, the session or the shell"),
-    "show": Entry(_SETTINGS, "shell", "the settings"),
-    "alias": Entry(_GENERAL, "shell", "a short word for a command"),
-    "unalias": Entry(_GENERAL, "shell", "forget an alias"),
-    "run": Entry(_GENERAL, "shell", "run the commands in a file"),
-    "quit": Entry(_GENERAL, "shell", "leave kemu"),
+    word: Entry(f"kemu.{module}", group)
+    for group, module, words in (*_FIRST, *_CALLS, *_REST)
+    for word in words.split()
 }
 
 ALIASES = {

@@ -27,7 +27,6 @@ _START = "spawn app; mmap app 0x10000 1p rw; write app 0x10000 7; "
 @command(
     "spawn",
     arguments=(one("name", kinds.NEW_TASK),),
-    group="doing",
     effect=CHANGE,
     summary="start a process: a child of init with an almost empty address space",
     more="It has a stack, as after exec, and nothing is touched yet. It becomes the current task.",
@@ -199,7 +198,6 @@ def signal(session: Session, task: Task, signal: int, action: str) -> Outcome:
 @command(
     "schedule",
     arguments=(one("task", kinds.TASK),),
-    group="doing",
     effect=CHANGE,
     summary="let a CPU run a task",
     more="A kernel thread borrows the address space of the task before it.",
@@ -215,7 +213,6 @@ def schedule(session: Session, task: Task) -> Text:
 @command(
     "setcpu",
     arguments=(TASK, one("cpu", kinds.CPU)),
-    group="doing",
     effect=CHANGE,
     summary="move a task to a CPU",
     more="It runs there from now on, and so do its later children.",
@@ -233,7 +230,6 @@ def setcpu(session: Session, task: Task, cpu: int) -> Text:
 @command(
     "on",
     arguments=(one("cpu", kinds.CPU), rest("command", kinds.COMMAND)),
-    group="doing",
     effect=FREE,
     summary="run one command on a CPU",
     examples=(_START + "on 1 read app 0x10000; tlb", _START + "on 0 write app 0x10000 8"),
@@ -259,7 +255,6 @@ def _check_cpu(session: Session, cpu: int) -> None:
 @command(
     "use",
     arguments=(one("task", kinds.TASK),),
-    group="doing",
     effect=FREE,
     summary="choose the task that commands without TASK mean",
     examples=("spawn app; fork as kid; use kid", "spawn app; use init"),

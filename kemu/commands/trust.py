@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 @command(
     "verify",
     options=(flags("along", {"--every-event": True, "every-event": True}),),
-    group="trust",
     effect=FREE,
     summary="check the invariants of the kernel",
     more="Everything is counted twice: references against holders, entries against mappings, TLBs "
@@ -97,7 +96,6 @@ def readings(found: list[Violation] | tuple[Violation, ...]) -> tuple[ViolationR
         one("what", kinds.WordKind("WHAT", ("list", "plant", "reveal", "remove"))),
         maybe("name", kinds.ANY),
     ),
-    group="trust",
     effect=CHANGE,
     summary="plant a bug in the kernel for someone to find",
     more="mutant list names the wrong kernels, and with NAME shows the patch of one. mutant plant "

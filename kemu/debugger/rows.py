@@ -26,7 +26,6 @@ _START = "spawn app; mmap app 0x200000 80p rw populate; fork app as kid; "
 @command(
     "expand",
     arguments=(maybe("event", kinds.MOMENT),),
-    group="time",
     effect=FREE,
     summary="the entries of a table that fork copied as one event, one by one",
     more="Without an event the one at this moment, else the newest before it.",

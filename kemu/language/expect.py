@@ -77,13 +77,13 @@ def _following(session: Session, tokens: tuple[Token, ...], word: str) -> list[C
 def _first_words(session: Session, word: str) -> list[Candidate]:
     """The commands, the user's aliases, and, if they are asked for by their first letters, other
     words for commands."""
-    found = [(name, entry.summary) for name, entry in table.TABLE.items()]
+    found = [(made.name, made.summary) for made in table.load_all()]
     found += [(name, f"alias of: {meaning}") for name, meaning in session.desk.aliases.items()]
     if session.desk.guide is not None:
         found += session.desk.guide.words()
     if word:
         found += [
-            (name, f"{other}: {table.TABLE[other].summary}")
+            (name, f"{other}: {table.named(other).summary}")
             for name, other in table.ALIASES.items()
         ]
     return found

@@ -316,9 +316,9 @@ class CommandKind:
 
     def complete(self, session: Session) -> Iterable[Candidate]:
         """The commands."""
-        from kemu.commands.table import TABLE
+        from kemu.commands.table import load_all
 
-        return [(name, entry.summary) for name, entry in TABLE.items()]
+        return [(made.name, made.summary) for made in load_all()]
 
 
 class CommandNameKind:

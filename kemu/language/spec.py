@@ -4,7 +4,7 @@
         "mmap",
         arguments=(TASK, maybe("addr", ADDRESS), one("length", SIZE), one("prot", PROT)),
         options=(flags("flags", MMAP_FLAGS), keyword("file", FILE)),
-        group="doing", effect=CHANGE, linux="mmap(2)",
+        effect=CHANGE, linux="mmap(2)",
         summary="map memory", more="...", examples=("...", "..."),
     )
     def mmap(session, task, addr, length, prot, flags, file): ...
@@ -166,7 +166,6 @@ class Command:
     function: Callable[..., Any]
     arguments: tuple[Argument, ...]
     options: tuple[Option, ...]
-    group: str
     summary: str
     more: str
     examples: tuple[str, ...]
@@ -222,7 +221,6 @@ REGISTRY: dict[str, Command] = {}
 
 def command(
     *words: str,
-    group: str,
     summary: str,
     examples: tuple[str, ...],
     arguments: tuple[Argument, ...] = (),
@@ -242,7 +240,6 @@ def command(
             function,
             arguments,
             options,
-            group,
             summary,
             more,
             examples,

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     "conform",
     arguments=(some("paths", kinds.HOST_PATH),),
     options=(flags("form", ("all",)),),
-    group="trust",
     effect=FREE,
     host=True,
     summary="compare recorded programs with the real kernel",
@@ -51,7 +50,6 @@ def conform(session: Session, paths: tuple[str, ...], form: tuple[str, ...]) -> 
 
 @command(
     "real",
-    group="trust",
     effect=FREE,
     host=True,
     summary="repeat the experiment on the host's kernel",

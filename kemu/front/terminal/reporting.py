@@ -44,7 +44,6 @@ TITLE = "kemu session"
         keyword("file", kinds.HOST_PATH, "-o"),
         keyword("title", kinds.TextKind("TEXT", "a title")),
     ),
-    group="looking",
     effect=FREE,
     host=True,
     summary="the session as one HTML file that plays",

@@ -64,7 +64,6 @@ def lesson_ids() -> list[Candidate]:
 @command(
     "lesson",
     arguments=(maybe("what", LessonWordKind()), rest("words", LessonRestKind(), needed=False)),
-    group="lessons",
     effect=FREE,
     summary="take a guided lesson",
     more="lesson lists them with what you have done; lesson start ID begins one or goes on with "
