@@ -61,7 +61,8 @@ class _Ear:
         self.hits: dict[FrameType, Sentence] = {}
         """The last sentence of a frame, filled in."""
         self.said: dict[tuple[FrameType, str], Sentence] = {}
-        """The last sentence of a function or of what it called, by its caller and its name."""
+        """The last sentence of what a frame called, at any depth, by the frame and the name of a
+        function on the way."""
         self.chain: list[tuple[int, CodeType, int, Sentence]] = []
         """Depth, function, line and sentence of the frames that hand the errno up, the innermost
         first."""
@@ -93,9 +94,11 @@ class _Ear:
         names = {**frame.f_globals, **frame.f_locals}
         filler = Filler(names, lambda callee: self.said.get((frame, callee), NOTHING))
         self.hits[frame] = filled = filler.filled(sentence)
+        called: list[str] = []
         inner, caller = frame, frame.f_back
         while caller is not None and filled.why:
-            self.said[caller, inner.f_code.co_name] = filled
+            called.append(inner.f_code.co_name)
+            self.said.update({(caller, name): filled for name in called})
             inner, caller = caller, caller.f_back
 
     def _hand_up(self, frame: FrameType) -> None:

@@ -10,7 +10,7 @@ is a name of the function or of its module, with attributes and a format:
     {vma.vm_end:#x}      as Python formats it
     {npages:pages}       a count and its noun: 1 page, 2 pages
     {vma:range}          the addresses of a mapping: 0x10000-0x14000
-    {may_expand_vm}      a function: the reason that the call of it gave
+    {may_expand_vm}      a function: the reason that the last call of it gave, made here or deeper
 
 Names are looked up, never computed: a sentence can read the state, and nothing else.
 """
@@ -91,10 +91,10 @@ class Filler(string.Formatter):
         self.said = said
 
     def filled(self, sentence: Sentence) -> Sentence:
-        """The sentence in words; what to do is that of a function in it, if it says nothing else."""
+        """The sentence in words. What to do is what a function in it says, which knows more."""
         self.inherited = ""
         why = self.vformat(sentence.why, (), {})
-        return Sentence(why, sentence.instead or self.inherited)
+        return Sentence(why, self.inherited or sentence.instead)
 
     def get_field(self, field_name: str, _args: Any, _kwargs: Any) -> tuple[Any, str]:
         """The value of a name with attributes."""

@@ -71,7 +71,7 @@ FAILURES = {
     "exec app /data": ("ENOEXEC", "load_elf_binary", "not an ELF program"),
     "open app /nothere rdonly": ("ENOENT", "do_open", "no file /nothere"),
     "pread app 9 0x10000 4": ("EBADF", "sys_pread", "descriptor 9 is not open"),
-    "pread app 3 0x90000 4": ("EFAULT", "generic_file_read", "may not write to 0x90000"),
+    "pread app 3 0x90000 4": ("EFAULT", "generic_file_read", "nothing is mapped at 0x90000"),
     "pwrite app 3 0x10000 4": ("EBADF", "sys_pwrite", "descriptor 3 is not open for writing"),
     "ftruncate app 3 1p": (
         "EINVAL",

@@ -1,5 +1,7 @@
 """Why a call on memory failed, in words: one sentence for a check, and advice that helps."""
 
+from pathlib import Path
+
 import pytest
 
 from kemu.api import Session
@@ -84,6 +86,54 @@ def test_what_is_said_instead_does_help(line):
     session, reading = made(line)
     assert reading.decision.instead not in ADVICE.values()
     assert not session.run(HELPS[line])[-1].reading.errno
+
+
+INTO = (
+    "spawn app; mmap app 0x10000 4p rw; write app 0x10000 1; mkfile /data 2p; open app /data rdwr; "
+    "mmap app 0x40000 2p rw"
+)
+
+
+@pytest.mark.parametrize(
+    ("what", "line"),
+    [
+        ("alloc", "fork"),
+        ("slab", "fork"),
+        ("alloc", "exec /data"),
+        ("slab", "exec /data"),
+        ("alloc", "pipe2"),
+        ("slab", "pipe2"),
+        ("slab", "mmap 2p rw shared"),
+        ("slab", "munmap 0x11000 1p"),
+        ("alloc", "pread 3 0x40000 4"),
+        ("slab", "pread 3 0x40000 4"),
+        ("alloc", "mlock 0x12000 1p"),
+    ],
+)
+def test_memory_that_was_made_to_fail_is_the_reason_wherever_it_failed(what, line):
+    """Also behind an -EFAULT or -E2BIG."""
+    failed = 0
+    for number in range(1, 12):
+        session = Session()
+        session.run(f"{INTO}; set fail {what} {number}")
+        reading = session.run(line)[-1].reading
+        if reading.errno and reading.error != "ENOEXEC":
+            failed += 1
+            assert reading.why.startswith("set fail made the allocation of ")
+    assert failed
+
+
+PROGRAMS = sorted((Path(__file__).parents[1] / "data" / "exec" / "files").iterdir())
+
+
+@pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.name)
+def test_a_program_that_cannot_run_has_a_reason(path):
+    session = Session()
+    session.run(f"load '{path}' as /x; spawn app")
+    reading = session.run("exec app /x")[-1].reading
+    if reading.errno:
+        assert reading.why == reading.decision.why
+        assert reading.decision.function not in ("bprm_execve", "sys_execve")
 
 
 def test_without_a_journal_the_errno_speaks_for_itself():

@@ -186,7 +186,8 @@ def test_the_braces_of_a_sentence():
         assert filler.filled(Sentence(text, "x")) == (filled, "x")
     assert filler.filled(Sentence("{f}{g}")) == ("no page is free", "")
     assert filler.filled(Sentence("{f}")) == ("no page is free", "wait")
-    assert filler.filled(Sentence("{f}", "map less")) == ("no page is free", "map less")
+    assert filler.filled(Sentence("{f}", "map less")) == ("no page is free", "wait")
+    assert filler.filled(Sentence("{g}", "map less")) == ("", "map less")
     for wrong in ("{missing}", "{vma.nothing}", "{vma[0]}"):
         with pytest.raises((KeyError, AttributeError)):
             filler.filled(Sentence(wrong))

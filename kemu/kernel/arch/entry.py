@@ -144,10 +144,11 @@ def _fault_under_mmap_lock(regs: fault_regs, error_code: int, address: int, flag
     while True:
         vma = lock_mm_and_find_vma(mm, address)
         if vma is None:
-            bad_area_nosemaphore(regs, error_code, address)
+            bad_area_nosemaphore(regs, error_code, address)  #: nothing is mapped at {address:#x}
             return
         if access_error(error_code, vma):
             mmap_read_unlock(mm)
+            #: {vma:range} does not allow the access
             bad_area_access_error(regs, error_code, address)
             return
         fault = handle_mm_fault(vma, address, flags)

@@ -46,7 +46,7 @@ def copy_to_user(to: int, data: bytes) -> int:
         chunk = data[done : done + _in_page(to + done, len(data) - done)]
         pa = access(cpu, to + done, WRITE, False, system.trap)
         if not isinstance(pa, int):
-            break  #: the process may not write to {to:#x}
+            break
         system.phys.write(pa, chunk)
         done += len(chunk)
     cpu.ac = False
@@ -64,7 +64,7 @@ def copy_from_user(addr: int, size: int) -> tuple[bytes, int]:
     while len(data) < size:
         pa = access(cpu, addr + len(data), READ, False, system.trap)
         if not isinstance(pa, int):
-            break  #: the process may not read from {addr:#x}
+            break
         data += system.phys.read(pa, _in_page(addr + len(data), size - len(data)))
     cpu.ac = False
     return data, size - len(data)

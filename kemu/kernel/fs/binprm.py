@@ -330,7 +330,7 @@ def _copy_down(text: bytes, bprm: linux_binprm, kmapped: _kmapped) -> int:
         pos -= size
         folio = kmapped.at(bprm, pos)
         if folio is None:
-            return -E2BIG  #: no page for the arguments: {get_arg_page}
+            return -E2BIG  #: {get_arg_page}
         _copy_to_page(folio, pos % PAGE_SIZE, data[-size:])
         data = data[:-size]
     return 0

@@ -100,7 +100,7 @@ def _install(opened: list[file], fildes: int) -> int:
         fds.append(fd)
     if copy_to_user(fildes, b"".join(fd.to_bytes(4, "little") for fd in fds)):
         _close(opened, fds)
-        #: the process may not write to {fildes:#x} -> a place for two ints that is mapped rw
+        #: {copy_to_user} -> a place for two ints that is mapped rw
         return -EFAULT
     return 0
 
@@ -124,7 +124,7 @@ def anon_pipe_read(file: file, addr: int, size: int) -> int:
         take = min(part, size - done)
         data = system.phys.read((page.pfn << PAGE_SHIFT) + offset, take)
         if copy_to_user(addr + done, data):
-            #: the process may not write to {addr:#x} -> a buffer that is mapped rw
+            #: {copy_to_user} -> a buffer that is mapped rw
             return done or -EFAULT
         done += take
         rest = ((page, offset + take, part - take, may_append),) if take < part else ()
@@ -176,7 +176,7 @@ def _write_page(pipe: pipe_inode_info, addr: int, size: int) -> int:
         if may_append and size <= room:
             data, left = copy_from_user(addr, size)
             if left:
-                #: the process may not read from {addr:#x} -> a buffer that is mapped: see maps
+                #: {copy_from_user} -> a buffer that is mapped: see maps
                 return -EFAULT
             system.phys.write((page.pfn << PAGE_SHIFT) + offset + part, data)
             pipe.bufs = (*pipe.bufs[:-1], (page, offset, part + size, True))
@@ -185,7 +185,7 @@ def _write_page(pipe: pipe_inode_info, addr: int, size: int) -> int:
         return -EAGAIN  #: the pipe is full -> another try once someone has read
     data, left = copy_from_user(addr, min(size, PAGE_SIZE))
     if left:
-        #: the process may not read from {addr:#x} -> a buffer that is mapped: see maps
+        #: {copy_from_user} -> a buffer that is mapped: see maps
         return -EFAULT
     new = alloc_page(GFP_KERNEL)
     if new is None:

@@ -288,7 +288,7 @@ def sys_mincore(start: int, length: int, vec: int) -> int:
     error, resident = do_mincore(start, length)
     if error:
         return error
-    #: the process may not write to {vec:#x} -> a place for the answer that is mapped rw
+    #: {copy_to_user} -> a place for the answer that is mapped rw
     return -EFAULT if copy_to_user(vec, resident) else 0
 
 

@@ -318,6 +318,6 @@ def wait_task_zombie(p: task_struct, stat_addr: int) -> int:
     mine.cmaj_flt += p.maj_flt + signal.maj_flt + signal.cmaj_flt
     release_task(p)
     if stat_addr and put_user(status, stat_addr):
-        #: the process may not write to {stat_addr:#x} -> a place for the status that is mapped rw
+        #: {put_user} -> a place for the status that is mapped rw
         return -EFAULT
     return pid

@@ -180,12 +180,12 @@ def _mem_rw_page(mm: mm_struct, local: int, addr: int, size: int, *, write: bool
     if write:
         data, left = copy_from_user(local, size)
         if left:
-            return -EFAULT  #: the process may not read from {local:#x} -> mapped memory: see maps
+            return -EFAULT  #: {copy_from_user} -> a buffer that is mapped: see maps
         #: nothing is mapped at {addr:#x} there -> an address that maps of the other one shows
         return len(__access_remote_vm(mm, addr, data, FOLL_FORCE | FOLL_WRITE)) or -EIO
     found = __access_remote_vm(mm, addr, size, FOLL_FORCE)
     if copy_to_user(local, found):
-        return -EFAULT  #: the process may not write to {local:#x} -> a buffer that is mapped rw
+        return -EFAULT  #: {copy_to_user} -> a buffer that is mapped rw
     #: nothing is mapped at {addr:#x} there -> an address that maps of the other one shows
     return len(found) or -EIO
 

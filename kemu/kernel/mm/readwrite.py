@@ -41,7 +41,7 @@ def generic_file_read(file: file, addr: int, count: int, pos: int) -> int:
         left = copy_to_user(addr + done, data)
         done += len(data) - left
         if left:
-            #: the process may not write to {addr:#x} -> a buffer that is mapped rw: mmap it first
+            #: {copy_to_user} -> a buffer that is mapped rw: mmap it first
             return done or -EFAULT
     return done
 
@@ -85,7 +85,7 @@ def generic_perform_write(file: file, addr: int, count: int, pos: int) -> int:
         copied = copy_from_user_inatomic(addr + done, size)
         write_end(file.f_inode, folio, pos + done, copied)
         if not copied and fault_in_readable(addr + done, size) == size:
-            #: the process may not read from {addr:#x} -> a buffer that is mapped: see maps
+            #: {fault_in_readable} -> a buffer that is mapped: see maps
             return done or -EFAULT
         done += len(copied)
     return done
