@@ -57,7 +57,7 @@ class MutantKind(kinds.TextKind):
 
 
 class Schedules(Mapping[str, str]):
-    """Every word that looks like a schedule, as the words of an option: a schedule may stand behind
+    """Every word that looks like a schedule, as the words of an option: a schedule may follow
     the options too."""
 
     def __contains__(self, word: object) -> bool:
@@ -80,7 +80,7 @@ class Schedules(Mapping[str, str]):
 
 
 class ScheduleOption(Option):
-    """A schedule behind the options."""
+    """A schedule after the options."""
 
     label = "SCHEDULE"
 
@@ -103,7 +103,7 @@ KINDS: dict[str, Kind] = {
     ),
     raceknobs.MUTANT: MutantKind("MUTANT", "the name of a mutant"),
 }
-"""The types of what stands behind a knob."""
+"""The types of the values of knobs."""
 
 
 @command(
@@ -123,7 +123,7 @@ KINDS: dict[str, Kind] = {
     "all other words walk through it. "
     "A step lies before each atomic operation, lock operation and access to a page-table entry. "
     "--bound N allows N preemptions. "
-    "--without-lock NAME takes a lock away, NAME@1 on CPU 1 only; --end leaves a replay behind its "
+    "--without-lock NAME takes a lock away, NAME@1 on CPU 1 only; --end leaves a replay after its "
     "last step. The exit code is 3 "
     "if some schedule ends badly. See docs/races.md.",
     examples=(

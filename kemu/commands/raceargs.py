@@ -1,4 +1,4 @@
-"""What stands behind the word race, understood: a case or commands, the knobs, a schedule; the
+"""The words after race, understood: a case or commands, the knobs, a schedule; the
 litmus program that it means.
 
 It knows no command, so that expressions can ask about races too (`racequestions`).
@@ -33,7 +33,7 @@ class Wanted:
 
     @property
     def text(self) -> str:
-        """What stands behind the word race to mean this race."""
+        """The words after race that mean this race."""
         return " ".join([*self._raced(), *attrs.evolve(self.options, end=False).words()])
 
     @property
@@ -63,7 +63,7 @@ def quoted(text: str) -> str:
 
 
 def read(words: tuple[str, ...], options: Options) -> Wanted:
-    """What the words behind `race` mean.  UsageError for a case that there is not, or too few or
+    """What the words after `race` mean.  UsageError for a case that there is not, or too few or
     many commands."""
     replay = words[0] == "replay"
     words = words[1:] if replay else words
@@ -97,13 +97,13 @@ def known_case(name: str) -> str:
         return name
     if " " in name:
         raise UsageError(
-            "race: one command alone does not race",
+            "race: a race needs at least two commands",
             hint='race "write a 0x10000 1" "write b 0x10000 2"',
             about="what",
         )
     guess = did_you_mean(name, [*LITMUS, *KERNEL_CASES])
     raise UsageError(
-        f"race: there is no case '{name[:40]}'", hint=guess or "race alone lists them", about="what"
+        f"race: no case named '{name[:40]}'", hint=guess or "race alone lists them", about="what"
     )
 
 
@@ -126,13 +126,13 @@ def removed_locks(text: str, known: tuple[str, ...], cpus: int) -> frozenset[tup
         name, at, cpu = part.partition("@")
         if name not in known:
             raise UsageError(
-                f"--without-lock: there is no lock '{name[:40]}' here",
+                f"--without-lock: no lock named '{name[:40]}' here",
                 hint=f"known are {', '.join(known)}",
                 about="lock",
             )
         if at and not (cpu.isascii() and cpu.isdigit() and len(cpu) < 3 and int(cpu) < cpus):
             raise UsageError(
-                f"--without-lock: '{cpu[:40]}' is no CPU of this race",
+                f"--without-lock: '{cpu[:40]}' is not a CPU of this race",
                 hint=f"{name}@0 to {name}@{cpus - 1}",
                 about="lock",
             )

@@ -1,7 +1,7 @@
 """The knobs of `race`, each declared once: as it is typed, as it is kept, and for which races it
 is.
 
-race gets --non-atomic --cpus 3      what stands behind the command
+race gets --non-atomic --cpus 3      the words after the command
 Options("non-atomic", cpus=3)        what it comes to
 --non-atomic --cpus 3                how that is written again
 
@@ -25,7 +25,7 @@ COUNT, NUMBER, LOCK, MUTANT = "count", "number", "lock", "mutant"
 
 @attrs.frozen(eq=False)
 class Knob:
-    """Words with their values, or one word (with None) and a value of this kind behind it; `only`:
+    """Words with their values, or one word (with None) and a value of this kind after it; `only`:
     for this sort of race."""
 
     words: Mapping[str, Any]
@@ -68,7 +68,7 @@ def _knob(
 
 @attrs.frozen
 class Options:
-    """The knobs, as given; `end`: a replay leaves the machine behind its last step, not before its
+    """The knobs, as given; `end`: a replay leaves the machine after its last step, not before its
     first."""
 
     kind: str = _knob(

@@ -6,7 +6,7 @@ one of them comes to.
     print race_outcome("get-last-put", "1010")            'use after free'
     print hex(refcount_of(0, "get"))                      '0xc0000000'
 
-The text is what would stand behind the word race. A race of commands is raced from the present
+The text is what would follow the word race. A race of commands is raced from the present
 moment, a built-in one on a machine of its own; nothing of either stays.
 """
 
@@ -28,7 +28,7 @@ OPERATIONS = ("get", "put", "get_unless_zero")
 
 
 @function(
-    "schedules(RACE)", "how many schedules a race has; RACE as behind the word race, in quotes"
+    "schedules(RACE)", "how many schedules a race has; RACE as after the word race, in quotes"
 )
 def _schedules(session: Session, text: Value) -> Value:
     return _explored(session, text).schedules
@@ -36,7 +36,7 @@ def _schedules(session: Session, text: Value) -> Value:
 
 @function(
     "bad(RACE, ...)",
-    "how many of them end badly, or with the outcome that stands behind it",
+    "how many of them end badly, or with the outcome that follows it",
     most=2,
 )
 def _bad(session: Session, text: Value, outcome: Value = None) -> Value:
@@ -90,17 +90,19 @@ def _counted(kind: str, value: Value, operation: Value) -> int:
 
     if operation not in OPERATIONS:
         raise UsageError(
-            f"expression: {describe(operation)} is no operation",
+            f"expression: {describe(operation)} is not an operation",
             hint=f"known are {', '.join(OPERATIONS)}",
         )
     if not isinstance(value, int) or isinstance(value, bool) or not -(1 << 31) <= value < 1 << 32:
-        raise UsageError(f"expression: {describe(value)} is no count", hint="a number of 32 bits")
+        raise UsageError(
+            f"expression: {describe(value)} is not a count", hint="a number of 32 bits"
+        )
     return counted(kind, as_int(value), str(operation))[0] & 0xFFFFFFFF
 
 
 def _text(value: Value, what: str) -> str:
     if not isinstance(value, str):
-        raise UsageError(f"expression: {describe(value)} is no {what}", hint="put it in quotes")
+        raise UsageError(f"expression: {describe(value)} is not a {what}", hint="put it in quotes")
     return value
 
 

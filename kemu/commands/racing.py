@@ -262,7 +262,7 @@ def detail(result: Result) -> tuple[str, ...]:
     )
 
 
-# ---------------------------------------------------------------- where a replay stands
+# ---------------------------------------------------------------- where a replay is
 
 
 def where(session: Session) -> RaceReplay | None:

@@ -1,5 +1,5 @@
 """Is the kernel right? verify checks the invariants; mutant makes the kernel a wrong one, for
-somebody to find."""
+someone to find."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     summary="check the invariants of the kernel",
     more="Everything is counted twice: references against holders, entries against mappings, TLBs "
     "against tables. With "
-    "every-event looks behind each event up to this moment and names the first that broke "
+    "every-event looks after each event up to this moment and names the first that broke "
     "something; conditions that hold "
     "only between two commands are checked there. See docs/invariants.md. set verify on checks "
     "after every command.",

@@ -1,6 +1,6 @@
 """Invariants along a history: which event broke one first.
 
-    events      #57  folio_put     #58  set_pte_at     #59  flush     ALWAYS     behind each of them
+    events      #57  folio_put     #58  set_pte_at     #59  flush     ALWAYS     after each of them
     a call is   under way          under way           over           QUIESCENT  only here
 
 Events that only link lists cannot break an ``ALWAYS`` invariant, none of which reads a list; they
@@ -25,7 +25,7 @@ LINKS = ("next", "prev")
 
 @attrs.frozen
 class Broken:
-    """The first event behind which invariants did not hold, and what they say."""
+    """The first event after which invariants did not hold, and what they say."""
 
     event: int
     violations: tuple[Violation, ...]
@@ -41,7 +41,7 @@ def check(kernel: Kernel, names: Names = None, *, quiescent: bool = True) -> lis
 def check_at(
     kernel: Kernel, event: int, names: Names = None, *, quiescent: bool
 ) -> list[Violation]:
-    """What did not hold behind ``event``; ``quiescent``: no call was under way there."""
+    """What did not hold after ``event``; ``quiescent``: no call was under way there."""
     with travelling(kernel) as journal:
         journal.seek(event)
         return examine(names, quiescent=quiescent)
@@ -50,8 +50,8 @@ def check_at(
 def first_broken(
     kernel: Kernel, first: int, last: int, quiet: Collection[int] = (), names: Names = None
 ) -> Broken | None:
-    """The first event of [first, last] behind which something does not hold; None if all is well.
-    ``quiet``: the events behind which no call was under way, those between two commands."""
+    """The first event of [first, last] after which something does not hold; None if all is well.
+    ``quiet``: the events after which no call was under way, those between two commands."""
     with interrupts.deferred(), travelling(kernel) as journal:
         for event in range(first, last + 1):
             interrupts.check(

@@ -69,7 +69,7 @@ def refcount_is_explained(scan: Scan) -> Iterator[Finding]:
 
 
 def references(scan: Scan, pfn: int) -> dict[str, int]:
-    """What holds the page, by kind; kinds that are rare stand there only if they hold something."""
+    """What holds the page, by kind; rare kinds are listed only if they hold something."""
     parts = {
         "mappings": scan.entries_of[pfn],
         "cache": int(pfn in scan.cached),
@@ -227,7 +227,7 @@ def _vmas_of(mapping: object) -> set[int]:
 
 @invariant(48, 49, when=QUIESCENT)
 def anon_vmas_are_linked(scan: Scan) -> Iterator[Finding]:
-    """A VMA with anonymous pages has an anon_vma, stands in its tree once for each link, and is
+    """A VMA with anonymous pages has an anon_vma, is in its tree once for each link, and is
     counted in it.
 
     mm/rmap.c: anon_vma_clone, anon_vma_fork, unlink_anon_vmas."""
@@ -446,7 +446,7 @@ def watermarks_are_ordered(scan: Scan) -> Iterator[Finding]:
 
 @invariant(74, when=QUIESCENT)
 def nothing_lies_behind_the_end(scan: Scan) -> Iterator[Finding]:
-    """No page cache holds a page behind the end of its file, and none is mapped there, nor a
+    """No page cache holds a page beyond the end of its file, and none is mapped there, nor a
     private copy of one.
 
     Guard markers stay.  mm/truncate.c: truncate_setsize comes before truncate_pagecache."""

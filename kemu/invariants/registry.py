@@ -5,7 +5,7 @@
         (its docstring: the condition, its exceptions, the Linux source)
         yield place, has, wants                   one for each place where it does not hold
 
-The numbers are those of the table in docs/invariants.md.  ``ALWAYS`` holds behind every event;
+The numbers are those of the table in docs/invariants.md.  ``ALWAYS`` holds after every event;
 ``QUIESCENT`` only where no kernel function is open on any CPU.
 """
 

@@ -262,7 +262,7 @@ def _distinct(spaces: list[mm_struct | None]) -> list[mm_struct]:
 def _kernel_pages(table: int, level: int, base: int) -> Iterator[int]:
     """The frames that last-level entries of the kernel's half map, and the tables on the way there.
     Entries of the direct map, which are that small where RAM ends in the middle of a large page,
-    say nothing about who has the frame."""
+    say nothing about the frame's owner."""
     geometry = system.geometry
     last, direct = (
         len(geometry.levels) - 1,

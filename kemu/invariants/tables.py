@@ -1,6 +1,6 @@
 """Page tables against the VMAs they serve (reference C: numbers 25 to 33).
 
-Most hold behind every event at which nobody changes the VMAs of the address space: munmap takes a
+Most hold after every event at which nobody changes the VMAs of the address space: munmap takes a
 VMA out of the tree before its entries are cleared, mprotect changes the VMA before the entries;
 both hold the mmap lock for writing meanwhile.
 """
@@ -77,7 +77,11 @@ def tables_belong_to_one_space(scan: Scan) -> Iterator[Finding]:
     for table in scan.tables:
         found = system.mem_map.get(table.pfn)
         if found is None or found.page_type != PGTY_table:
-            yield named(scan, table), f"lies in frame {table.pfn:#x}", "that frame is no page table"
+            yield (
+                named(scan, table),
+                f"lies in frame {table.pfn:#x}",
+                "that frame is not a page table",
+            )
         elif hung[table.pfn] > 1:
             yield (
                 named(scan, table),
@@ -88,8 +92,6 @@ def tables_belong_to_one_space(scan: Scan) -> Iterator[Finding]:
     for pfn, page in system.mem_map.items():
         if page.page_type == PGTY_table and pfn not in known:
             yield f"frame {pfn:#x}", "a page table", "no address space has it"
-        if page.ptl:
-            yield f"frame {pfn:#x}", "its page-table lock is held", "nobody is running"
 
 
 @invariant(27, when=QUIESCENT)

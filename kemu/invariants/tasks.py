@@ -156,10 +156,10 @@ def the_pid_table_knows_the_living(scan: Scan) -> Iterator[Finding]:
 
 @invariant(8, when=QUIESCENT)
 def children_know_their_parent(scan: Scan) -> Iterator[Finding]:
-    """A process stands once in the list of the parent that it names, and that parent has not been
+    """A process is once in the list of the parent that it names, and that parent has not been
     released.
 
-    Threads stand in no list.  kernel/exit.c: forget_original_parent, release_task."""
+    Threads are in no list.  kernel/exit.c: forget_original_parent, release_task."""
     alive = {id(task) for task in [*scan.tasks, *(cpu.idle for cpu in system.cpus)]}
     standing: set[int] = set()
     for parent in scan.tasks:

@@ -8,7 +8,7 @@ takes the step before which it waits.  A CPU that waits for a lock cannot be
 chosen until the lock is free; if nobody can be chosen and not all are done, that is a deadlock.
 Nothing here depends on the host's scheduler: the same choices give the same run.
 
-The rule that keeps this file honest: whoever does not hold the baton touches nothing.
+A CPU without the baton touches nothing.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ the run here."""
 
 
 class Observer:
-    """Somebody who looks on; this one does not care."""
+    """Is told what happens in a run; this one ignores it."""
 
     def switched(self, number: int) -> None:
         """CPU ``number`` runs from now on; -1: the run is over, what comes is unwinding."""
@@ -45,8 +45,7 @@ class Observer:
 
 
 FALLS = (AssertionError, AttributeError, IndexError, KeyError, TypeError, ValueError)
-"""How a kernel falls over whose data is corrupt: what Python says of a pointer that leads
-nowhere."""
+"""Exceptions that mean corrupt kernel data: what Python says of a pointer that leads nowhere."""
 
 
 class Abandon(BaseException):
@@ -55,7 +54,7 @@ class Abandon(BaseException):
 
 @attrs.define
 class Place:
-    """Where a CPU stands in a run: the lock that it waits for, what it sees as its own globals, and
+    """The place of a CPU in a run: the lock that it waits for, what it sees as its own globals, and
     whether it is done."""
 
     waits: tuple[Ready, Any, str] | None = None
@@ -103,19 +102,19 @@ class Run:
 
     def on_step(self) -> None:
         """The active CPU is about to take a step."""
-        self._stand(None)
+        self._wait_turn(None)
 
     def on_wait(self, ready: Ready, obj: Any, lock: str) -> None:
         """The active CPU is about to take a lock."""
-        self._stand((ready, obj, lock))
+        self._wait_turn((ready, obj, lock))
 
     def is_removed(self, lock: str) -> bool:
         """Is the active CPU to run without that lock?"""
         return (lock, self.active) in self.removed
 
-    def _stand(self, waits: tuple[Ready, Any, str] | None) -> None:
-        """Stand before a step until it is this CPU's turn.  While it is decided who runs, whoever
-        looks at the machine takes no step in it."""
+    def _wait_turn(self, waits: tuple[Ready, Any, str] | None) -> None:
+        """Wait before a step until it is this CPU's turn.  Looking at the machine while the next CPU
+        is chosen takes no step."""
         if self.deciding:
             return
         if self.over:

@@ -3,7 +3,7 @@
     run 1   e1  e2  e3  e4 ...        every state is examined
     run 2   e1  e2  f3  f4 ...        e1, e2 are known; f4 may be a state that run 1 went through in another order
 
-What holds always is checked behind each event, what holds only at rest where no CPU is inside a
+What holds always is checked after each event; what holds only at rest, where no CPU is inside a
 call: at the end of a run. A state that was seen in an earlier run is not examined again
 (``fingerprint.py``).
 """
@@ -37,9 +37,9 @@ class Checker:
         return len(self.always)
 
     def along(self, journal: Journal, *, quiet: bool) -> Broken | None:
-        """The first event of the run behind which something does not hold; ``quiet``: no call is
-        under way at its end. The journal holds the run from its beginning, and stands at its
-        end."""
+        """The first event of the run after which something does not hold; ``quiet``: no call is
+        under way at its end. The journal holds the run from its beginning, with its cursor at
+        the end."""
         journal.catch_up()
         end = len(journal)
         journal.seek(0)
@@ -69,7 +69,7 @@ class Checker:
         return found
 
     def _look(self, *, quiescent: bool) -> Verdict:
-        """What does not hold; data so corrupt that a check falls over it is a violation too."""
+        """What does not hold; data so corrupt that a check crashes is a violation too."""
         try:
             return tuple(examine(self.names, quiescent=quiescent))
         except FALLS as fall:

@@ -55,7 +55,7 @@ class Race:
 @attrs.frozen
 class Result:
     """How one run ended: its ``name`` (what the CPUs tell, or what went wrong), whether that is
-    bad, its schedule, the number of the first event behind which something did not hold (0: none),
+    bad, its schedule, the number of the first event after which something did not hold (0: none),
     and the violations or the kernel's words."""
 
     name: str
@@ -191,8 +191,8 @@ class Arena:
         return sum(mark < event for mark in self.marks)
 
     def settle(self) -> None:
-        """Behind a run that came to its end: let those go on who were woken in a call, and keep
-        what their calls gave."""
+        """After a run that came to its end: let tasks go on that were woken in a call, and keep what
+        their calls gave."""
         self.woken = {done.pid: done.value for done in Script(self.race.kernel).settle()}
 
     def told(self, results: list[int], run: Run) -> str:
@@ -210,7 +210,7 @@ def _perform(racer: Racer, results: list[int], number: int) -> None:
 
 @contextmanager
 def prepared(race: Race) -> Iterator[Arena]:
-    """Within the block each racer stands on its CPU, the race's functions are in force, and runs
+    """Within the block each racer is on its CPU, the race's functions are in force, and runs
     may be made.  ``UsageError`` where the kernel is broken before the race begins."""
     kernel = race.kernel
     bodies = kernel.bodies
@@ -238,7 +238,7 @@ def _refuse_broken(found: list[Violation]) -> None:
 
 
 def explore(race: Race) -> Exploration:
-    """Run every schedule within the bound.  Nothing of the runs stays, but the tasks stand on their
+    """Run every schedule within the bound.  Nothing of the runs stays, but the tasks are on their
     CPUs afterwards."""
     with prepared(race) as arena:
         checker = Checker(race.words.task)
@@ -290,7 +290,7 @@ def judge(
     choices: tuple[int, ...],
     told: Callable[[], str],
 ) -> Result:
-    """What a run has come to.  The first thing that went wrong names it: an invariant on the way,
+    """The result of a run.  The first thing that went wrong names it: an invariant on the way,
     or how it ended."""
     journal = arena.race.kernel.journal
     done = ending.why == "done"
@@ -308,8 +308,8 @@ def judge(
 def finished(
     arena: Arena, ending: Ending, choices: tuple[int, ...], told: Callable[[], str]
 ) -> Result:
-    """What a run has come to in which every condition held: a kernel that stopped, a lost store, or
-    what the CPUs tell."""
+    """The result of a run in which every condition held: a kernel that stopped, a lost store, or what
+    the CPUs tell."""
     if ending.why != "done":
         return Result(NAMES[ending.why], True, choices, text=ending.text)
     lost = outcomes.lost_write(arena.race.racers, arena.before)
@@ -321,10 +321,10 @@ def finished(
 NAMES = {
     "deadlock": "deadlock",
     "bug": "the kernel stops",
-    "oops": "the kernel falls over",
+    "oops": "the kernel crashes",
     "stopped": "stopped",
 }
-"""What a run is called that did not come to its end."""
+"""The result of a run that did not come to its end."""
 
 
 def text_of(choices: tuple[int, ...]) -> str:

@@ -82,7 +82,7 @@ class Fingerprint:
         self.number ^= hash((cell, self.value(old))) ^ hash((cell, self.value(new)))
 
     def value(self, value: Any) -> Hashable:
-        """What stands for a value."""
+        """A value in terms that are the same in every run."""
         if isinstance(value, _PLAIN):
             return value
         if isinstance(value, (tuple, list)):

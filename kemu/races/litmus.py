@@ -4,7 +4,7 @@
     CPU 1   load  add  store  use          8! / (4! 4!) = 70 schedules, in 41 different states
 
 A program is a list of steps for each CPU; a step is a pure function from state to state.  Schedules
-that have done the same steps in another order often stand in the same state, and what follows
+that have done the same steps in another order are often in the same state, and what follows
 depends on the state alone.  So the states form a graph without cycles, each is looked at once, and
 the number of schedules through it is the sum over its successors: three CPUs with six steps each
 have 17,153,136 schedules and some hundred states.
@@ -74,7 +74,7 @@ class Step:
 
 
 class State(NamedTuple):
-    """Where a program stands: memory, the place (number of steps done) and registers of each CPU,
+    """The state of a program: memory, the place (number of steps done) and registers of each CPU,
     what went wrong first."""
 
     shared: Shared
@@ -186,14 +186,14 @@ def _count(
 
 
 def play(program: Program, schedule: str) -> list[State]:
-    """The states that a schedule leads through, from the start to its end; behind the last of its
+    """The states that a schedule leads through, from the start to its end; after the last of its
     digits the CPU that ran last runs on, then the others.  ``UsageError`` for a digit that no CPU
     can follow."""
     states = [program.first]
     for at, digit in enumerate(schedule):
         if digit not in "01234567"[: len(program.cpus)]:
             raise UsageError(
-                f"schedule: '{digit}' is no CPU (step {at + 1})",
+                f"schedule: '{digit}' is not a CPU (step {at + 1})",
                 hint=f"a digit a step, 0 to {len(program.cpus) - 1}",
                 about="schedule",
             )

@@ -1,5 +1,5 @@
-"""What came of a run, as each CPU would tell it: results, signals, bytes read, and what became of
-the pages that were touched.
+"""The outcome of a run, as each CPU would tell it: results, signals, bytes read, and what happened
+to the pages that were touched.
 
 Two runs have the same outcome if these words are the same.
 """
@@ -133,7 +133,7 @@ def _changed(page: Seen, now: Seen) -> str:
 def lost_write(racers: tuple[Racer, ...], before: Before) -> str:
     """What is wrong where the first byte that a racer stored is not in its memory at the end, and
     no other racer stored one there; nothing where all is well.  A page that is gone, or a racer
-    that is dead, is no loss, and where a system call races that may write to memory nothing can be
+    that is dead, is not a loss, and where a system call races that may write to memory nothing can be
     said."""
     if not all(racer.touch is not None or racer.text.split()[0] in HARMLESS for racer in racers):
         return ""

@@ -71,9 +71,9 @@ class Capture(Script):
     touch: Touch | None = None
 
     def spawn(self, name: str) -> task_struct:
-        """Refused: spawn is no system call of a program."""
+        """Refused: spawn is not a system call of a program."""
         raise UsageError(
-            f"race: spawn {name} is nothing that a program does", hint="spawn it before the race"
+            f"race: a program cannot do 'spawn {name}'", hint="spawn it before the race"
         )
 
     def load(self, task: task_struct, addr: int, nbytes: int, cpu: int | None = None) -> Outcome:
@@ -103,7 +103,7 @@ class Capture(Script):
 
 
 def capture(text: str, command: Callable[[], object]) -> Racer:
-    """The racer that the command ``text`` stands for; ``command`` runs it on a ``Capture``.
+    """The racer that the command ``text`` means; ``command`` runs it on a ``Capture``.
     ``UsageError`` if it makes no system call and no access."""
     try:
         command()

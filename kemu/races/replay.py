@@ -44,7 +44,7 @@ def _cpu_frame(number: int) -> int:
     """The function number of a frame that says which CPU runs."""
 
     def runs() -> None:
-        """This CPU runs, the others stand before a step."""
+        """This CPU runs, the others wait before a step."""
 
     runs.__name__ = f"CPU {number}"
     hardware(runs)
@@ -80,8 +80,8 @@ class Given:
 
 
 class Marker(Observer):
-    """Keeps the marks of a journal nested while CPUs take turns, and notes what each CPU stands
-    before."""
+    """Keeps the marks of a journal nested while CPUs take turns, and notes what each CPU is
+    about to do."""
 
     def __init__(self, journal: Journal, cpus: int) -> None:
         self.journal = journal
@@ -121,7 +121,7 @@ class Marker(Observer):
         del self.journal.marks[self.read :]
 
     def standing(self, number: int, lock: str) -> None:
-        """Note the step before which the CPU stands."""
+        """Note the step that the CPU is about to take."""
         self.texts[number] = words_for_step(inspect.currentframe(), lock)
 
 

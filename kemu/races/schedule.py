@@ -46,7 +46,7 @@ def read(text: str, cpus: int) -> list[int]:
     wrong = next((cpu for cpu in choices if cpu >= cpus), None)
     if wrong is not None:
         raise UsageError(
-            f"schedule: there is no CPU {wrong}",
+            f"schedule: no CPU {wrong} in this race",
             hint=f"{cpus} CPUs race here, 0 to {cpus - 1}",
             about="schedule",
         )

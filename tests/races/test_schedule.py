@@ -50,7 +50,7 @@ def test_nonsense_is_refused(text):
 
 
 def test_a_cpu_that_does_not_race_is_refused():
-    with pytest.raises(UsageError, match="there is no CPU 2"):
+    with pytest.raises(UsageError, match="no CPU 2"):
         read("0*2,2*1", 2)
 
 
