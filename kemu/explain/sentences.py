@@ -18,11 +18,9 @@ Names are looked up, never computed: a sentence can read the state, and nothing 
 from __future__ import annotations
 
 import ast
-import io
 import linecache
 import string
-import tokenize
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from types import FunctionType
 from typing import Any, NamedTuple
@@ -43,43 +41,34 @@ def sentences(path: str) -> Mapping[int, Sentence]:
     """The sentences of a source file, under each line of the statement that they belong to; none
     for a file that is not there."""
     lines = linecache.getlines(path)
+    marked = list(_comments(lines))
     found: dict[int, Sentence] = {}
-    for span, text in _comments(lines):
+    if not marked:
+        return found
+    statements = [
+        node for node in ast.walk(ast.parse("".join(lines))) if isinstance(node, ast.stmt)
+    ]
+    for line, text in marked:
+        node = max(
+            (one for one in statements if one.lineno <= line <= (one.end_lineno or 0)),
+            key=lambda one: one.lineno,
+        )
         why, _, instead = text.partition(ARROW)
+        span = range(node.lineno, (node.end_lineno or 0) + 1)
         found |= dict.fromkeys(span, Sentence(why, instead))
     return found
 
 
-def _comments(lines: Sequence[str]) -> list[tuple[range, str]]:
-    """The lines of a statement and the text of the comment on it."""
-    source = "".join(lines)
-    statements = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.stmt)]
-    found: list[tuple[range, str]] = []
-    above = ""
-    for token in tokenize.generate_tokens(io.StringIO(source).readline):
-        at = token.start[0]
-        if token.type == tokenize.COMMENT and token.string.startswith(MARK):
-            text = token.string.removeprefix(MARK).strip()
-            if lines[at - 1].lstrip().startswith(MARK):
-                above = f"{above} {text}".strip()
-            else:
-                found.append((_span(statements, at), text))
-        elif above and token.type not in (tokenize.COMMENT, tokenize.NL, *_LAYOUT):
-            found.append((_span(statements, at), above))
-            above = ""
-    return found
-
-
-_LAYOUT = (tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT)
-
-
-def _span(statements: Sequence[ast.stmt], line: int) -> range:
-    """The lines of the innermost statement that has this line."""
-    node = max(
-        (one for one in statements if one.lineno <= line <= (one.end_lineno or 0)),
-        key=lambda one: one.lineno,
-    )
-    return range(node.lineno, (node.end_lineno or 0) + 1)
+def _comments(lines: Sequence[str]) -> Iterator[tuple[int, str]]:
+    """(a line of the statement, text) of each comment."""
+    above: list[str] = []
+    for number, line in enumerate(lines, 1):
+        code, mark, text = line.partition(MARK)
+        if mark and not code.strip():
+            above.append(text.strip())
+        elif mark or above:
+            yield number, " ".join([*above, text.strip()]).strip()
+            above = []
 
 
 class Filler(string.Formatter):
