@@ -41,7 +41,7 @@ _START = "spawn app; mmap app 0x10000 2p rw; "
 def read(session: Session, task: Task, addr: int, size: int) -> AccessOutcome:
     """Load `size` bytes."""
     _check_size(size, "size")
-    load = session.script.load
+    load = session.performer.load
     return _access(
         session,
         task,
@@ -76,7 +76,7 @@ def write(session: Session, task: Task, addr: int, data: bytes, count: int) -> A
     _check_size(count, "count")
     if count:
         data = (data * (count // len(data) + 1))[:count]
-    store, size = session.script.store, len(data)
+    store, size = session.performer.store, len(data)
     return _access(
         session,
         task,
@@ -101,7 +101,7 @@ def write(session: Session, task: Task, addr: int, data: bytes, count: int) -> A
 )
 def fetch(session: Session, task: Task, addr: int) -> AccessOutcome:
     """Fetch one byte of code."""
-    fetching = session.script.fetch
+    fetching = session.performer.fetch
     return _access(
         session, task, lambda cpu: fetching(task, addr, cpu=cpu), kind="fetch", address=addr, size=1
     )

@@ -34,7 +34,7 @@ def buffer_of(task: Task, size: int) -> int:
 def filled_buffer(session: Session, task: Task, data: bytes) -> int:
     """A buffer in which the task itself has stored `data`. Raises UsageError where it cannot."""
     address = buffer_of(task, len(data))
-    stored = session.script.store(task, address, data, cpu=session.cpu_for(task))
+    stored = session.performer.store(task, address, data, cpu=session.cpu_for(task))
     if stored.signal is not None:
         raise UsageError(
             f"{session.name_of(task.pid)} cannot store {len(data)} bytes on its stack",

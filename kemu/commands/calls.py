@@ -30,7 +30,7 @@ def call(
     cpu, before = session.cpu_for(task), session.end
 
     def perform() -> s.Outcome:
-        return session.script.syscall(task, name, *arguments, cpu=cpu)
+        return session.performer.syscall(task, name, *arguments, cpu=cpu)
 
     outcome = perform()
     decided = decision(session, before, name, outcome.errno, perform) if outcome.errno else None

@@ -35,7 +35,7 @@ _START = "spawn app; mmap app 0x10000 1p rw; write app 0x10000 7; "
 )
 def spawn(session: Session, name: str) -> Outcome:
     """Make a process and use it."""
-    task = session.script.spawn(name)
+    task = session.performer.spawn(name)
     session.give_name(name, task.pid)
     session.use(task.pid)
     return Outcome(pid=task.pid, name=name, call="spawn", arguments=(name,), value=task.pid)
@@ -206,7 +206,7 @@ def signal(session: Session, task: Task, signal: int, action: str) -> Outcome:
 )
 def schedule(session: Session, task: Task) -> Text:
     """Switch to the task."""
-    session.script.schedule(task, cpu=session.cpu_for(task))
+    session.performer.schedule(task, cpu=session.cpu_for(task))
     return Text((f"{session.name_of(task.pid)} runs",))
 
 
@@ -222,7 +222,7 @@ def schedule(session: Session, task: Task) -> Text:
 def setcpu(session: Session, task: Task, cpu: int) -> Text:
     """Let the task run on the CPU from now on."""
     _check_cpu(session, cpu)
-    session.script.schedule(task, cpu=cpu)
+    session.performer.schedule(task, cpu=cpu)
     session.set_home(task.pid, cpu)
     return Text((f"{session.name_of(task.pid)} runs on CPU {cpu}",))
 

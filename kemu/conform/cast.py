@@ -46,7 +46,8 @@ from kemu.kernel.include.mm_types import inode, mm_struct
 from kemu.kernel.include.sched_types import task_struct
 from kemu.kernel.include.system import system
 from kemu.kernel.init.boot import Kernel
-from kemu.userland.script import Outcome, Script
+from kemu.userland.performer import Outcome
+from kemu.userland.script import Script
 
 _R, _RW, _RX = PROT_READ, PROT_READ | PROT_WRITE, PROT_READ | PROT_EXEC
 

@@ -11,7 +11,7 @@ from kemu.kernel.fs.files import create_file
 from kemu.kernel.include.system import system
 from kemu.kernel.mm.filemap import disk_super_ops, fill_page_cache, unlink_inode
 from kemu.kernel.mm.shmem import shmem_ops
-from kemu.userland.script import Outcome
+from kemu.userland.performer import Outcome
 
 
 class KemuAct(Act):

@@ -37,6 +37,7 @@ from kemu.machine.geometry import GEOMETRIES
 from kemu.readings import Reading
 from kemu.trace.barrier import sealed
 from kemu.trace.journal import Journal
+from kemu.userland.performer import Performer
 from kemu.userland.script import Script
 
 
@@ -44,7 +45,7 @@ from kemu.userland.script import Script
 class Experiment(TaskNames):
     """See the module. `mem` in bytes, `geometry` a name of `machine.geometry.GEOMETRIES`.
 
-    Its whole state is the kernel with its journal, the script that performs user code, and one
+    Its whole state is the kernel with its journal, the performer of user code, and one
     frozen value of all that is known besides."""
 
     def __init__(
@@ -70,7 +71,7 @@ class Experiment(TaskNames):
             ),
             Knowledge(),
         )
-        self.script = Script(self.kernel)
+        self.performer: Performer = Script(self.kernel)
 
     @property
     def cpus(self) -> int:
@@ -235,13 +236,13 @@ class Experiment(TaskNames):
         self.known = attrs.evolve(self.known, failures=(*self.known.failures, failure))
 
     @contextmanager
-    def performed_by(self, script: Script) -> Iterator[None]:
+    def performed_by(self, performer: Performer) -> Iterator[None]:
         """A block in which another performer does what user code is to do."""
-        before, self.script = self.script, script
+        before, self.performer = self.performer, performer
         try:
             yield
         finally:
-            self.script = before
+            self.performer = before
 
     @contextmanager
     def beside(self, event: int) -> Iterator[Journal]:

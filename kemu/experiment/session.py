@@ -18,7 +18,7 @@ from kemu.interrupts import uninterruptible
 from kemu.kernel.include.sched_types import task_struct as Task
 from kemu.kernel.init.boot import Kernel
 from kemu.trace.journal import Journal
-from kemu.userland.script import Outcome, Script
+from kemu.userland.performer import Outcome, Performer
 
 __all__ = ["INIT", "Journal", "Outcome", "Record", "Session", "Task", "Timeline"]
 
@@ -28,7 +28,7 @@ class Snapshot:
     """An experiment with its debugger, to come back to as long as nobody changes its machine."""
 
     kernel: Kernel
-    script: Script
+    performer: Performer
     known: Knowledge
     debugger: Debugger
 
@@ -52,11 +52,11 @@ class Session(Experiment):
 
     def snapshot(self) -> Snapshot:
         """The experiment as it is now."""
-        return Snapshot(self.kernel, self.script, self.known, self.debugger.copy())
+        return Snapshot(self.kernel, self.performer, self.known, self.debugger.copy())
 
     def become(self, other: Snapshot) -> None:
         """Go on as another experiment; the desk stays."""
-        self.kernel, self.script, self.known = other.kernel, other.script, other.known
+        self.kernel, self.performer, self.known = other.kernel, other.performer, other.known
         self.debugger = other.debugger.copy()
         self.kernel.activate()
 

@@ -16,7 +16,8 @@ from kemu.kernel.arch.entry import exit_to_user_mode
 from kemu.kernel.include.sched_types import TASK_RUNNING, task_struct
 from kemu.kernel.include.system import system
 from kemu.kernel.kernel.sched import schedule_to
-from kemu.userland.script import Outcome, Script
+from kemu.userland.performer import Outcome
+from kemu.userland.script import Script
 
 
 @attrs.frozen

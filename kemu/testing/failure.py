@@ -22,7 +22,7 @@ from kemu.kernel.include.system import system
 from kemu.observe.difference import diff
 from kemu.readings import FieldChange
 from kemu.testing.world import World
-from kemu.userland.script import Outcome
+from kemu.userland.performer import Outcome
 
 MOST = 1000
 """Allocations of one operation; more means that it never ends."""

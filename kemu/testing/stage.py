@@ -37,7 +37,8 @@ from kemu.kernel.mm.filemap import load_file
 from kemu.kernel.mm.lru import lru_add_drain
 from kemu.machine.geometry import X86_64_4LEVEL, Geometry
 from kemu.testing.model import Bytes, Cell, File
-from kemu.userland.script import Outcome, Script
+from kemu.userland.performer import Outcome
+from kemu.userland.script import Script
 
 PAGES = 12
 BASE = 0x4000_0000 - 4 * PAGE

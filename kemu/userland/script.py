@@ -2,15 +2,12 @@
 
 Each operation lets a CPU run the task (a context switch, if it ran another one), does one thing in
 user mode, takes the signals that wait, and then lets the tasks run that became runnable by it: a
-parent that waited for a child, a process that was sent a signal.  What came of it is an
-``Outcome``.
+parent that waited for a child, a process that was sent a signal.  The result is an ``Outcome``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-
-import attrs
 
 from kemu.abi.uapi import EINTR, ERESTARTSYS, SIGCHLD
 from kemu.errors import UsageError
@@ -31,58 +28,14 @@ from kemu.kernel.init.syscalls import sys_fork
 from kemu.kernel.kernel.sched import schedule_to
 from kemu.kernel.kernel.signal import signal_pending
 from kemu.machine.mmu import FETCH, READ, WRITE, GeneralProtection, PageFault, access
-
-
-@attrs.frozen
-class SigInfo:
-    """A signal that a task took: ``killed`` if it ended the task; ``error_code`` of the page fault
-    behind it."""
-
-    signo: int
-    code: int
-    addr: int
-    error_code: int
-    killed: bool
-
-
-@attrs.frozen
-class Completed:
-    """A call that had waited and has now returned: who, which, what."""
-
-    pid: int
-    call: str
-    value: int
-
-
-@attrs.frozen
-class Outcome:
-    """What an operation did.
-
-    ``value`` result of a call (0 if it failed), ``errno`` (0 if it did not), ``data`` of a load,
-    ``signal`` the first that the task took, ``blocked``: the call waits; ``minor``/``major`` faults
-    charged to the task; ``completed`` the calls of others that returned because of it."""
-
-    value: int = 0
-    errno: int = 0
-    data: bytes = b""
-    signal: SigInfo | None = None
-    blocked: bool = False
-    minor: int = 0
-    major: int = 0
-    completed: tuple[Completed, ...] = ()
-
-    @property
-    def ok(self) -> bool:
-        """True if nothing failed."""
-        return not self.errno and self.signal is None
-
+from kemu.userland.performer import Completed, Outcome, SigInfo
 
 RESTARTED = ("wait4", "read")
 """The calls that look again when their task is woken."""
 
 
 class Script:
-    """The executor of one kernel's user code."""
+    """The performer of one kernel whose tasks have no code: each operation is asked for by itself."""
 
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel

@@ -245,9 +245,9 @@ def test_a_restore_that_ctrl_c_ends_leaves_everything_as_it_was(tmp_path, monkey
     session = Session()
     session.run(BEFORE)
     was = all_of(session)
-    real = session.script.spawn
+    real = session.performer.spawn
     monkeypatch.setattr(
-        session.script, "spawn", lambda name: _pressed() if name == "last" else real(name)
+        session.performer, "spawn", lambda name: _pressed() if name == "last" else real(name)
     )
     with pytest.raises(KeyboardInterrupt):
         session.run(f"restore '{path}'")
@@ -285,7 +285,7 @@ def test_a_change_in_the_past_that_is_taken_back_leaves_the_future_alone(monkeyp
     session.run(BEFORE.removesuffix("; back 3") + "; goto wrote")
     was = all_of(session)
     if line.startswith("mmap"):
-        monkeypatch.setattr(session.script, "syscall", lambda *_, **__: _pressed())
+        monkeypatch.setattr(session.performer, "syscall", lambda *_, **__: _pressed())
     with pytest.raises((UsageError, KeyboardInterrupt)):
         session.run(line)
     monkeypatch.undo()

@@ -123,13 +123,13 @@ def test_a_bug_of_kemu_costs_one_line_and_not_the_experiment(runner, capsys, mon
 def test_ctrl_c_in_a_command_takes_it_back(runner, monkeypatch):
     talk(runner, "spawn app")
     before, state = runner.session.end, runner.session.state_hash()
-    real = runner.session.script.syscall
+    real = runner.session.performer.syscall
 
     def interrupted(*args, **kwargs):
         real(*args, **kwargs)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(runner.session.script, "syscall", interrupted)
+    monkeypatch.setattr(runner.session.performer, "syscall", interrupted)
     talk(runner, "mmap app 4p rw")
     assert runner.session.end == before
     assert runner.session.state_hash() == state
@@ -140,7 +140,7 @@ def test_ctrl_c_in_a_command_takes_it_back(runner, monkeypatch):
 @pytest.fixture
 def pressing(runner, monkeypatch):
     """Ctrl-C is pressed so many times behind each system call."""
-    real, presses = runner.session.script.syscall, [0]
+    real, presses = runner.session.performer.syscall, [0]
 
     def syscall(*args, **kwargs):
         outcome = real(*args, **kwargs)
@@ -148,7 +148,7 @@ def pressing(runner, monkeypatch):
             signal.raise_signal(signal.SIGINT)
         return outcome
 
-    monkeypatch.setattr(runner.session.script, "syscall", syscall)
+    monkeypatch.setattr(runner.session.performer, "syscall", syscall)
     return presses
 
 
@@ -372,14 +372,14 @@ def test_a_command_that_is_broken_off_between_two_marks_leaves_none(runner, monk
     """The mark of a call is two words; Ctrl-C may come between them."""
     talk(runner, "spawn app", "mmap app 0x10000 4p rw")
     session = runner.session
-    real, marks = session.script.store, list(session.journal.marks)
+    real, marks = session.performer.store, list(session.journal.marks)
 
     def torn(*args, **kwargs):
         real(*args, **kwargs)
         session.journal.marks.append(4 * len(session.journal))
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(session.script, "store", torn)
+    monkeypatch.setattr(session.performer, "store", torn)
     talk(runner, "write app 0x10000 7")
     monkeypatch.undo()
     assert list(session.journal.marks) == marks

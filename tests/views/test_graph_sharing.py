@@ -39,7 +39,7 @@ def told(session, edge, space):
     task = session.tasks[space.pid]
     before = frame_at(session, task, edge.address)
     with session.beside(session.now):
-        done = session.script.store(session.tasks[space.pid], edge.address, b"!")
+        done = session.performer.store(session.tasks[space.pid], edge.address, b"!")
         after = None if done.signal else frame_at(session, task, edge.address)
     if done.signal:
         return "SIGSEGV"

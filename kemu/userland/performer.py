@@ -1,0 +1,87 @@
+"""What performs user code: what the rest of kemu asks of it, and what it answers.
+
+    a command   write app 0x10000 7   ->   performer.store(app, 0x10000, data)   ->   Outcome
+    performers  Script    does the one access or call that it is asked for
+                Capture   holds it back, for a race (races/racers.py)
+
+A performer lets a CPU run the task, does its work in user mode, and comes back when no other task
+has anything to do because of it.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import attrs
+
+from kemu.kernel.include.sched_types import task_struct
+
+
+@attrs.frozen
+class SigInfo:
+    """A signal that a task took: ``killed`` if it ended the task; ``error_code`` of the page fault
+    behind it."""
+
+    signo: int
+    code: int
+    addr: int
+    error_code: int
+    killed: bool
+
+
+@attrs.frozen
+class Completed:
+    """A call that had waited and has now returned: who, which, what."""
+
+    pid: int
+    call: str
+    value: int
+
+
+@attrs.frozen
+class Outcome:
+    """What an operation did.
+
+    ``value`` result of a call (0 if it failed), ``errno`` (0 if it did not), ``data`` of a load,
+    ``signal`` the first that the task took, ``blocked``: the call waits; ``minor``/``major`` faults
+    charged to the task; ``completed`` the calls of others that returned because of it."""
+
+    value: int = 0
+    errno: int = 0
+    data: bytes = b""
+    signal: SigInfo | None = None
+    blocked: bool = False
+    minor: int = 0
+    major: int = 0
+    completed: tuple[Completed, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        """True if nothing failed."""
+        return not self.errno and self.signal is None
+
+
+class Performer(Protocol):
+    """See the module. ``cpu`` is the number of a CPU, None for the task's own. A task that has ended
+    or waits in a call can do nothing: UsageError."""
+
+    def spawn(self, name: str) -> task_struct:
+        """A new process called ``name`` with an address space as after exec. UsageError where the
+        kernel has no memory for it."""
+
+    def syscall(
+        self, task: task_struct, name: str, *args: object, cpu: int | None = None
+    ) -> Outcome:
+        """Let the task make the system call ``name`` with these arguments."""
+
+    def load(self, task: task_struct, addr: int, nbytes: int, cpu: int | None = None) -> Outcome:
+        """Let the task read ``nbytes`` bytes at ``addr``: ``Outcome.data``."""
+
+    def store(self, task: task_struct, addr: int, data: bytes, cpu: int | None = None) -> Outcome:
+        """Let the task store ``data`` at ``addr``."""
+
+    def fetch(self, task: task_struct, addr: int, cpu: int | None = None) -> Outcome:
+        """Let the task fetch an instruction at ``addr``."""
+
+    def schedule(self, task: task_struct, cpu: int | None = None) -> Outcome:
+        """Let a CPU run the task, without doing anything."""
