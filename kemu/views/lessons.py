@@ -1,7 +1,7 @@
 """Lessons for the terminal: Markdown wrapped to the width, with wide characters counted as two
 columns.
 
-What Markdown means is kept as far as a line of text can: headings, **bold**, `code`, lists, tables
+What a line of text can show of Markdown is kept: headings, **bold**, `code`, lists, tables
 and fences as they are. Colour is never the only signal: a role has its word or its mark.
 """
 
@@ -15,7 +15,7 @@ from kemu.readings.lessons import LessonList, LessonSteps, LessonText
 from kemu.views.style import Style, plural, table
 
 MARKS = {"right": "ok", "wrong": "--", "hint": "hint", "note": "->"}
-"""What stands before the first line of a role."""
+"""The mark before the first line of a role."""
 _PAINT = {"right": "name", "wrong": "error", "hint": "kernel", "title": "name"}
 _INLINE = re.compile(
     r"(\x01[^\x02]*\x02|\*\*[^*\n]+\*\*|`[^`\n]+`|(?<![\w*])\*[^\s*][^*\n]*\*(?![\w*]))"
@@ -105,7 +105,7 @@ def wrapped(text: str, style: Style, first: str = "", following: str = "") -> li
     lines, current, width = [], first, columns(first)
     room = (
         style.width if text.isascii() else style.width - 2
-    )  # a mark that may not begin a line hangs behind its end
+    )  # punctuation that may not begin a line hangs over the end
     for word in _words(_MARKED.sub(_emphasis, _LINK.sub(r"\1 (\2)", text))):
         size = columns(_bare(word))
         if width + size > room and current.strip() and word not in _CLOSING:
@@ -141,7 +141,7 @@ _CLOSING = frozenset(
 
 
 def _words(text: str) -> Iterator[str]:
-    """Pieces between which a line may be broken; a blank goes with the word behind it, and inline
+    """Pieces between which a line may be broken; a space goes with the word after it, and inline
     code stays whole."""
     for piece in re.findall(
         r"\s*`[^`]+`[^\s\u2e80-\uffef]*|\s*[\u2e80-\uffef]|\s*[^\s\u2e80-\uffef]+", text

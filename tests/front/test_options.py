@@ -63,7 +63,7 @@ def test_a_wrong_word_is_a_usage_error(words, what, capsys):
     [
         (["lesson", "list", "--json"], "lesson list: unexpected '--json'"),
         (["lesson", "student", "ada", "lovelace"], "lesson student: unexpected 'lovelace'"),
-        (["lesson", "start", "1", "2"], "lesson start: name one lesson"),
+        (["lesson", "start", "1", "2"], "lesson start: expected one lesson"),
         (["report", "none.kemu", "-o", "x.html"], "script: cannot read 'none.kemu'"),
     ],
 )

@@ -69,7 +69,7 @@ def test_an_answer_is_read_as_what_is_wanted():
     assert read_like("yes", wanted=True) is True
     assert read_like("\N{CJK UNIFIED IDEOGRAPH-5426}", wanted=True) is False
     assert read_like("maperr", "", ("MAPERR", "ACCERR")) == "MAPERR"
-    with pytest.raises(UsageError, match="none of the words"):
+    with pytest.raises(UsageError, match="not one of the expected words"):
         read_like("mapper", "", ("MAPERR", "ACCERR"))
 
 

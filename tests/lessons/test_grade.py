@@ -94,7 +94,7 @@ def test_older_versions_are_found_and_graded_all_the_same(graded):
 
 
 def test_what_is_no_transcript_is_an_error_and_not_an_end(graded):
-    assert "no transcript" in graded["s25"].error
+    assert "not a transcript" in graded["s25"].error
     assert graded["s25"].score == 0
 
 
@@ -410,10 +410,10 @@ def test_the_grader_is_installed_from_a_wheel_and_never_by_its_name(tmp_path):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ((), "a lesson is missing"),
-        ((LESSON,), "no transcript was given"),
-        ((LESSON, "nowhere.jsonl"), "there is no"),
-        (("nowhere.md", "x"), "there is no file"),
+        ((), "expected a lesson"),
+        ((LESSON,), "expected transcripts"),
+        ((LESSON, "nowhere.jsonl"), "does not exist"),
+        (("nowhere.md", "x"), "does not exist"),
         ((LESSON, "x", "--format", "xml"), "expected one of"),
         ((LESSON, "x", "--roster", "nowhere.csv"), "cannot read"),
         ((LESSON, LESSON, "--jobs", "many"), "expected a number"),

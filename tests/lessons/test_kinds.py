@@ -89,7 +89,7 @@ def file(tmp_path):
 
 
 def test_without_its_class_the_kind_does_not_exist():
-    with pytest.raises(LessonError, match="no kind of step 'claim'"):
+    with pytest.raises(LessonError, match="unknown kind of step 'claim'"):
         parse(HEAD.format(front=FRONT) + BODY.format(holds="alive(app)"), Path("x.md"))
 
 
@@ -107,7 +107,7 @@ def test_a_new_kind_is_taken_and_graded(file, tmp_path):
     assert "answer yes, or answer no" in ada.reads("task")
     assert "expected yes or no" in ada.reads("answer perhaps")
     said = ada.reads("answer no")
-    assert "You said no; it is not that. Look at `ps`: there are 4 tasks." in said
+    assert "You said no; that is not it. Look at `ps`: there are 4 tasks." in said
     assert "(1 of 1) ps" in ada.reads("hint")
     assert "yes. Yes." in ada.reads("answer yes")
     graded = grade(lesson, read_transcript(ada.hands_in(tmp_path)), "salt")

@@ -77,7 +77,7 @@ def test_whoever_leaves_what_came_of_an_answer_still_reads_the_verdict(keys):
     direct = shown(ada.types("answer 77"), ada.session)
     assert "0x1e0000" not in direct
     assert "You said 77" in direct
-    assert "type task for the next step" in direct
+    assert "task goes to the next step" in direct
 
 
 @pytest.mark.parametrize("typed", ["answer 4", "maps app", "a", "4"])

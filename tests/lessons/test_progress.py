@@ -183,7 +183,7 @@ def test_a_folder_that_cannot_be_written_is_a_warning(tmp_path):
     blocked.write_text("")
     session = Session()
     results = Shelf(blocked / "state").begin(session, str(LESSONS / "nine-kinds.md"))
-    assert "progress is not kept" in results[-1].reading.text
+    assert "progress is not saved" in results[-1].reading.text
     assert session.run("hint")
 
 
@@ -242,14 +242,14 @@ def test_progress_that_cannot_be_read_is_said_and_not_taken_for_none(tmp_path, m
 def test_progress_that_can_be_kept_no_longer_is_said_once(tmp_path):
     session = Session()
     results = Shelf(tmp_path).begin(session, str(LESSONS / "nine-kinds.md"))
-    assert not [result for result in results if "not kept" in result.reading.text]
+    assert not [result for result in results if "not saved" in result.reading.text]
     (tmp_path / FILE).unlink()
     (tmp_path / FILE).mkdir()
     said = [
         result.reading.text for line in ("hint", "hint", "hint") for result in session.run(line)
     ]
-    assert [text for text in said if "not kept" in text] == [
-        f"progress is not kept: {tmp_path / FILE}: Is a directory"
+    assert [text for text in said if "not saved" in text] == [
+        f"progress is not saved: {tmp_path / FILE}: Is a directory"
     ]
 
 

@@ -47,7 +47,7 @@ def test_the_question_is_asked_once_a_line(line):
 
 
 def test_it_is_said_what_the_rating_is_for():
-    assert "It costs no points" in Student(lesson_of(PREDICT)).reads("answer 5")
+    assert "It does not affect your points" in Student(lesson_of(PREDICT)).reads("answer 5")
 
 
 STATE = (
@@ -73,7 +73,7 @@ def test_a_step_that_goes_back_to_what_the_lesson_left_says_where():
     ada = Student(steps("", ""))
     ada.types("spawn a", "mmap a 0x10000 1p rw", "check")
     said = ada.reads("task")
-    assert f"This step starts at #{ada.session.now}, as the lesson left the machine" in said
+    assert f"This step starts at #{ada.session.now}, where the lesson left the machine" in said
 
 
 def test_a_step_that_goes_on_from_here_says_nothing():
@@ -126,7 +126,7 @@ def test_where_many_answers_are_right_one_is_told_the_own_one():
 def test_a_command_that_is_nearly_right_says_which_part_to_look_at():
     wanted = "race get-last-put --unless-zero"
     body = f'```check run\nid = "r"\ncommands = ["{wanted}"]\nsolution = ["{wanted}"]\n```\n'
-    assert "the right command. Look once more at: --unless-zero" in Student(lesson_of(body)).reads(
+    assert "the command is right. Check again: --unless-zero" in Student(lesson_of(body)).reads(
         "race get-last-put"
     )
 

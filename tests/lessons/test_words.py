@@ -52,7 +52,7 @@ def test_a_good_lesson_passes_and_a_bad_one_ends_with_4(place, capsys):
     (place / "good.md").write_text(GOOD)
     (place / "bad.md").write_text(GOOD.replace("spawn app", "spwan app"))
     assert lesson("check", "--seeds", 1, "--students", 0, "good.md") == 0
-    assert "1 lesson: no mistake" in capsys.readouterr().out
+    assert "1 lesson: no mistakes" in capsys.readouterr().out
     assert lesson("check", "--seeds", 1, "--students", 0, "bad.md") == 4
     assert "bad.md:10: M02" in capsys.readouterr().err
 
@@ -67,8 +67,8 @@ def test_problems_as_json(place, capsys):
 def test_a_new_lesson_passes_its_own_check(capsys):
     assert lesson("new", "my/first") == 0
     assert lesson("check", "first.md") == 0
-    assert "no mistake" in capsys.readouterr().out
-    assert "is there already" in said_by("new", "my/first")
+    assert "no mistakes" in capsys.readouterr().out
+    assert "already exists" in said_by("new", "my/first")
 
 
 def said_by(*said):
@@ -83,20 +83,20 @@ def said_by(*said):
 @pytest.mark.parametrize(
     ("said", "wanted"),
     [
-        (("dance",), "there is no 'dance'"),
-        (("check",), "a file or a folder is missing"),
-        (("check", "nowhere"), "there is no"),
-        (("check", "--seeds"), "a value is missing"),
+        (("dance",), "unknown word 'dance'"),
+        (("check",), "expected a file or a folder"),
+        (("check", "nowhere"), "does not exist"),
+        (("check", "--seeds"), "expected a value after"),
         (("check", "--seeds", "0", "x"), "expected a number"),
         (("check", "--what", "x"), "unknown option"),
-        (("start",), "name one lesson"),
+        (("start",), "expected one lesson"),
         (("new", "no id"), "expected an id"),
-        (("export", SAMPLE), "as what"),
-        (("pack", SAMPLE), "where to"),
-        (("translate", SAMPLE), "into which language"),
-        (("translate", SAMPLE, "../x"), "into which language"),
+        (("export", SAMPLE), "expected --html or --notebook"),
+        (("pack", SAMPLE), "an output folder"),
+        (("translate", SAMPLE), "a lesson and a language"),
+        (("translate", SAMPLE, "../x"), "a lesson and a language"),
         (("submit", SAMPLE), "who you are"),
-        (("preview",), "name one lesson"),
+        (("preview",), "expected one lesson"),
         (("start", SAMPLE, "--student", "a\nb"), "expected an id"),
     ],
 )
@@ -149,10 +149,10 @@ def test_a_language_is_asked_for_inside_as_outside(said):
     ("said", "wanted"),
     [
         ("7 --langg zh-CN", "unknown option '--langg'"),
-        ("7 --lang", "--lang: a value is missing"),
-        ("7 zh-CN fr", "'fr' is one word too many"),
-        ("--lang zh-CN", "which one"),
-        ("7 --lang xx", "not there in xx"),
+        ("7 --lang", "expected a value after --lang"),
+        ("7 zh-CN fr", "unexpected 'fr'"),
+        ("--lang zh-CN", "expected a lesson"),
+        ("7 --lang xx", "not available in xx"),
     ],
 )
 def test_a_mistake_behind_lesson_start_is_named(said, wanted):
@@ -170,7 +170,7 @@ def test_answers_in_json_are_objects():
 
 def test_words_of_a_lesson_without_one_say_so():
     done = kemu("-c", "lesson hint")
-    assert "no lesson has been begun" in done.stderr
+    assert "no lesson has been started" in done.stderr
     assert "kemu lesson check one.md" in kemu("-c", "lesson check one.md").stderr
 
 
@@ -180,7 +180,7 @@ def test_recording_makes_a_lesson_that_passes(place):
     text = (place / "made.md").read_text()
     assert '"shared(a, b) == 1"' in text
     assert lesson("check", "--seeds", 2, "--students", 0, "made.md") == 0
-    assert "where does the task begin" in kemu("-c", "lesson record x.md").stderr
+    assert "the task has no beginning" in kemu("-c", "lesson record x.md").stderr
     assert "nothing has been done" in kemu("-c", "lesson record begin; lesson record y.md").stderr
 
 

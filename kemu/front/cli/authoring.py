@@ -1,5 +1,4 @@
-"""`kemu lesson` for those who hand in, write, pack and export: the words behind it that make
-files."""
+"""`kemu lesson` for handing in, writing, packing and exporting: the words that make files."""
 
 from __future__ import annotations
 
@@ -22,7 +21,7 @@ NOTHING: frozenset[str] = frozenset()
 def _one_place(read: Words, what: str) -> str:
     if len(read.places) != 1:
         raise UsageError(
-            f"lesson {what}: name one lesson",
+            f"lesson {what}: expected one lesson",
             hint=f"kemu lesson {what} FILE.md, or the id of a lesson",
         )
     return read.places[0]
@@ -57,11 +56,11 @@ def submit(_options: Options, words: list[str]) -> int:
     student = shelf.student()
     if not student:
         hint = "kemu lesson student ID, then take the lesson as that student"
-        raise UsageError("lesson submit: you have not said who you are", hint=hint)
+        raise UsageError("lesson submit: kemu does not know who you are", hint=hint)
     log = shelf.log()
     records = log.records(lesson.id)
     if log.warning:
-        raise UsageError(f"lesson submit: {log.warning}", hint="what was done stands in that file")
+        raise UsageError(f"lesson submit: {log.warning}", hint="that file holds what you have done")
     lines = lines_of(lesson, student, seed_for(_salt(lesson), lesson.id, student), records)
     if len(lines) < 3:
         raise UsageError(
@@ -87,13 +86,13 @@ def student(_options: Options, words: list[str]) -> int:
     if len(words) > 1:
         raise UsageError(
             f"lesson student: unexpected '{words[1][:40]}'",
-            hint="an id with blanks stands in quotes",
+            hint="put an id with spaces in quotes",
         )
     if words:
         shelf.be(words[0])
     name = shelf.student()
     sys.stdout.write(
-        f"you are {name}\n" if name else "you have not said who you are: kemu lesson student ID\n"
+        f"you are {name}\n" if name else "kemu does not know who you are: kemu lesson student ID\n"
     )
     return OK
 
@@ -137,7 +136,7 @@ def pack(_options: Options, words: list[str]) -> int:
     read = Words(words, {"-o": ""}, frozenset({"--student"}))
     if not read.places or not read.values["-o"]:
         hint = "kemu lesson pack --student -o OUT lessons/vm/06-fork.md"
-        raise UsageError("lesson pack: which lessons, and where to?", hint=hint)
+        raise UsageError("lesson pack: expected lessons and an output folder", hint=hint)
     for place in read.places:
         files, notes = write_pack(
             find_lesson(place), Path(read.values["-o"]), student="--student" in read.flags
@@ -160,7 +159,7 @@ def export(_options: Options, words: list[str]) -> int:
     )
     if len(read.flags) != 1:
         raise UsageError(
-            "lesson export: as what?", hint="kemu lesson export --html LESSON, or --notebook"
+            "lesson export: expected --html or --notebook", hint="kemu lesson export --html LESSON"
         )
     plain = find_lesson(_one_place(read, "export"))
     lesson = in_language(plain, read.values["--lang"])
@@ -186,14 +185,14 @@ def translate(_options: Options, words: list[str]) -> int:
     read = Words(words, {"-o": ""}, NOTHING)
     if len(read.places) != 2 or not LANGUAGE.match(read.places[1]):
         hint = "kemu lesson translate lessons/vm/06-fork.md zh-CN"
-        raise UsageError("lesson translate: which lesson, into which language?", hint=hint)
+        raise UsageError("lesson translate: expected a lesson and a language", hint=hint)
     lesson = find_lesson(read.places[0])
     target = (
         Path(read.values["-o"]) if read.values["-o"] else translation_path(lesson, read.places[1])
     )
     _write(target, skeleton(lesson, read.places[1]))
     sys.stdout.write(
-        f"{target}: translate the texts, and put the new hash where one is stale (kemu lesson "
-        "check names them)\n"
+        f"{target}: translate the texts, and update the hash of each stale one (kemu lesson "
+        "check lists them)\n"
     )
     return OK

@@ -1,4 +1,4 @@
-"""`kemu grade`: repeat what was handed in, and say what it comes to."""
+"""`kemu grade`: replay what was handed in, and grade it."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ of them.
   --format F        text (the default), json, csv, junit, or gradescope (for one file)
   --salt TEXT       the salt of the course; else that in course.toml beside the lesson
   --metadata FILE   Gradescope's submission_metadata.json: who handed in
-  --jobs N          so many processes
-  -o FILE           write there
+  --jobs N          number of processes
+  -o FILE           write to FILE
 
-exit codes: 0 all graded, 2 usage, 3 a file is no transcript or has flags, 4 the lesson is invalid
+exit codes: 0 all graded, 2 usage, 3 a file is not a transcript or has flags, 4 the lesson is invalid
 """
 
 DEFAULTS = {
@@ -67,7 +67,7 @@ def _grade(words: list[str]) -> int:
 
     read = Words(words, DEFAULTS | {"--jobs": str(two_jobs())}, frozenset(), word="grade")
     if not read.places:
-        raise UsageError("grade: a lesson is missing behind it", hint="kemu grade --help")
+        raise UsageError("grade: expected a lesson", hint="kemu grade --help")
     form = read.values["--format"]
     if form not in FORMATS:
         raise UsageError(f"--format: expected one of {', '.join(FORMATS)}, got '{form[:20]}'")
@@ -79,13 +79,11 @@ def _grade(words: list[str]) -> int:
     files = submission_files([Path(place) for place in read.places[1:]])
     if not files:
         raise UsageError(
-            "grade: no transcript was given",
-            hint="name files, or a folder that holds *.jsonl files",
+            "grade: expected transcripts",
+            hint="give files, or a folder with *.jsonl files",
         )
     if form == "gradescope" and len(files) != 1:
-        raise UsageError(
-            f"grade: gradescope takes one file, for it is one submission; here are {len(files)}"
-        )
+        raise UsageError(f"grade: gradescope takes one submission, got {len(files)}")
     salt = read.values["--salt"] or course_of(lesson.path.parent).salt
     grades = grade_all(lesson, files, salt, known, read.number("--jobs", 1, 256))
     grades = _submitted(

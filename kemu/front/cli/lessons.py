@@ -1,6 +1,6 @@
 """`kemu lesson`: the words on the command line, for students, authors and instructors.
 
-    kemu lesson                      what there is, and how far you are
+    kemu lesson                      what there is, and your progress
     kemu lesson start ID             take one
     kemu lesson check PATH...        is it a good lesson?  (linter and proof)
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from kemu.front.cli.options import Options
 
 USAGE_TEXT = """\
-usage: kemu lesson [list]                          the lessons, and how far you are
+usage: kemu lesson [list]                          the lessons, and your progress
        kemu lesson start ID [--student ME] [--lang L]   take one (an id, its last word, its
                                                    number, or a file)
        kemu lesson student [ID]                    say who you are: numbers and submissions use it
@@ -57,8 +57,8 @@ def main(options: Options) -> int:
     found = HANDLERS.get(word)
     if found is None:
         raise UsageError(
-            f"lesson: there is no '{word[:40]}'",
-            hint=f"known are {', '.join(HANDLERS)} (kemu lesson --help)",
+            f"lesson: unknown word '{word[:40]}'",
+            hint=f"the words are {', '.join(HANDLERS)} (kemu lesson --help)",
         )
     try:
         return found(options, words[1:])
@@ -79,7 +79,7 @@ def check(_options: Options, words: list[str]) -> int:
     read = Words(words, defaults, frozenset({"--json"}))
     if not read.places:
         raise UsageError(
-            "lesson check: a file or a folder is missing behind it",
+            "lesson check: expected a file or a folder",
             hint="kemu lesson check lessons/",
         )
     count, problems = check_files(
@@ -93,18 +93,18 @@ def check(_options: Options, words: list[str]) -> int:
     wrong = sum(problem.severity == ERROR for problem in problems)
     if not as_json:
         said = f"{count} lesson{'s' * (count != 1)}: " + (
-            f"{wrong} mistake{'s' * (wrong != 1)}" if wrong else "no mistake"
+            f"{wrong} mistake{'s' * (wrong != 1)}" if wrong else "no mistakes"
         )
         others = len(problems) - wrong
         sys.stdout.write(said + (f", {others} to look at" if others else "") + "\n")
     if not count:
-        sys.stderr.write("no lesson file was found there; a lesson begins with a line +++\n")
+        sys.stderr.write("no lesson files found; a lesson begins with a +++ line\n")
         return USAGE
     return BAD_LESSON if wrong else OK
 
 
 def show_problems(problems: list[Problem], *, as_json: bool) -> None:
-    """A line a problem: errors on standard error, or JSON on standard output."""
+    """One line per problem: errors on standard error, or JSON on standard output."""
     for problem in problems:
         if as_json:
             named = {
@@ -135,7 +135,7 @@ def start(options: Options, words: list[str]) -> int:
     """`kemu lesson start ID`: the shell, in the lesson."""
     read = Words(words, {"--student": "", "--lang": ""}, frozenset())
     if len(read.places) != 1:
-        raise UsageError("lesson start: name one lesson", hint="kemu lesson lists them")
+        raise UsageError("lesson start: expected one lesson", hint="kemu lesson lists them")
     if read.values["--student"]:
         from kemu.front.folders import state_folder
         from kemu.lessons.taking.shelf import Shelf

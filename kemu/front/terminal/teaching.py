@@ -32,9 +32,9 @@ class LessonWordKind:
         """The words that have a meaning now."""
         words = [
             ("list", "the lessons"),
-            ("start", "begin one, or go on with it"),
+            ("start", "start one, or continue it"),
             ("student", "say who you are"),
-            ("record", "make one of what you do"),
+            ("record", "make one from what you do"),
         ]
         if session.desk.guide is None:
             return [*words, *lesson_ids()]
@@ -44,10 +44,10 @@ class LessonWordKind:
 
 
 class LessonRestKind(LessonWordKind):
-    """What stands behind the word: an id, an answer."""
+    """What follows the word: an id, an answer."""
 
     name = "WORDS"
-    what = "what belongs to the word: an id, an answer"
+    what = "the rest: an id, an answer"
 
     def complete(self, session: Session) -> Iterable[Candidate]:
         """The lessons."""
@@ -66,19 +66,15 @@ def lesson_ids() -> list[Candidate]:
     arguments=(maybe("what", LessonWordKind()), rest("words", LessonRestKind(), needed=False)),
     effect=FREE,
     summary="take a guided lesson",
-    more="lesson lists them with what you have done; lesson start ID begins one or goes on with "
-    "it, with --lang zh-CN in that "
-    "language where it is translated. Inside, task shows the question, answer commits you to "
-    "something, check looks whether"
-    " the machine is as wanted, hint helps step by step, skip shows the solution (marked as "
-    "shown), reset begins the step "
+    more="lesson lists the lessons and your progress; lesson start ID starts one or continues it, "
+    "with --lang zh-CN in that language if it is translated. In a lesson, task shows the question, "
+    "answer commits you to an answer, check tests whether the machine is as wanted, hint gives the "
+    "next hint, skip shows the solution (the step is then marked as shown), reset starts the step "
     "again, play ... return is free play on a copy, previous goes back, problem writes a report "
-    "for the author, leave ends "
-    "the lesson: these words work bare. So does the answer itself, where it is a number, or the "
-    "letters of options. lesson "
-    "next goes on, as task does where the step is done. Of a prediction the first answer counts; "
-    "letters and values that "
-    "are read off may be tried again, and hints cost nothing.",
+    "for the author, leave ends the lesson: these words need no lesson before them. Neither does "
+    "an answer that is a number or the letters of options. lesson next goes on, as task does when "
+    "the step is done. Only the first answer to a prediction counts; letters and values read off "
+    "the machine may be tried again, and hints cost nothing.",
     examples=("lesson", "lesson start 1; task"),
 )
 def lesson(session: Session, what: str | None, words: str | None) -> Any:
@@ -133,8 +129,8 @@ def dispatch(session: Session, what: str, words: str) -> Any:
         return guide.word(what, words)
     if what in WORDS or what == "steps":
         raise UsageError(
-            f"lesson {what}: no lesson has been begun",
-            hint="lesson start ID begins one; lesson lists them",
+            f"lesson {what}: no lesson has been started",
+            hint="lesson start ID starts one; lesson lists them",
         )
     return shelf.begin(session, what, words)
 
@@ -150,10 +146,10 @@ def _start(shelf: Any, session: Session, words: str) -> Any:
         read = Words(given, {"--student": "", "--lang": ""}, frozenset())
     word, language, *more = [*read.places, read.values["--lang"]] if read.places else ["", ""]
     if not word:
-        raise UsageError("lesson start: which one?", hint="lesson lists them")
+        raise UsageError("lesson start: expected a lesson", hint="lesson lists them")
     if any(more):
         raise UsageError(
-            f"lesson start: '{more[0][:40]}' is one word too many",
+            f"lesson start: unexpected '{more[0][:40]}'",
             hint="lesson start ID --lang LANGUAGE",
             about="words",
         )
@@ -171,20 +167,20 @@ def _record(session: Session, words: str) -> Any:
     from kemu.readings import Text
 
     if session.desk.guide is not None:
-        raise UsageError("lesson record: not while a lesson is taken", hint="lesson leave")
+        raise UsageError("lesson record: not available inside a lesson", hint="lesson leave")
     if words == "begin":
         session.mark(RECORD_MARK)
         return Text(
             (
                 (
-                    f"what was done so far is the setup; what you do from #{session.now} on is the "
+                    f"what was done up to #{session.now} is the setup; what you do from here on is the "
                     "solution"
                 ),
             )
         )
     if not words:
         raise UsageError(
-            "lesson record: begin, or a file?",
+            "lesson record: expected begin, or a file name",
             hint="lesson record begin, do it, then lesson record FILE.md",
         )
     path = Path(words)
@@ -199,5 +195,5 @@ def _student(shelf: Any, words: str) -> Any:
         shelf.be(words)
     name = shelf.student()
     return Text(
-        (f"you are {name}" if name else "you have not said who you are: lesson student ID",)
+        (f"you are {name}" if name else "kemu does not know who you are: lesson student ID",)
     )

@@ -100,7 +100,7 @@ def _checked(path: Path, raw: dict[str, Any], folder: Path) -> Course:
 
 def lesson_files(places: Iterable[Path]) -> list[Path]:
     """The lesson files among and below the places, in the order of their courses; a translation
-    stands for its lesson.  Raises UsageError for a missing place."""
+    means its lesson.  Raises UsageError for a missing place."""
     found: list[Path] = []
     for place in places:
         if place.is_file():
@@ -111,7 +111,8 @@ def lesson_files(places: Iterable[Path]) -> list[Path]:
                 found += in_order(folder)
         else:
             raise UsageError(
-                f"lesson: there is no '{place}'", hint="name a lesson file or a folder of lessons"
+                f"lesson: '{place}' does not exist",
+                hint="name a lesson file or a folder of lessons",
             )
     return list(dict.fromkeys(found))[:MOST_FILES]
 
@@ -164,7 +165,7 @@ def find_lesson(word: str, folder: Path | None = None) -> Lesson:
     if word.endswith(".md") or path.is_file():
         if not path.is_file():
             raise UsageError(
-                f"lesson: there is no file '{word[:80]}'", hint="lesson lists the lessons"
+                f"lesson: file '{word[:80]}' does not exist", hint="lesson lists the lessons"
             )
         return parse_file(path)
     lessons = every_lesson(folder)
@@ -177,8 +178,8 @@ def find_lesson(word: str, folder: Path | None = None) -> Lesson:
     if word.isdigit() and 1 <= int(word) <= len(lessons):
         return lessons[int(word) - 1]
     guess = did_you_mean(word, [lesson.id for lesson in lessons])
-    hint = guess or "lesson lists the lessons; a file is named with its path"
-    raise UsageError(f"lesson: there is no '{word[:40]}'", hint=hint)
+    hint = guess or "lesson lists the lessons; a file is given by its path"
+    raise UsageError(f"lesson: no lesson '{word[:40]}'", hint=hint)
 
 
 def together(lessons: Sequence[Lesson], known: Iterable[str] = ()) -> Iterator[Problem]:
@@ -202,7 +203,7 @@ def together(lessons: Sequence[Lesson], known: Iterable[str] = ()) -> Iterator[P
             if wanted not in ids:
                 key = "requires" if wanted in lesson.requires else "next"
                 hint, line = did_you_mean(wanted, ids), lesson.lines.get(key, 1)
-                yield Problem("M08", str(lesson.path), line, f"there is no lesson '{wanted}'", hint)
+                yield Problem("M08", str(lesson.path), line, f"no lesson '{wanted}'", hint)
     yield from _circles(by_id)
     yield from _unnamed(lessons)
 

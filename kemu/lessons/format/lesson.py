@@ -73,7 +73,7 @@ class Problem:
 
 
 class LessonError(KemuError):
-    """A lesson cannot be used: what is wrong with it stands in `problems`."""
+    """A lesson cannot be used: `problems` says why."""
 
     def __init__(self, problems: list[Problem]) -> None:
         super().__init__("\n".join(map(str, problems)))

@@ -72,10 +72,10 @@ class DrawnNames:
         self.values = values
 
     def name(self, dotted: str) -> Value:
-        """A variable that stands before."""
+        """A variable defined before."""
         if dotted in self.values:
             return self.values[dotted]
-        hint = did_you_mean(dotted, self.values) or "a variable may use those that stand before it"
+        hint = did_you_mean(dotted, self.values) or "a variable may use those defined before it"
         raise UsageError(f"expression: nothing is called '{dotted[:40]}' here", hint=hint)
 
     def variable(self, text: str) -> Value:
@@ -100,7 +100,7 @@ class DrawnNames:
         known = [*DRAWING, *PLAIN, *PURE]
         raise UsageError(
             f"expression: no function '{function[:40]}' in vars",
-            hint=f"known are {', '.join(known)}",
+            hint=f"the functions are {', '.join(known)}",
         )
 
 
@@ -126,7 +126,7 @@ def _pick(arguments: Sequence[Value]) -> Value:
     index = arguments[0] if arguments else None
     if not isinstance(index, int) or not 0 <= index < len(arguments) - 1:
         raise UsageError(
-            f"expression: pick has no value number {describe(index)}", hint="pick(0, a, b) is a"
+            f"expression: pick has no value with index {describe(index)}", hint="pick(0, a, b) is a"
         )
     return arguments[index + 1]
 
@@ -138,7 +138,7 @@ def _text(arguments: Sequence[Value]) -> Value:
 
 
 def plain(value: Value) -> str:
-    """The value as it stands in a text: a number in decimal, a task by its name."""
+    """The value as it is written in a text: a number in decimal, a task by its name."""
     if isinstance(value, TaskValue):
         return value.name
     if isinstance(value, bool) or value is None:

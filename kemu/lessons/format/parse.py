@@ -48,7 +48,7 @@ def read_text(path: Path) -> str:
     """The text of the file.  Raises LessonError where it cannot be read as one."""
     try:
         if path.stat().st_size > LARGEST_FILE:
-            large = f"{path.stat().st_size} bytes are too many"
+            large = f"{path.stat().st_size} bytes is too large"
             raise LessonError([Problem("L01", str(path), 1, large, "a lesson has at most 1 MiB")])
         return path.read_text(encoding="utf-8").replace("\r\n", "\n")
     except UnicodeDecodeError as error:
@@ -104,20 +104,20 @@ class _Reader:
     # --------------------------------------------------------------------------------- front matter
 
     def front_matter(self, lines: list[str]) -> tuple[str | None, int]:
-        """The text between the two +++ lines, and the index of the line behind the second."""
+        """The text between the two +++ lines, and the index of the line after the second."""
         if not lines or lines[0].strip() != "+++":
             self.wrong(
                 "L02",
                 1,
-                "the file does not begin with a line +++",
-                "front matter is TOML between two lines +++",
+                "the file does not begin with a +++ line",
+                "front matter is TOML between two +++ lines",
             )
             return None, 0
         for index in range(1, len(lines)):
             if lines[index].strip() == "+++":
                 return "\n".join(lines[1:index]), index + 1
         self.wrong(
-            "L02", 1, "the front matter that begins here never ends", "close it with a line +++"
+            "L02", 1, "the front matter that begins here never ends", "close it with a +++ line"
         )
         return None, len(lines)
 
@@ -136,10 +136,10 @@ class _Reader:
                 self.wrong("L04", where, f"unknown key '{key[:40]}'", did_you_mean(key, known))
         for key in (name for name, declared in known.items() if declared.needed):
             if key not in raw:
-                what = f"'{key}' is missing in the front matter"
+                what = f"'{key}' is missing from the front matter"
                 self.wrong("L05", 1, what, f"for example: {_EXAMPLES[key]}")
         if values.get("format", FORMAT) != FORMAT:
-            unknown = f"format {values['format']} is not known"
+            unknown = f"unknown format {values['format']}"
             self.wrong("L10", places.get("format", 1), unknown, f"this kemu reads format {FORMAT}")
         return values, places
 
@@ -210,7 +210,7 @@ class _Reader:
         """A fence whose word is nearly one of ours is a slip."""
         if word in ("checks", "Check", "CHECK", "Run", "Show", "chek", "step", *KINDS):
             self.wrong(
-                "L07", line, f"there is no block '{word}'", "blocks are check KIND, run and show"
+                "L07", line, f"unknown block '{word}'", "blocks are check KIND, run and show"
             )
 
     def steps(self, pieces: list[Piece]) -> tuple[tuple[Step, ...], tuple[Block, ...]]:
@@ -229,17 +229,17 @@ class _Reader:
                         "L09",
                         step.at("id"),
                         f"a second step '{step.id}'",
-                        f"the first is in line {seen[step.id]}",
+                        f"the first is on line {seen[step.id]}",
                     )
                 seen.setdefault(step.id, step.line)
                 steps.append(step)
         if not any(piece.kind == "check" for piece in pieces) and not self.problems:
-            self.wrong("L11", 1, "the lesson has no step", "a step is a block ```check KIND")
+            self.wrong("L11", 1, "the lesson has no steps", "a step is a ```check KIND block")
         if len(steps) > MOST_STEPS:
             self.wrong(
                 "L11",
                 steps[MOST_STEPS].line,
-                f"{len(steps)} steps are too many",
+                f"{len(steps)} steps is too many",
                 f"at most {MOST_STEPS}",
             )
         return tuple(steps), tuple(lead)
@@ -247,8 +247,8 @@ class _Reader:
     def step(self, piece: Piece, lead: tuple[Block, ...]) -> Step | None:
         kind = piece.argument
         if kind not in KINDS:
-            hint = did_you_mean(kind, KINDS) or f"kinds are {', '.join(KINDS)}"
-            self.wrong("L07", piece.line, f"there is no kind of step '{kind[:40]}'", hint)
+            hint = did_you_mean(kind, KINDS) or f"the kinds are {', '.join(KINDS)}"
+            self.wrong("L07", piece.line, f"unknown kind of step '{kind[:40]}'", hint)
             return None
         raw = self.toml(piece.text, piece.line + 1)
         if raw is None:
@@ -259,7 +259,7 @@ class _Reader:
             self.step_key(values, key, value, kind, places.get(key, piece.line))
         for key in made.missing(raw):
             if not (self.packed and keys(made)[key].secret):
-                self.wrong("L05", piece.line, f"'{key}' is missing in this {kind} step")
+                self.wrong("L05", piece.line, f"'{key}' is missing from this {kind} step")
         if not _STEP_ID.match(values.get("id", "x")):
             what = f"id: expected letters, digits and -, got '{values['id'][:40]}'"
             self.wrong("L09", places.get("id", piece.line), what)

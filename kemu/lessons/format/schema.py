@@ -123,7 +123,7 @@ def text(value: Any) -> str:
     if not isinstance(value, str):
         raise Wrong(f"expected a text, got {shown(value)}")
     if len(value) > LONGEST_TEXT:
-        raise Wrong(f"a text of {len(value)} characters is too long (at most {LONGEST_TEXT})")
+        raise Wrong(f"{len(value)} characters is too long (at most {LONGEST_TEXT})")
     return value
 
 
@@ -149,7 +149,7 @@ def texts(value: Any) -> tuple[str, ...]:
     """A list of texts; a text alone is a list of one."""
     values = value if isinstance(value, list) else [value]
     if len(values) > MOST_ENTRIES:
-        raise Wrong(f"{len(values)} entries are too many (at most {MOST_ENTRIES})")
+        raise Wrong(f"{len(values)} entries is too many (at most {MOST_ENTRIES})")
     return tuple(text(item) for item in values)
 
 
@@ -184,7 +184,7 @@ def named_texts(value: Any) -> tuple[tuple[str, str], ...]:
     if not isinstance(value, dict):
         raise Wrong(f"expected a table such as {{ name = 'text' }}, got {shown(value)}")
     if len(value) > MOST_ENTRIES:
-        raise Wrong(f"{len(value)} entries are too many (at most {MOST_ENTRIES})")
+        raise Wrong(f"{len(value)} entries is too many (at most {MOST_ENTRIES})")
     return tuple(
         (name, str(item) if type(item) is int else text(item)) for name, item in value.items()
     )
@@ -224,15 +224,15 @@ def tables(made: type, plain: str = "") -> Reader:
             (name for name, found in known.items() if found.needed and name not in value), None
         )
         if strange:
-            raise Wrong(f"unknown '{strange}'; known are {', '.join(known)}")
+            raise Wrong(f"unknown key '{strange}'; the keys are {', '.join(known)}")
         if missing:
-            raise Wrong(f"'{missing}' is missing in {shown(value)}")
+            raise Wrong(f"'{missing}' is missing from {shown(value)}")
         return made(**{name: known[name].read(item) for name, item in value.items()})
 
     def read(value: Any) -> tuple[Any, ...]:
         values = value if isinstance(value, list) else [value]
         if len(values) > MOST_ENTRIES:
-            raise Wrong(f"{len(values)} entries are too many (at most {MOST_ENTRIES})")
+            raise Wrong(f"{len(values)} entries is too many (at most {MOST_ENTRIES})")
         return tuple(one(item) for item in values)
 
     return read

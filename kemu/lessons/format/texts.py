@@ -1,4 +1,4 @@
-"""`{expr}` in a text: where it stands, and the text with its values.
+"""`{expr}` in a text: finding it, and replacing it by its value.
 
     "reads {n} pages at {hex(a)}"     "{{" and "}}" are the braces themselves
 
@@ -51,7 +51,7 @@ def holes(text: str) -> Iterator[Hole | tuple[int, int, None]]:
 
 
 def _closing(text: str, at: int) -> int:
-    """The index behind the brace that closes; -1 if none does."""
+    """The index after the closing brace; -1 without one."""
     quote = ""
     for index in range(at, len(text)):
         char = text[index]
@@ -83,7 +83,7 @@ def rendered(text: str, value: Callable[[str], Value]) -> str:
 
 
 def rendered_prose(text: str, value: Callable[[str], Value]) -> str:
-    """As `rendered`, but what stands in fences of a language stays as it is."""
+    """As `rendered`, but fences that name a language stay as they are."""
     parts, at = [], 0
     for fence in _FENCED.finditer(text):
         parts += [rendered(text[at : fence.start()], value), fence[0]]

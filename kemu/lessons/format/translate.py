@@ -8,7 +8,7 @@ it translates.
     source = "3f9a01b2"                 the first 8 digits of the SHA-256 of the English text
     text = "..."
     +++
-    ```text reads.ask 91c2d4e0          KEY and hash; the text stands in the block, as it is
+    ```text reads.ask 91c2d4e0          KEY and hash; the block holds the text, as it is
     ...
     ```
 
@@ -48,7 +48,7 @@ LANGUAGE = re.compile(r"[a-z]{2,3}(-[A-Za-z]{2,4})?\Z")
 
 
 class Text(NamedTuple):
-    """A translated text: the hash of its source, where it stands."""
+    """A translated text: the hash of its source, and its line."""
 
     source: str
     text: str
@@ -141,7 +141,7 @@ def _read_blocks(
         match = _BLOCK.match(lines[at])
         if match is None:
             if lines[at].startswith("```"):
-                what = f"no block of a translation: {lines[at][:60]}"
+                what = f"not a block of a translation: {lines[at][:60]}"
                 problems.append(Problem("T02", str(path), at + 1, what, "```text KEY HASH"))
             at += 1
             continue
@@ -158,20 +158,20 @@ def _read_blocks(
 
 
 def in_language(lesson: Lesson, language: str = "") -> Lesson:
-    """The lesson in the language (asked for, else that of the locale), as far as it is translated
-    and fresh.  Raises UsageError for a language that is asked for and not there, LessonError for
+    """The lesson in the language (asked for, else that of the locale), where it is translated and
+    fresh.  Raises UsageError for a language that is asked for and not there, LessonError for
     one that cannot be read."""
     wanted = language or locale_language()
     if language and not LANGUAGE.match(language):
-        raise UsageError(
-            f"language: '{language[:20]}' is none", hint="for example zh-CN", about="words"
-        )
+        what = f"unknown language '{language[:20]}'"
+        raise UsageError(what, hint="for example zh-CN", about="words")
     path = translation_path(lesson, wanted)
     if not wanted or wanted == lesson.language or not path.is_file():
         if language and language != lesson.language:
             known = ", ".join([lesson.language, *(name for name, _ in translations(lesson))])
             raise UsageError(
-                f"language: {lesson.id} is not there in {language}", hint=f"known are {known}"
+                f"language: {lesson.id} is not available in {language}",
+                hint=f"the languages are {known}",
             )
         return lesson
     try:
@@ -205,7 +205,7 @@ def locale_language() -> str:
 
 
 def check_translations(lesson: Lesson) -> list[Problem]:
-    """What is missing, stale or too much in the translations of the lesson."""
+    """What is missing, stale or superfluous in the translations of the lesson."""
     found: list[Problem] = []
     for _, path in translations(lesson):
         try:

@@ -36,14 +36,14 @@ PATIENCE = 120.0
 
 FLAGS: dict[str, str] = {
     "edited": "the file is not as kemu wrote it",
-    "claims": "it claims results that its commands and answers do not have",
-    "foreign seed": "its seed is not the one of this student: it was made as somebody else",
+    "claims": "it claims results that its commands and answers do not give",
+    "foreign seed": "its seed is not this student's: it was made under another id",
     "older lesson": "it was made with another version of the lesson",
     "older kemu": "it was made with another version of kemu",
     "not in roster": "the student is not in the roster",
     "other lesson": "it is about another lesson",
-    "too long": "only the beginning was repeated",
-    "not the submitter": "it was handed in by somebody else",
+    "too long": "only the beginning was replayed",
+    "not the submitter": "somebody else handed it in",
     "second submission": "another submission of this student has more points",
 }
 """What may be doubtful about a submission; the grade is that of the replay all the same."""
@@ -215,7 +215,7 @@ def false_claims(lesson: Lesson, transcript: Transcript, done: Mapping[str, Done
 
 
 def error_grade(path: str, error: KemuError) -> Grade:
-    """The grade of a file that is no transcript."""
+    """The grade of a file that is not a transcript."""
     return Grade(path, "", "", error=error.what if isinstance(error, UsageError) else str(error))
 
 

@@ -21,7 +21,7 @@ _NOT_XML = dict.fromkeys(
 
 
 def as_text(grades: Sequence[Grade], _names: Mapping[str, str]) -> str:
-    """A line a submission, flags and errors behind it."""
+    """One line per submission, with its flags and errors."""
     lines = []
     for one in grades:
         who = one.student or one.path
@@ -47,7 +47,7 @@ def as_json(grades: Sequence[Grade], names: Mapping[str, str]) -> str:
 
 
 def as_csv(grades: Sequence[Grade], names: Mapping[str, str]) -> str:
-    """A row a submission; a column a step, behind the first ones."""
+    """One row per submission; one column per step, after the first ones."""
     steps = list(dict.fromkeys(step.id for one in grades for step in one.steps))
     made = io.StringIO()
     writer = csv.writer(made, lineterminator="\n")
@@ -79,7 +79,7 @@ def _harmless(cell: object) -> str:
 
 
 def as_junit(grades: Sequence[Grade], _names: Mapping[str, str]) -> str:
-    """A test suite a submission, a test case a step."""
+    """One test suite per submission, one test case per step."""
     suites = "".join(_suite(one) for one in grades)
     return f'<?xml version="1.0" encoding="UTF-8"?>\n<testsuites>\n{suites}</testsuites>\n'
 
@@ -119,7 +119,7 @@ def _clean(text: str) -> str:
 
 
 def verdict(step: StepGrade) -> str:
-    """What came of the step, in a few words."""
+    """The result of the step, in a few words."""
     if not KINDS[step.kind].graded:
         return step.said or step.state
     said = (
@@ -148,7 +148,7 @@ def as_gradescope(grades: Sequence[Grade], _names: Mapping[str, str]) -> str:
         for step in one.steps
     ]
     doubts = [f"{flag}: {FLAGS[flag]}" for flag in one.flags]
-    output = one.error or "\n".join(doubts) or "graded by repeating your commands and answers"
+    output = one.error or "\n".join(doubts) or "graded by replaying your commands and answers"
     made = {
         "score": one.score,
         "execution_time": int(one.seconds + 0.999),

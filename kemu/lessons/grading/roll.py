@@ -19,8 +19,8 @@ MOST_FILES = 100_000
 
 
 def read_roster(path: Path) -> dict[str, str]:
-    """Student ids with their names, in the order of the file.  Raises UsageError for what is no
-    roster."""
+    """Student ids with their names, in the order of the file.  Raises UsageError if it is not
+    a roster."""
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
@@ -34,14 +34,14 @@ def read_roster(path: Path) -> dict[str, str]:
     if not rows:
         raise UsageError(
             f"roster: '{path}' is empty",
-            hint="a table with a column id, and perhaps one called name",
+            hint="a table with a column id, and optionally one named name",
         )
     head = [cell.strip().lower() for cell in rows[0]]
     column = next((head.index(name) for name in ID_COLUMNS if name in head), None)
     if column is None:
         raise UsageError(
             f"roster: '{path}' has no column {ID_COLUMNS[0]}",
-            hint=f"its first line names {', '.join(head)[:80]}",
+            hint=f"its columns are {', '.join(head)[:80]}",
         )
     name = head.index("name") if "name" in head else None
     known = [row for row in rows[1:] if len(row) > column and row[column].strip()]
@@ -66,7 +66,7 @@ def submission_files(places: Sequence[Path]) -> list[Path]:
             found.append(place)
         else:
             raise UsageError(
-                f"grade: there is no '{place}'", hint="name transcripts or a folder of them"
+                f"grade: '{place}' does not exist", hint="give transcripts, or a folder of them"
             )
     if len(found) > MOST_FILES:
         raise UsageError(f"grade: {len(found)} files are too many (at most {MOST_FILES})")
@@ -80,7 +80,7 @@ def grade_all(
     roster: Mapping[str, str] | None = None,
     jobs: int = 1,
 ) -> list[Grade]:
-    """The grades of the files, in their order; behind them, for a roster, the students who handed
+    """The grades of the files, in their order; after them, for a roster, the students who handed
     in nothing."""
     work = [
         (str(lesson.path), str(path), salt, None if roster is None else dict(roster))

@@ -3,10 +3,10 @@
     {"v": 1, "kind": "kemu lesson", "kemu": "0.1.0", "lesson": "vm/fork", "hash": ..., "student": "ab123", "seed": ...}
     {"run": "5f2c", "step": "reads", "do": "enter"}
     {"run": "5f2c", "step": "reads", "do": "answer", "text": "answer 7"}
-    {"run": "5f2c", "step": "reads", "do": "result", "state": "passed", ...}           a claim: nobody believes it
+    {"run": "5f2c", "step": "reads", "do": "result", "state": "passed", ...}           a claim, which nobody believes
     {"end": 3, "digest": "..."}                                                        SHA-256 of all lines before
 
-The digest finds accidents and careless editing, nothing more: who can run kemu can make one.  What
+The digest finds accidents and careless editing, nothing more: anyone who can run kemu can make one.  What
 counts is what the commands and answers come to when they are repeated.
 """
 
@@ -84,7 +84,7 @@ def digest(lines: Sequence[str]) -> str:
 
 
 def read_transcript(path: Path) -> Transcript:
-    """The transcript in the file.  Raises UsageError for what is none."""
+    """The transcript in the file.  Raises UsageError if there is none."""
     try:
         if path.stat().st_size > LARGEST:
             raise UsageError(f"{path}: too large to be a transcript ({path.stat().st_size} bytes)")
@@ -96,11 +96,9 @@ def read_transcript(path: Path) -> Transcript:
     lines = [line for line in text.replace("\r\n", "\n").split("\n") if line.strip()]
     head = _object(lines[0]) if lines else None
     if head is None or head.get("kind") != KIND:
-        raise UsageError(
-            f"{path}: this is no transcript of a lesson", hint="lesson submit writes one"
-        )
+        raise UsageError(f"{path}: not a transcript of a lesson", hint="lesson submit writes one")
     if head.get("v") != VERSION:
-        what = f"{path}: version {head.get('v')!r:.20} of the format is not known"
+        what = f"{path}: unknown format version {head.get('v')!r:.20}"
         raise UsageError(what, hint=f"this kemu reads version {VERSION}")
     records, doubts = _body(lines)
     named = {

@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 
 import attrs
 
-from kemu.errors import UsageError
 from kemu.language.expr import TaskValue, Value
 from kemu.lessons.format.names import holds, plain
 from kemu.lessons.format.schema import (
@@ -24,6 +23,7 @@ from kemu.lessons.format.schema import (
 from kemu.lessons.kinds.base import Fault, Kind, Visit
 from kemu.lessons.taking.answers import normal, read_like, read_set, with_confidence
 from kemu.lessons.taking.judge import Fact, said_as
+from kemu.lessons.taking.mistakes import Mistake
 
 ADDRESS = 0x10000
 """A number from here on is an address or the like: people write it in hex."""
@@ -125,8 +125,7 @@ class Answer(Kind):
         large = isinstance(like, int) and not isinstance(like, bool) and like >= ADDRESS
         if large and typed.isascii() and typed.isdigit() and typed != asked.base:
             asked.base = typed
-            hint = f"type 0x{typed[:40]} for hex, or the same again for decimal"
-            raise UsageError(f"answer: is {typed[:40]} decimal or hex?", hint=hint)
+            raise Mistake("base", said=typed[:40])
         return read_like(typed, like)
 
     def _word(self, visit: Visit, typed: str) -> Value | tuple[Value, ...]:

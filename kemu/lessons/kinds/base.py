@@ -175,11 +175,12 @@ class Kind(Step):
         return None
 
     def read(self, _visit: Visit, text: str) -> Any:
-        """The typed answer as a value.  Raises UsageError for a slip of typing, which is no try."""
+        """The typed answer as a value.  Raises UsageError for a typing mistake,
+        which does not count."""
         return text.strip()
 
     def give(self, visit: Visit, text: str) -> None:
-        """Judge an answer without a word.  Raises UsageError for a slip of typing."""
+        """Judge an answer without a word.  Raises UsageError for a typing mistake."""
         said = visit.read(text)
         visit.reveal()
         visit.settle()
@@ -194,7 +195,7 @@ class Kind(Step):
         return []
 
     def partly(self, _visit: Visit) -> str:
-        """The message for a wrong answer that is right as far as it goes, or an empty text."""
+        """The message for a wrong answer that is right but incomplete, or an empty text."""
         return ""
 
     # ------------------------------------------------------------------------------------- commands
@@ -323,7 +324,7 @@ class Visit:
 
     def read(self, text: str) -> Any:
         """The typed answer as a value, a last word such as `sure` set apart.  Raises UsageError for
-        a slip of typing, which is no try."""
+        a typing mistake, which does not count."""
         made, sure = with_confidence(text)
         self.confidence = sure or self.confidence
         return self.step.read(self, made)
@@ -331,7 +332,8 @@ class Visit:
     def failures(self, wanted: tuple[Condition, ...]) -> list[str]:
         """The conditions that do not hold at this moment, one line each: in the author's words,
         with both sides after them."""
-        found = [(each, failure(self.session, each, self.values)) for each in wanted]
+        language = self.world.lesson.language
+        found = [(each, failure(self.session, each, self.values, language)) for each in wanted]
         return [
             f"{self.text('must', each.say)} ({sides})" if each.say else sides
             for each, sides in found

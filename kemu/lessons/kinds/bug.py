@@ -36,6 +36,7 @@ from kemu.lessons.taking.answers import at_part, normal, number_in, same
 from kemu.lessons.taking.feedback import reasons, text
 from kemu.lessons.taking.history import broken_now, first_broken
 from kemu.lessons.taking.judge import Fact, said_as
+from kemu.lessons.taking.mistakes import Mistake
 from kemu.lessons.taking.world import WorldError
 
 if TYPE_CHECKING:
@@ -74,19 +75,31 @@ class Bug(Kind):
             "not_found": "{finding} {said}: no.",
             "to_find": "Still to find: {findings}",
             "repaired": "Repaired: nothing breaks any more.",
-            "still_wrong": "a wrong kernel still runs: mutant remove makes it right",
+            "still_wrong": "a wrong kernel is still running: mutant remove makes it right",
             "still_broken": "#{event} still breaks {rules}: undo what the wrong kernel did, and do "
             "it again with the right one",
+            "no_finding": "answer: expected what is wrong",
+            "no_finding_hint": "{example}",
+            "which_finding": "answer: what is '{said}'?",
+            "which_finding_hint": "answer {name} ...",
+            "no_value_of": "answer: expected a value after {name}",
+            "no_value_of_hint": "answer {name} ...",
         },
         "zh-CN": {
-            "how": "answer {findings}；hint 给提示",
+            "how": "answer {findings}；hint 查看提示",
             "how_repair": "先 mutant remove，把出错的操作重做一遍，再 check",
-            "found": "{finding} {said}：对。",
-            "not_found": "{finding} {said}：不对。",
-            "to_find": "还要找：{findings}",
-            "repaired": "修好了：所有不变式都成立。",
-            "still_wrong": "错误的内核还在运行：mutant remove 换回正确的内核",
-            "still_broken": "#{event} 仍然违反 {rules}：撤销错误的内核所做的，再用正确的内核重做一遍",
+            "found": "{finding} {said}：正确。",
+            "not_found": "{finding} {said}：不正确。",
+            "to_find": "还需要找出：{findings}",
+            "repaired": "修复成功：所有不变量都成立。",
+            "still_wrong": "有错误的内核还在运行：用 mutant remove 换回正确的内核",
+            "still_broken": "#{event} 仍然违反 {rules}：请撤销错误的内核所做的操作，再用正确的内核重做一遍",
+            "no_finding": "answer：请说明哪里有错",
+            "no_finding_hint": "{example}",
+            "which_finding": "answer：'{said}' 指什么？",
+            "which_finding_hint": "answer {name} ...",
+            "no_value_of": "answer：{name} 后面缺少值",
+            "no_value_of_hint": "answer {name} ...",
         },
     }
     asks = judges = True
@@ -148,11 +161,11 @@ class Bug(Kind):
         if not wanted:
             return found
         if "frame" in wanted:
-            what = "frame: which one? no invariant names it"
+            what = "frame: no invariant names one"
             raise WorldError("P10", self.at("find"), what, 'write frame = "EXPR"')
         broken = first_broken(visit.session, visit.base)
         if broken is None:
-            hint = "let the wrong function run in setup or in a run block"
+            hint = "run the wrong function in setup or in a run block"
             raise WorldError("P10", self.at("plant"), "nothing breaks in this history", hint)
         rules = tuple(dict.fromkeys((*broken.rules, *broken_now(visit.session))))
         seen: dict[str, tuple[Value, ...]] = {
@@ -207,14 +220,15 @@ class Bug(Kind):
         findings = [name for name in self.find if name in NAMED]
         parts = [part.strip() for part in normal(typed).replace(";", ",").split(",")]
         if not any(parts) or not findings:
-            hint = " or ".join(f"answer {name} ..." for name in findings)
-            raise UsageError("answer: what is wrong?", hint=hint or "check, when it is repaired")
+            example = f"answer {findings[0]} ..." if findings else "check"
+            raise Mistake("no_finding", own=self.messages, example=example)
         truths, said = visit.memory.truths, []
         for part in filter(None, parts):
             try:
                 name, value = part_of(part, findings)
             except UsageError as error:
-                raise at_part(error, typed, part) from error
+                at_part(error, typed, part)
+                raise
             right = any(same(value, truth) for truth in truths.get(name, ()))
             said.append((name, f"#{value}" if name == "event" else said_as(value), right))
         return said
@@ -299,11 +313,11 @@ def part_of(typed: str, findings: list[str]) -> tuple[str, Value]:
     folded = word.casefold()
     name = folded if folded in NAMED else findings[0] if len(findings) == 1 else ""
     if name not in findings:
-        what = f"answer: is '{typed[:40]}' an {' or '.join(findings)}?"
-        raise UsageError(what, hint=f"answer {findings[0]} ...")
+        said = {"said": typed[:40], "name": findings[0]}
+        raise Mistake("which_finding", own=Bug.messages, **said)
     value = rest.strip() if folded == name else typed
     if not value:
-        raise UsageError(f"answer: which {name}?", hint=f"answer {name} ...")
+        raise Mistake("no_value_of", own=Bug.messages, name=name)
     if name in ("event", "frame"):
         return name, number_in(value.removeprefix("#"))
     return name, value.removesuffix("()")

@@ -45,13 +45,13 @@ class Choice(Lettered):
     messages: ClassVar[Mapping[str, Mapping[str, str]]] = {
         "en": {
             "how": "answer LETTER",
-            "how_several": "answer LETTERS, such as: answer a c",
+            "how_several": "answer LETTERS, for example answer a c",
             "not_all": "You said {said}: right, but not all.",
         },
         "zh-CN": {
-            "how": "answer 加上字母",
+            "how": "answer 加上一个字母",
             "how_several": "answer 加上几个字母，例如 answer a c",
-            "not_all": "你的答案是 {said}：没有错，但不全。",
+            "not_all": "你的答案是 {said}：没有错，但不完整。",
         },
     }
 
@@ -76,7 +76,7 @@ class Choice(Lettered):
         if found == 0 or (found > 1 and not self.several):
             wanted = "at least one option" if self.several else "exactly one option"
             what = f"{found} options are right"
-            yield Fault("M07", self.at("options"), what, f"{wanted} must be")
+            yield Fault("M07", self.at("options"), what, f"{wanted} must be right")
 
     def listed(self) -> tuple[Option, ...]:
         """The options."""

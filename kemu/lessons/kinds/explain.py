@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, ClassVar
 
 import attrs
 
-from kemu.errors import UsageError
 from kemu.lessons.kinds.base import Kind, Taker, Visit
 from kemu.lessons.taking.feedback import reasons, text
+from kemu.lessons.taking.mistakes import Mistake
 
 if TYPE_CHECKING:
     from kemu.language.result import Result
@@ -23,8 +23,18 @@ class Explain(Kind):
     student = "writes free text"
     passes = "always; it is collected, not graded"
     messages: ClassVar[Mapping[str, Mapping[str, str]]] = {
-        "en": {"how": "answer YOUR WORDS", "thanks": "Kept. Thank you."},
-        "zh-CN": {"how": "answer 加上你的解释", "thanks": "已保存，谢谢。"},
+        "en": {
+            "how": "answer YOUR WORDS",
+            "thanks": "Saved. Thank you.",
+            "no_words": "answer: expected an answer in your own words",
+            "no_words_hint": "answer because the frame has two holders",
+        },
+        "zh-CN": {
+            "how": "answer 加上你的解释",
+            "thanks": "已保存，谢谢。",
+            "no_words": "answer：请用自己的话回答",
+            "no_words_hint": "answer 因为这个页框有两个使用者",
+        },
     }
     graded = solvable = False
     asks = True
@@ -42,8 +52,7 @@ class Explain(Kind):
     def heard(self, taker: Taker, rest: str) -> list[Result]:
         """Keep the words."""
         if not rest:
-            hint = "answer because the frame has two holders"
-            raise UsageError("answer: in your own words", hint=hint)
+            raise Mistake("no_words", own=self.messages)
         visit = taker.here
         visit.said = rest
         visit.pass_()

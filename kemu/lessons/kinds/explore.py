@@ -36,15 +36,14 @@ class Explore(Kind):
     own_keys = '`goals = [{ text = "...", that = "EXPR" }]`'
     messages: ClassVar[Mapping[str, Mapping[str, str]]] = {
         "en": {
-            "how": "play as long as you like; check shows what you have found, lesson next "
-            "goes to the next step",
+            "how": "play as long as you like; check shows what you have found, lesson next goes on",
             "badge": "Found: {text}",
             "badges": "{found} of {count} found",
         },
         "zh-CN": {
-            "how": "随意尝试；check 看找到了什么，lesson next 进入下一步",
+            "how": "自由尝试；check 显示你找到了什么，lesson next 进入下一步",
             "badge": "找到了：{text}",
-            "badges": "找到 {found} 个，共 {count} 个",
+            "badges": "已找到 {found} 个，共 {count} 个",
         },
     }
     graded = False

@@ -40,16 +40,16 @@ class Order(Lettered):
     )
     messages: ClassVar[Mapping[str, Mapping[str, str]]] = {
         "en": {
-            "how": "answer LETTERS in the order in which it happens, such as: answer b a c; "
+            "how": "answer LETTERS in the order in which it happens, for example answer b a c; "
             "leave out what does not happen",
             "in_place": "The first {count} are right.",
             "in_place_one": "The first is right.",
             "never": "{letters} did not happen.",
         },
         "zh-CN": {
-            "how": "按发生的先后写字母，例如 answer b a c；没有发生的不写",
-            "in_place": "前 {count} 个是对的。",
-            "in_place_one": "第一个是对的。",
+            "how": "按发生的先后输入字母，例如 answer b a c；没有发生的不要写",
+            "in_place": "前 {count} 个正确。",
+            "in_place_one": "第一个正确。",
             "never": "{letters} 没有发生。",
         },
     }
@@ -79,7 +79,7 @@ class Order(Lettered):
             elif item.never and self._place(visit, item.never) is not None:
                 raise WorldError("P09", line, f"'{item.text}' did happen: {item.never}")
         if len({where for where, _ in found}) < len(found):
-            raise WorldError("P09", line, "two items stand at the same place of the journal")
+            raise WorldError("P09", line, "two items are at the same place in the journal")
         return Fact(tuple(index for _, index in sorted(found)), ordered=True)
 
     def _place(self, visit: Visit, anchor: str) -> Any:

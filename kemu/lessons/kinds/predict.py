@@ -28,7 +28,7 @@ class Predict(Answer):
     own_keys = "`reveal` (the commands that show what is right), and the keys of `answer`"
     messages: ClassVar[Mapping[str, Mapping[str, str]]] = {
         "en": {"how": "answer VALUE commits you; then the machine moves"},
-        "zh-CN": {"how": "用 answer 提交预测，提交之后机器才会动"},
+        "zh-CN": {"how": "用 answer 提交你的预测，提交之后机器才会动"},
     }
     commits = True
 
@@ -48,4 +48,6 @@ class Predict(Answer):
                 continue
             if literal:
                 what = f"expect = {text} is a literal"
-                yield Fault("M04", self.at("expect"), what, "ask the machine: data_frames(app)")
+                yield Fault(
+                    "M04", self.at("expect"), what, "ask the machine, for example data_frames(app)"
+                )

@@ -37,7 +37,7 @@ class Run(Kind):
     own_keys = "`commands`, `all`, `free` (arguments that may differ), `must`"
     messages: ClassVar[Mapping[str, Mapping[str, str]]] = {
         "en": {"how": "type the command; it counts as soon as it has run"},
-        "zh-CN": {"how": "输入这条命令，运行后立即生效"},
+        "zh-CN": {"how": "输入这条命令，运行后即算完成"},
     }
     judges = True
     todo = "# desk.run(...)\n# {hint}"

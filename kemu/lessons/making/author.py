@@ -87,9 +87,7 @@ def put(path: Path, content: str) -> None:
         with path.open("x", encoding="utf-8") as file:
             file.write(content)
     except FileExistsError as error:
-        raise UsageError(
-            f"lesson: '{path}' is there already", hint="choose another name"
-        ) from error
+        raise UsageError(f"lesson: '{path}' already exists", hint="choose another name") from error
     except OSError as error:
         raise UsageError(f"lesson: cannot write '{path}': {error.strerror}") from error
 
@@ -107,7 +105,7 @@ def recorded(session: Session, name: str) -> str:
     begin = session.marks.get(RECORD_MARK)
     if begin is None:
         hint = "lesson record begin, do it, then lesson record FILE.md"
-        raise UsageError("lesson record: where does the task begin?", hint=hint)
+        raise UsageError("lesson record: the task has no beginning", hint=hint)
     records = session.timeline.records
     setup = [record.text for record in records if record.last <= begin]
     solution = [record.text for record in records if record.last > begin]
@@ -119,7 +117,7 @@ def recorded(session: Session, name: str) -> str:
     step = {
         "id": "do-it",
         "points": 1,
-        "ask": "Say what is to be reached.",
+        "ask": "Say what to reach.",
         "must": goals,
         "hints": ["Where to look."],
     }
@@ -131,7 +129,7 @@ def recorded(session: Session, name: str) -> str:
         "minutes": 10,
         "setup": setup,
     }
-    keep = "Keep the conditions of `must` that you mean, delete the others, and add `not_solution`: the commonest wrong way."
+    keep = "Keep the conditions of `must` that you mean, delete the rest, and add `not_solution`: the most common wrong way."
     body = "".join(f"{key} = {_listed(item)}\n" for key, item in step.items())
     return f"+++\n{written(front)}+++\n{keep}\n\n```check state\n{body}```\n"
 
@@ -150,7 +148,7 @@ def _as_text(found: Value) -> str:
 
 
 def differing(session: Session, begin: int) -> Iterator[tuple[str, Value]]:
-    """Expressions whose value is another one now than at the moment `begin`, with the value now."""
+    """Expressions whose value now differs from that at the moment `begin`, with the value now."""
     for expression in candidates(session):
         now = _value(session, expression)
         with session.traveling():

@@ -66,13 +66,11 @@ def _name(lesson: Lesson, line: int, name: str) -> Iterator[Problem]:
             lesson,
             "M05",
             line,
-            f"'{name[:40]}' is no name for a variable",
+            f"'{name[:40]}' is not a name for a variable",
             "letters, digits and _, a letter first",
         )
     elif name in _TAKEN or name in FUNCTIONS or name in LESSON_FUNCTIONS:
-        yield problem(
-            lesson, "M05", line, f"'{name}' has a meaning of its own", "choose another name"
-        )
+        yield problem(lesson, "M05", line, f"'{name}' is reserved", "choose another name")
 
 
 def _expression(lesson: Lesson, line: int, what: str, text: str) -> Iterator[Problem]:
@@ -124,8 +122,8 @@ def of_step(lesson: Lesson, step: Step) -> Iterator[Problem]:
 def _meaning(lesson: Lesson, step: Step) -> Iterator[Problem]:
     assert isinstance(step, Kind)  # noqa: S101 - the parser makes no other steps
     if step.plant and "{" not in step.plant and step.plant not in places():
-        hint = did_you_mean(step.plant, places()) or "mutant list names them"
-        what = f"there is no wrong kernel '{step.plant[:40]}'"
+        hint = did_you_mean(step.plant, places()) or "mutant list shows the names"
+        what = f"no wrong kernel named '{step.plant[:40]}'"
         yield problem(lesson, "M06", step.at("plant"), what, hint)
     for fault in step.faults(lesson):
         yield problem(lesson, *fault)
@@ -189,8 +187,8 @@ def _command(
     if made.name == "lesson" or (
         made.host and made.name not in allowed and made.name not in HARMLESS
     ):
-        hint = f'name it in allow = ["{made.name}"]' if made.host else ""
-        yield problem(lesson, "M03", line, f"{key}: {made.name} may not be used in a lesson", hint)
+        hint = f'allow it with allow = ["{made.name}"]' if made.host else ""
+        yield problem(lesson, "M03", line, f"{key}: {made.name} is not allowed in a lesson", hint)
     elif (
         made.name in {*lesson.deny, *(step.deny if step else ())}
         and made.name not in allowed
@@ -199,7 +197,7 @@ def _command(
         yield problem(lesson, "M03", line, f"{key}: {made.name} is denied to the student here")
     if key == "show" and made.effect == CHANGE:
         yield problem(
-            lesson, "M10", line, f"show: {made.name} changes the machine", "a run block may"
+            lesson, "M10", line, f"show: {made.name} changes the machine", "use a run block"
         )
 
 

@@ -51,7 +51,9 @@ def pack(lesson: Lesson, folder: Path, *, student: bool) -> tuple[list[Path], li
     for _, path in translations(lesson):
         files[path.name] = _SECRET_TEXTS.sub("", read_text(path)) if student else read_text(path)
     if folder.resolve() == lesson.path.parent.resolve():
-        raise UsageError("pack: that is the lesson's own folder", hint="name another one: -o OUT")
+        raise UsageError(
+            "pack: '{folder}' is the lesson's own folder", hint="choose another one: -o OUT"
+        )
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name, content in files.items():
@@ -97,8 +99,8 @@ def needed_later(lesson: Lesson, step: Step) -> bool:
 def leftovers(lesson: Lesson) -> list[str]:
     """What stays readable in a student's copy."""
     notes = [
-        f"the solution of {step.id} stays in the file, for later steps start from it (give the "
-        "next one a start of its own)"
+        f"the solution of {step.id} stays in the file, because later steps start from it (give "
+        "the next one a start of its own)"
         for step in lesson.steps
         if needed_later(lesson, step)
     ]

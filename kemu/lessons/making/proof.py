@@ -31,7 +31,7 @@ PATIENCE = 60.0
 
 
 class Seed(NamedTuple):
-    """A seed, and for whom it stands in a message."""
+    """A seed, and the name that messages give it."""
 
     seed: str
     who: str
@@ -99,7 +99,7 @@ def _step(world: World, index: int, answers: dict[str, set[str]]) -> Iterator[Fa
     for hint in step.hints:
         visit.text("hints", hint)
     if step.check(visit):
-        yield Fault("P02", step.line, f"step {step.id} is solved before anybody has done anything")
+        yield Fault("P02", step.line, f"step {step.id} is solved before anything has been done")
         return
     lines = step.solve(visit)
     for key, text in holding(step, PROSE):
@@ -150,7 +150,7 @@ def _all_same(lesson: Lesson, answers: dict[str, set[str]], count: int) -> Itera
     if not lesson.vars or count < 3 or not graded:
         return
     if all(len(answers[step.id]) < 2 for step in graded):
-        what = "all students have the same answers, for all the variables"
+        what = "all students have the same answers, in spite of the variables"
         yield Problem("P05", str(lesson.path), lesson.lines.get("vars", 1), what)
         return
     for step in graded:
@@ -165,5 +165,5 @@ def _same(lesson: Lesson, step: Step, answer: str) -> Problem:
         str(lesson.path),
         step.at("expect"),
         text,
-        "ask for a neighbour quantity that differs",
+        "ask for a related quantity that differs",
     )

@@ -21,6 +21,7 @@ from kemu.language.spec import CHANGE, Command
 from kemu.language.tokens import split
 from kemu.lessons.kinds.base import OPEN, Visit
 from kemu.lessons.taking.hosts import Beside, refuse_host
+from kemu.lessons.taking.mistakes import Mistake
 
 LESSON_WORD = "lesson"
 
@@ -58,13 +59,10 @@ def refuse_denied(visit: Visit, made: Command) -> None:
     lesson, step = visit.world.lesson, visit.step
     names = set(made.words)
     if names & {*lesson.deny, *step.deny} and not names & set(step.allow):
-        where = "step" if names & set(step.deny) else "lesson"
-        raise UsageError(f"{made.name}: not in this {where}", hint="task shows what is asked")
+        where = "denied_step" if names & set(step.deny) else "denied_lesson"
+        raise Mistake(where, name=made.name)
     if visit.state == OPEN and names & {ALIASES.get(word, word) for word in step.locked}:
-        raise UsageError(
-            f"{made.name}: locked until you have answered",
-            hint="answer ...; task shows the question",
-        )
+        raise Mistake("locked", name=made.name)
 
 
 def refuse_spoiler(visit: Visit, made: Command, values: dict[str, Any]) -> None:
@@ -72,25 +70,18 @@ def refuse_spoiler(visit: Visit, made: Command, values: dict[str, Any]) -> None:
     step, what = visit.step, values.get("what")
     planting = made.name == "mutant" and visit.state == OPEN and what != "list"
     if planting and not step.may_plant(str(what)):
-        hint = "task shows what is asked"
-        raise UsageError(f"mutant: {what} is not part of this step", hint=hint)
+        raise Mistake("no_mutant", what=what)
     changing = made.effect == CHANGE and not made.is_about_session(values)
     if visit.state == OPEN and step.reveal and not visit.revealed:
         if changing:
-            what = f"{made.name}: commit first, the machine moves when you have answered"
-            raise UsageError(what, hint="answer ...; looking is free")
+            raise Mistake("moves_later", name=made.name)
         if made.name in revealing(step.reveal) and made.effect != "look":
-            raise UsageError(
-                f"{made.name}: commit first", hint="answer ...; task shows the question"
-            )
+            raise Mistake("commit_first", name=made.name)
     given = step.given_until(visit)
     if made.name == "undo" and visit.session.now <= given:
-        raise UsageError(
-            "undo: you have changed nothing in this step", hint="what was done before it is given"
-        )
+        raise Mistake("nothing_to_undo")
     if changing and visit.session.now < given:
-        what = f"{made.name}: this step starts at #{given}; what lies before is given"
-        raise UsageError(what, hint=f"goto {given}, or reset")
+        raise Mistake("given", name=made.name, given=given)
 
 
 def revealing(commands: tuple[str, ...]) -> set[str]:

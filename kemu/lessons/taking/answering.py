@@ -12,10 +12,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from kemu.errors import UsageError, blaming
+from kemu.errors import blaming
 from kemu.lessons.kinds.base import FAILED, OPEN, RECORDED
 from kemu.lessons.taking import feedback
 from kemu.lessons.taking.answers import SURE, with_confidence
+from kemu.lessons.taking.mistakes import Mistake
 
 if TYPE_CHECKING:
     from kemu.language.result import Result
@@ -39,13 +40,11 @@ class Answering:
             visit.state, visit.share, visit.tries = OPEN, 0.0, 0
             step.again(visit)
         if not step.asks:
-            hint = step.how(visit, self.stay.language)
-            raise UsageError("answer: this step asks for no answer", hint=hint)
+            raise Mistake("takes_no_answer", how=step.how(visit, self.stay.language))
         if not rules.helped:
             visit.state = OPEN
         if visit.state != OPEN:
-            hint = "task goes on; reset begins it again"
-            raise UsageError("answer: this step is done", hint=hint)
+            raise Mistake("answered_already")
         found = step.heard(self.stay, rest)
         if found is None:
             found = self._compared(rest)
@@ -98,7 +97,7 @@ class Answering:
     def sure(self, word: str) -> Texts:
         """How sure the student is of the answer that waits.  Raises UsageError."""
         if not self.asked_confidence:
-            raise UsageError(f"{word}: about which answer?", hint="answer VALUE comes first")
+            raise Mistake("which_answer", word=word)
         self.stay.here.confidence = SURE[word]
         made, self.asked_confidence = self.asked_confidence, ""
         return self._judged(self.stay.here.read(made))

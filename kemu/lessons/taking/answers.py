@@ -4,7 +4,7 @@
     "17, 0x12"  "17 18"                                               a set of two
     "maperr"  "MAPERR"  "@5"  "child"                                 a word, a task
 
-A slip of typing (`7q`) raises UsageError: it never counts as a try.
+A typing mistake (`7q`) raises UsageError: it never counts as an attempt.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import unicodedata
 from kemu.errors import UsageError
 from kemu.language.expr import TaskValue, Value, compile_text
 from kemu.language.lexer import Source, number
-from kemu.language.suggest import did_you_mean
 from kemu.lessons.format.names import plain
+from kemu.lessons.taking.mistakes import Mistake
 
 _SEPARATORS = re.compile(r"[\s,;、]+")
 _BOTH_BASES = re.compile(r"(\S+)\s*\((\S+)\)\Z")
@@ -61,16 +61,14 @@ def number_in(text: str) -> int:
     except UsageError:
         if _ARITHMETIC.match(made):
             return _computed(made)
-    raise UsageError(
-        f"answer: expected a number, got '{made[:40]}'", hint="in any base: 4096, 0x1000, 4_096, 1p"
-    )
+    raise Mistake("not_a_number", said=made[:40])
 
 
 def _computed(text: str) -> int:
-    """A sum such as 3*4096+8, which is no name."""
+    """The value of arithmetic such as 3*4096+8, without names."""
     value = compile_text(text).evaluate(_NoNames())
     if isinstance(value, bool) or not isinstance(value, int):
-        raise UsageError(f"answer: expected a number, got '{text[:40]}'")
+        raise Mistake("not_a_number", said=text[:40])
     return value
 
 
@@ -79,8 +77,7 @@ class _NoNames:
 
     def name(self, dotted: str) -> Value:
         """No name is known."""
-        hint = "an answer is a number that you know, not a question to the machine"
-        raise UsageError(f"answer: '{dotted[:40]}' is a name", hint=hint)
+        raise Mistake("a_name", said=dotted[:40])
 
     variable = name
 
@@ -90,11 +87,11 @@ class _NoNames:
 
 
 def read_like(text: str, wanted: Value, words: tuple[str, ...] = ()) -> Value:
-    """The typed text as a value of the kind of `wanted`.  Raises UsageError for a slip of
-    typing."""
+    """The typed text as a value of the kind of `wanted`.  Raises UsageError for a typing
+    mistake."""
     made = normal(text)
     if not made:
-        raise UsageError("answer: what is it?", hint="answer 7")
+        raise Mistake("no_value")
     folded = made.casefold()
     if words:
         return _word(made, words)
@@ -102,7 +99,7 @@ def read_like(text: str, wanted: Value, words: tuple[str, ...] = ()) -> Value:
         return None
     if isinstance(wanted, bool):
         if folded not in TRUTHS:
-            raise UsageError(f"answer: expected yes or no, got '{made[:40]}'")
+            raise Mistake("yes_or_no", said=made[:40])
         return TRUTHS[folded]
     if isinstance(wanted, int) or (wanted is None and made[0].isdigit()):
         return number_in(made)
@@ -113,8 +110,7 @@ def _word(made: str, words: tuple[str, ...]) -> str:
     """One of the words that the step takes."""
     by_fold = {normal(word).casefold(): word for word in words}
     if made.casefold() not in by_fold:
-        hint = did_you_mean(made, words) or f"one of {', '.join(words)}"
-        raise UsageError(f"answer: '{made[:40]}' is none of the words", hint=hint)
+        raise Mistake("not_expected", said=made[:40], words=", ".join(words))
     return by_fold[made.casefold()]
 
 
@@ -135,7 +131,7 @@ def read_set(
     """The values that are separated by commas or spaces."""
     parts = [part for part in _SEPARATORS.split(normal(text)) if part]
     if not parts:
-        raise UsageError("answer: which ones?", hint="answer 3, 5")
+        raise Mistake("no_values")
     like = wanted[0] if wanted else 0
     if len(parts) == 1 and normal(parts[0]).casefold() in NOTHING and not wanted:
         return ()
@@ -144,7 +140,8 @@ def read_set(
         try:
             found.append(read_like(part, like, words))
         except UsageError as error:
-            raise at_part(error, text, part) from error
+            at_part(error, text, part)
+            raise
     return tuple(found)
 
 
@@ -153,7 +150,8 @@ def at_part(error: UsageError, text: str, part: str) -> UsageError:
     column = text.casefold().find(part.casefold())
     if column < 0:
         return error
-    return UsageError(error.what, text=text, column=column, length=len(part), hint=error.hint)
+    error.text, error.column, error.length = text, column, len(part)
+    return error
 
 
 def same_set(said: tuple[Value, ...], was: tuple[Value, ...]) -> bool:
@@ -174,17 +172,13 @@ def letters(text: str, count: int, *, several: bool, distinct: bool = True) -> t
         (part for part, index in zip(parts, found, strict=True) if not 0 <= index < count), None
     )
     if wrong is not None:
-        hint = "answer b" + (", or answer a c" if several else "")
-        mistake = UsageError(
-            f"answer: expected letters from a to {last}, got '{wrong[:20]}'", hint=hint
-        )
+        kind = "not_letters" if several else "not_letter"
+        mistake = Mistake(kind, last=last, said=wrong[:20])
         raise at_part(mistake, text, wrong if parts is words else words[0])
     if not found or (len(found) > 1 and not several):
-        raise UsageError(
-            f"answer: expected {'letters' if several else 'one letter'} from a to {last}"
-        )
+        raise Mistake("some_letters" if several else "one_letter", last=last)
     if distinct and len(set(found)) < len(found):
-        raise UsageError("answer: one letter stands there twice")
+        raise Mistake("repeated")
     return tuple(found)
 
 

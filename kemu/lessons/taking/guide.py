@@ -27,24 +27,35 @@ from kemu.lessons.kinds.base import OPEN, RECORDED, SHOWN, open_visit
 from kemu.lessons.taking import driver, feedback
 from kemu.lessons.taking.admit import LESSON_WORD, admit
 from kemu.lessons.taking.answering import Answering
-from kemu.lessons.taking.answers import normal
+from kemu.lessons.taking.answers import SURE, normal
 from kemu.lessons.taking.feedback import Texts, text
 from kemu.lessons.taking.hosts import Beside
 from kemu.lessons.taking.messages import say
+from kemu.lessons.taking.mistakes import Mistake
 from kemu.lessons.taking.progress import Diary, Record
 from kemu.lessons.taking.stay import Rules, Stay
 from kemu.lessons.taking.world import WorldError
 
 
 @contextmanager
-def as_usage() -> Iterator[None]:
-    """A lesson that fails while it is taken is told as a mistake, not as a bug of kemu."""
+def told_in(language: str) -> Iterator[None]:
+    """Mistakes in the block are told in the language."""
     try:
         yield
+    except Mistake as mistake:
+        raise mistake.translated(language) from None
+
+
+@contextmanager
+def as_mistake(language: str) -> Iterator[None]:
+    """A lesson that fails while it is taken is told as a mistake, not as a bug of kemu."""
+    try:
+        with told_in(language):
+            yield
     except WorldError as error:
-        raise UsageError(
-            f"lesson: line {error.line}: {error.text}", hint=error.hint or "problem writes a report"
-        ) from error
+        hint = error.hint or Mistake("report_it").translated(language).what
+        failed = Mistake("lesson_fails", line=error.line, text=error.text, hint=hint)
+        raise failed.translated(language) from error
 
 
 class Guide(Beside):
@@ -82,6 +93,8 @@ class Guide(Beside):
     def line(self, text: str) -> list[Result] | None:
         """Free words are not cut at `;` and quotes."""
         visit, typed = self.stay.visit, text.strip()
+        if self.answers.asked_confidence and normal(text) in SURE:
+            return self.word(SURE[normal(text)], "")
         answerable = (
             visit is not None
             and self.stay.playing is None
@@ -97,7 +110,7 @@ class Guide(Beside):
         if not rest.strip() or not (bare or whole):
             return None
         try:
-            with as_usage():
+            with as_mistake(self.stay.language):
                 return self.word(word, rest.strip())
         except UsageError as error:
             wrong = typed if bare else rest.strip() if error.about else word
@@ -131,7 +144,7 @@ class Guide(Beside):
         """Raise UsageError where the command may not be used now."""
         self.looking = made.name != LESSON_WORD
         if self.stay.visit is not None:
-            with as_usage():
+            with as_mistake(self.stay.language):
                 admit(self.stay.visit, made, values)
 
     def refused(self, result: Result) -> list[Result]:
@@ -150,7 +163,7 @@ class Guide(Beside):
         visit = stay.open_visit
         if visit is None:
             return results
-        with as_usage():
+        with as_mistake(self.stay.language):
             if results and results[-1].ok and visit.step.after(visit):
                 visit.pass_()
                 stay.result()
@@ -171,12 +184,9 @@ class Guide(Beside):
         """Do a word of the lesson.  Raises UsageError."""
         stay, known = self.stay, WORDS.get(word)
         if known is None:
-            raise UsageError(
-                f"lesson: '{word[:40]}' is no word of a lesson",
-                hint=f"words are {', '.join(WORDS)}",
-            )
+            raise Mistake("unknown_word", word=word[:40], words=", ".join(WORDS))
         if stay.playing is not None and not known.playing:
-            raise UsageError(f"{word}: not while you play", hint="return goes back to the step")
+            raise Mistake("while_playing", word=word)
         if word == "task" and self.answers.asked_confidence:
             return [*self.task(rest), self.answers.how_sure()]
         if not known.waits:
@@ -185,7 +195,8 @@ class Guide(Beside):
             stay.record(known.kept, text=f"{word} {rest}".strip())
         waiting, stay.waiting = stay.waiting, []
         try:
-            return [*waiting, *known.do(self, rest)]
+            with told_in(stay.language):
+                return [*waiting, *known.do(self, rest)]
         except UsageError:
             stay.waiting = waiting
             raise
@@ -202,8 +213,7 @@ class Guide(Beside):
         if visit is not None and stay.lesson.mode == "guided":
             done = visit.state != OPEN or visit.step.optional or stay.is_done_already()
             if not done:
-                hint = "check, hint, or skip"
-                raise UsageError(f"next: step {visit.step.id} is not done", hint=hint)
+                raise Mistake("not_done", id=visit.step.id)
         if visit is not None and visit.state == OPEN and visit.step.optional:
             visit.step.left(visit)
             stay.result()
@@ -216,7 +226,7 @@ class Guide(Beside):
         stay = self.stay
         index = stay.index - 1 if stay.visit is not None else len(stay.lesson.steps) - 1
         if index < 0:
-            raise UsageError("previous: this is the first step")
+            raise Mistake("first_step")
         return stay.enter(index)
 
     def step(self, rest: str) -> Texts:
@@ -225,12 +235,10 @@ class Guide(Beside):
         is_number = rest.isascii() and rest.isdigit() and len(rest) < 6
         index = int(rest) - 1 if is_number else lesson.index(rest)
         if not 0 <= index < len(lesson.steps):
-            hint = f"steps are 1 to {len(lesson.steps)}"
-            raise UsageError(f"step: there is no '{rest[:40]}'", hint=hint, about="words")
+            raise Mistake("no_step", step=rest[:40], count=len(lesson.steps), about="words")
         still_open = [step.id for step in lesson.steps[:index] if done[step.id].state == OPEN]
         if still_open and lesson.mode == "guided":
-            hint = "task shows it; skip shows its solution"
-            raise UsageError(f"step: {still_open[0]} comes first", hint=hint, about="words")
+            raise Mistake("comes_first", id=still_open[0], about="words")
         return self.stay.enter(index)
 
     # ---------------------------------------------------------------------------- check, hint, skip
@@ -245,11 +253,9 @@ class Guide(Beside):
             return [text("note", step.how(visit, stay.language), step.id)]
         given = step.given_until(visit)
         if now < given:
-            what = f"check: #{now} lies before this step, which starts at #{given}"
-            raise UsageError(what, hint="goto end, or reset")
+            raise Mistake("before_start", now=now, given=given)
         if not stay.session.boundary(now):
-            hint = "goto end, or where a command ends"
-            raise UsageError("check: this moment lies inside a command", hint=hint)
+            raise Mistake("inside_command")
         if stay.blind:
             visit.state = RECORDED
             stay.result()
@@ -269,7 +275,7 @@ class Guide(Beside):
         """The next rung of the ladder."""
         visit, count = self.stay.here, len(self.stay.here.step.hints)
         if not self.stay.rules.helped:
-            raise UsageError("hint: there are none in an exam")
+            raise Mistake("exam_hint")
         if visit.hints >= count:
             return [self.stay.note("no_hints")]
         visit.hints += 1
@@ -281,7 +287,7 @@ class Guide(Beside):
         """Show the solution, and run it; the step is then marked as shown."""
         stay = self.stay
         if not stay.rules.helped:
-            raise UsageError("skip: not in an exam", hint="next goes on")
+            raise Mistake("exam_skip")
         if stay.here.state != OPEN:
             return self.onward("")
         found = [stay.note("not_shown")] if stay.lesson.packed else self._solution()
@@ -328,7 +334,7 @@ class Guide(Beside):
         """Go on on a copy of the machine."""
         visit = self.stay.here
         if visit.state == OPEN and visit.step.reveal:
-            raise UsageError("play: commit first", hint="answer ...; afterwards you may play")
+            raise Mistake("play_commit")
         self.stay.play()
         return [self.stay.note("play")]
 
@@ -346,8 +352,8 @@ class Guide(Beside):
         from kemu import __version__
 
         stay = self.stay
-        step = stay.visit.step.id if stay.visit else "the end"
-        example = "(say it in your own words: problem the question has two answers)"
+        step = stay.visit.step.id if stay.visit else say(stay.language, "the_end")
+        example = say(stay.language, "your_words")
         lines = [
             f"lesson   {stay.lesson.id} ({stay.lesson.hash[:12]}), kemu {__version__}",
             f"step     {step}, event #{stay.session.now} of {stay.session.end}",

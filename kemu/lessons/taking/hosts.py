@@ -11,12 +11,12 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
-from kemu.errors import UsageError
 from kemu.language import kinds
 from kemu.language.result import Result
 from kemu.language.spec import Command
 from kemu.language.tokens import Line
 from kemu.lessons.format.lesson import Lesson
+from kemu.lessons.taking.mistakes import Mistake
 
 
 class Beside:
@@ -62,7 +62,7 @@ class HostGuard(Beside):
     def admit(self, made: Command, values: dict[str, Any]) -> None:
         """Raise UsageError where the command would touch the host, or begin another lesson."""
         if made.name == "lesson":
-            raise UsageError("lesson: not in a lesson")
+            raise Mistake("nested")
         refuse_host(self.lesson, self.allowed, made, values)
 
 
@@ -80,16 +80,11 @@ def refuse_host(
     if not paths and (names or not made.host):
         return
     if made.name not in allowed:
-        what = "files of this computer" if names else "this computer"
-        raise UsageError(
-            f"{made.name}: not in a lesson, for it touches {what}",
-            hint="lesson leave ends the lesson",
-        )
+        raise Mistake("host_files" if names else "host", name=made.name)
     folder = lesson.path.parent.resolve()
     for path in paths:
         if not Path(folder, path).resolve().is_relative_to(folder):
-            hint = f"a lesson may use files below {folder.name}/"
-            raise UsageError(f"{made.name}: '{path}' does not lie beside the lesson", hint=hint)
+            raise Mistake("outside", name=made.name, path=path, folder=folder.name)
     values |= {
         name: _beside(folder, values[name]) for name in names if values.get(name) is not None
     }

@@ -1,6 +1,6 @@
 """Is it right?  One function for each kind of step, and the words for what is not.
 
-Facts are asked of the machine when the step is entered, or behind its reveal; nothing that the
+Facts are asked of the machine when the step is entered, or after its reveal; nothing that the
 student does meanwhile moves them.  A verdict is about the task, never about the person: what was
 said, what happened, the one thing to look at.
 """
@@ -17,15 +17,21 @@ from kemu.language.lexer import words as words_of
 from kemu.lessons.format.lesson import Condition
 from kemu.lessons.format.names import Values, compiled, evaluate, holds
 from kemu.lessons.taking.answers import same, same_set
+from kemu.lessons.taking.messages import say
 
 if TYPE_CHECKING:
     from kemu.experiment.session import Session
     from kemu.observe.anchors import Key
 
 COMPARISONS = {
-    "==": "equal to", "!=": "different from", "<": "less "
-                                                   "than", "<=": "at most", ">": "more than", ">=": "at least",
-}  # fmt: skip
+    "==": "equal",
+    "!=": "different",
+    "<": "less",
+    "<=": "at_most",
+    ">": "more",
+    ">=": "at_least",
+}
+"""The message that says what is wanted, by operator."""
 
 
 MOST_COUNTED = 100
@@ -80,7 +86,7 @@ def said_as(value: Value | tuple[Value, ...]) -> str:
 # --------------------------------------------------------------------------------------- conditions
 
 
-def failure(session: Session, condition: Condition, values: Values) -> str:
+def failure(session: Session, condition: Condition, values: Values, language: str = "en") -> str:
     """Why the condition does not hold, with both sides evaluated; empty if it does."""
     try:
         if holds(session, condition.that, values):
@@ -88,11 +94,11 @@ def failure(session: Session, condition: Condition, values: Values) -> str:
     except UsageError as error:
         return f"{condition.that}: {error.what.removeprefix('expression: ')}"
     sides = "; ".join(
-        explained(session, part, values)
+        explained(session, part, values, language)
         for part in conjuncts(condition.that)
         if not _true(session, part, values)
     )
-    return sides or f"{condition.that} is false"
+    return sides or say(language, "is_false", text=condition.that)
 
 
 def _true(session: Session, text: str, values: Values) -> bool:
@@ -102,11 +108,11 @@ def _true(session: Session, text: str, values: Values) -> bool:
         return False
 
 
-def explained(session: Session, text: str, values: Values) -> str:
+def explained(session: Session, text: str, values: Values, language: str) -> str:
     """`left is 17; wanted: equal to right, which is 18`."""
     found = comparison(text)
     if found is None:
-        return f"{text} is false"
+        return say(language, "is_false", text=text)
     left, operator, right = found
     try:
         has, wants = evaluate(session, left, values), evaluate(session, right, values)
@@ -116,8 +122,10 @@ def explained(session: Session, text: str, values: Values) -> str:
         step.op == "call" or (step.op == "name" and step.argument not in values)
         for step in compiled(right).steps
     )
-    wanted = f"{right}, which is {said_as(wants)}" if asked else said_as(wants)
-    return f"{left} is {said_as(has)}; wanted: {COMPARISONS[operator]} {wanted}"
+    shown = said_as(wants)
+    wanted = say(language, "which_is", right=right, wants=shown) if asked else shown
+    compared = say(language, COMPARISONS[operator])
+    return say(language, "is", left=left, has=said_as(has), comparison=compared, wanted=wanted)
 
 
 def conjuncts(text: str) -> list[str]:
@@ -165,7 +173,7 @@ def _outline(text: str) -> list[tuple[int, str, str, int]]:
 def first_held(
     session: Session, condition: Condition, values: Values, first: int, last: int
 ) -> int | None:
-    """The first event of (first, last] behind which the condition held; it is asked at each, where
+    """The first event of (first, last] after which the condition held; it is asked at each, where
     its names mean something."""
     compiled(condition.that)
     with session.traveling():
@@ -191,7 +199,7 @@ def place_of(session: Session, anchor: str, values: Values, first: int, last: in
     if word in ("enter", "leave"):
         name = rest.removesuffix("()")
         if not anchors.known_function(name):
-            raise UsageError(f"at: no kernel function '{name[:40]}'", text=anchor)
+            raise UsageError(f"at: no kernel function named '{name[:40]}'", text=anchor)
         return anchors.of_call(session.journal, name, first, last, leaving=word == "leave")
     if word == "event" and rest:
         with session.traveling():
@@ -200,7 +208,7 @@ def place_of(session: Session, anchor: str, values: Values, first: int, last: in
         found = first_held(session, Condition(rest), values, first, last)
         return None if found is None else anchors.after(found)
     raise UsageError(
-        f"at: '{anchor[:40]}' is no place",
+        f"at: '{anchor[:40]}' is not a place in the journal",
         text=anchor,
         hint="enter FUNCTION, leave FUNCTION, event WORD or until EXPR",
     )

@@ -21,6 +21,7 @@ from typing import Any
 import attrs
 
 from kemu.lessons.format.lesson import Lesson, Step
+from kemu.lessons.taking.messages import say
 
 VERSION = 1
 FILE = "lessons.jsonl"
@@ -47,8 +48,9 @@ class Log:
     """The file in a folder.  What cannot be read or written is a warning, once, and never a
     failure."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, language: str = "en") -> None:
         self.path = folder / FILE
+        self.language = language
         self.warning = ""
 
     def append(self, record: Record) -> str:
@@ -64,7 +66,7 @@ class Log:
         except OSError as error:
             known, self.warning = (
                 self.warning,
-                self.warning or f"progress is not kept: {self.path}: {error.strerror}",
+                self.warning or self._told("not_kept", error),
             )
             return "" if known else self.warning
         return ""
@@ -75,9 +77,12 @@ class Log:
         try:
             found = read_records(self.path)
         except OSError as error:
-            self.warning = self.warning or f"progress cannot be read: {self.path}: {error.strerror}"
+            self.warning = self.warning or self._told("not_read", error)
             return []
         return [record for record in found if not lesson or record["lesson"] == lesson]
+
+    def _told(self, message: str, error: OSError) -> str:
+        return say(self.language, message, path=self.path, reason=error.strerror)
 
 
 def _torn(handle: int) -> bool:
@@ -89,7 +94,7 @@ def _torn(handle: int) -> bool:
 
 
 def read_records(path: Path) -> list[Record]:
-    """The records of a file, none if there is no file; lines that are no records (a torn one,
+    """The records of a file, none if there is no file; lines that are not records (a torn one,
     another version's) are left out. Raises OSError for a file that cannot be read."""
     try:
         with path.open("rb") as file:
@@ -157,7 +162,7 @@ def fold(records: Iterable[Record], lesson: Lesson) -> dict[str, Done]:
     """What is reached in each step of the lesson.
 
     Of a prediction, and where tries are counted, the first result counts.  Otherwise the best does,
-    but nothing counts behind a solution that was shown.  In an exam the last one counts."""
+    but nothing counts after a solution was shown.  In an exam the last one counts."""
     done = {step.id: Done() for step in lesson.steps}
     exam = lesson.mode == "exam"
     once = {step.id for step in lesson.steps if step.attempts and not exam}

@@ -56,14 +56,14 @@ class Shelf:
             ) from error
 
     def be(self, name: str) -> None:
-        """Remember who it is.  Raises UsageError for what is no id, or cannot be kept."""
+        """Remember who it is.  Raises UsageError for an invalid id, or one that cannot be saved."""
         checked_student(name)
         try:
             self.state.mkdir(parents=True, exist_ok=True)
             (self.state / STUDENT_FILE).write_text(name + "\n", encoding="utf-8")
         except OSError as error:
             raise UsageError(
-                f"student: cannot be kept in {self.state}: {error.strerror}"
+                f"student: cannot write to '{self.state}': {error.strerror}"
             ) from error
 
     def log(self) -> Log:
@@ -74,7 +74,7 @@ class Shelf:
         """Begin (or go on with) the lesson that the word means.  Raises UsageError, LessonError,
         WorldError."""
         lesson = in_language(find_lesson(word, self.folder), language)
-        log = self.log()
+        log = Log(self.state, lesson.language)
         if isinstance(session.desk.guide, Guide):
             session.desk.guide.word("leave", "")
         salt = course_of(lesson.path.parent).salt
@@ -126,7 +126,7 @@ def checked_student(name: str) -> str:
     if not name or len(name) > LONGEST_ID or not name.isprintable():
         raise UsageError(
             "student: expected an id such as ab123",
-            hint=f"at most {LONGEST_ID} characters of one line",
+            hint=f"at most {LONGEST_ID} characters, on one line",
         )
     return name
 

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from kemu.errors import UsageError
 from kemu.lessons.format.lesson import Lesson
 from kemu.lessons.format.seeds import seed_for
 from kemu.lessons.kinds.base import OPEN, RECORDED, SHOWN, Visit, open_visit
 from kemu.lessons.taking import driver, feedback
 from kemu.lessons.taking.feedback import Texts, text
 from kemu.lessons.taking.messages import say
+from kemu.lessons.taking.mistakes import Mistake
 from kemu.lessons.taking.world import World
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ class Stay:
     def here(self) -> Visit:
         """The visit.  Raises UsageError after the end."""
         if self.visit is None:
-            raise UsageError("lesson: it is over", hint="lesson leave, or lesson step 1")
+            raise Mistake("it_is_over")
         return self.visit
 
     @property
@@ -206,7 +206,7 @@ class Stay:
     def come_back(self) -> None:
         """Leave the copy.  Raises UsageError."""
         if self.playing is None:
-            raise UsageError("return: you are not playing", hint="play goes on on a copy")
+            raise Mistake("not_playing")
         kept, self.playing = self.playing, None
         self.session.become(kept)
 

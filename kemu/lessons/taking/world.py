@@ -49,7 +49,7 @@ class WorldError(KemuError):
 @attrs.frozen
 class Shown:
     """A piece for the student: `kind` says how to draw `text`; of a command that was run, its
-    `result` stands behind it."""
+    `result` is with it."""
 
     kind: str
     text: str = ""
@@ -150,7 +150,7 @@ class World:
             raise WorldError("P07", line, f"{error.what} in {error.text}", error.hint) from error
 
     def finish(self, session: Session, step: Step, values: Values) -> None:
-        """Do to the machine what the step leaves behind when it is carried on."""
+        """Do to the machine what the step leaves to the next when it is carried on."""
         self.perform(session, step.reveal, values, step.at("reveal"), "reveal")
         name, commands = step.leaves()
         self.perform(session, commands, values, step.at(name), name)
