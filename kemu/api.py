@@ -79,7 +79,7 @@ class Session(session.Session):
         """The value of an expression at this moment: a number, a text, True, False, or None. Raises
         UsageError."""
         from kemu.language.expr import TaskValue, compile_text
-        from kemu.language.names import SessionNames
+        from kemu.names.session import SessionNames
 
         with self.looking():
             value = compile_text(_text("value", expression)).evaluate(SessionNames(self))

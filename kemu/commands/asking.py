@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from kemu import readings
+from kemu.debugger.kinds import FUNCTION
 from kemu.errors import UsageError, blaming
 from kemu.language import kinds
 from kemu.language.spec import FREE, command, maybe, one
 from kemu.language.suggest import did_you_mean, some_of
-from kemu.language.timekinds import FUNCTION
 
 if TYPE_CHECKING:
     from kemu.experiment.session import Session, Task

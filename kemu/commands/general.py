@@ -41,7 +41,7 @@ DEEPEST_RUN = 16
 )
 def print_(session: Session, expression: Expression) -> Value | Text:
     """The value; it is remembered as $N and $last."""
-    from kemu.language.names import SessionNames, functions_page
+    from kemu.names.session import SessionNames, functions_page
 
     if (
         expression.source.text[expression.source.start : expression.source.end].strip()

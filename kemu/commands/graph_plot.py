@@ -105,7 +105,7 @@ def _expression(text: str, low: int, high: int) -> Evaluate:
     compiled = compile_expression(Source(text, low, high))
 
     def value(session: Session) -> int | None:
-        from kemu.language.names import SessionNames
+        from kemu.names.session import SessionNames
 
         found = compiled.evaluate(SessionNames(session))
         if found is not None and not isinstance(found, int):

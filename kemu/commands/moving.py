@@ -6,12 +6,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kemu import readings
+from kemu.debugger.kinds import FUNCTION
 from kemu.debugger.standing import moment, move, repeated, search, stopping
 from kemu.errors import UsageError
 from kemu.language import kinds
 from kemu.language.expr import Expression
 from kemu.language.spec import FREE, command, maybe, rest
-from kemu.language.timekinds import FUNCTION
 
 if TYPE_CHECKING:
     from kemu.experiment.session import Session

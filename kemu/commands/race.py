@@ -6,12 +6,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from kemu.commands import raceknobs
-from kemu.commands.raceknobs import Options
 from kemu.errors import UsageError
 from kemu.language import kinds
 from kemu.language.result import OK, UNSATISFIED, Result, Shown
 from kemu.language.spec import FREE, Option, command, many
+from kemu.racing import knobs as raceknobs
+from kemu.racing.knobs import Options
 from kemu.readings import RaceCase, RaceCases
 
 if TYPE_CHECKING:
@@ -138,8 +138,8 @@ def race(
     session: Session, *, what: tuple[str, ...], schedule: tuple[str, ...], **knobs: Any
 ) -> Shown | list[Result]:
     """List, explore, or play a schedule."""
-    from kemu.commands import racing
-    from kemu.commands.raceargs import read
+    from kemu.racing import exploring as racing
+    from kemu.racing.wanted import read
 
     options = Options.of(knobs)
     if schedule and what[:1] != ("replay",):
@@ -150,7 +150,7 @@ def race(
         return Shown(here or cases())
     wanted = read(what, options)
     if wanted.replay:
-        from kemu.commands.replaying import replay
+        from kemu.racing.replaying import replay
 
         try:
             return replay(session, wanted)

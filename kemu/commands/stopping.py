@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from kemu.debugger import stops
 from kemu.debugger.debugger import Stop
+from kemu.debugger.kinds import WHERE
 from kemu.debugger.stops import text_of
 from kemu.errors import UsageError
 from kemu.language import kinds
@@ -14,7 +15,6 @@ from kemu.language.expr import Expression
 from kemu.language.formats import FORMATTED
 from kemu.language.spec import FREE, command, keyword, many, maybe, one, rest
 from kemu.language.suggest import did_you_mean, one_of
-from kemu.language.timekinds import WHERE
 from kemu.readings import Text
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ def _where(where: str) -> tuple[frozenset[int], str]:
 
 
 def _add(session: Session, stop: Stop) -> Text:
-    from kemu.language.names import check
+    from kemu.names.session import check
 
     notes = [
         line
@@ -184,7 +184,7 @@ def catch(session: Session, what: str) -> Text:
 def display(session: Session, expression: Expression | None) -> Text:
     """A new expression to show, or all of them."""
     if expression is not None:
-        from kemu.language.names import check
+        from kemu.names.session import check
 
         notes = check(expression, session)
         session.debugger.show_after_moves(expression)

@@ -18,7 +18,7 @@ import attrs
 from kemu.language.expr import Expression, Value
 
 if TYPE_CHECKING:
-    from kemu.commands.raceargs import Wanted
+    from kemu.racing.wanted import Wanted
     from kemu.readings import EventReading, RaceReplay
 
 

@@ -174,7 +174,7 @@ def search(session: Session, condition: Expression, first: int, last: int) -> re
     """Go to the first of the moments first..last (or back, where `last` lies before `first`) at
     which the condition holds. Raises UsageError, and stays, if there is none."""
     from kemu.debugger.stops import first_true, text_of
-    from kemu.language.names import check
+    from kemu.names.session import check
 
     check(condition, session)
     with stopping(session):

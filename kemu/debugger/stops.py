@@ -237,7 +237,7 @@ NOT_THERE = "not there"
 def evaluated(session: Session, expression: Expression, moment: int) -> Value:
     """The value at the moment, which is then the one shown. Raises UsageError where a name means
     nothing yet."""
-    from kemu.language.names import SessionNames
+    from kemu.names.session import SessionNames
 
     interrupts.check(lambda: f"looked at the events up to #{moment}", moment)
     session.goto(moment)

@@ -298,7 +298,7 @@ class ExpressionKind(Offered):
         return compile_expression(Source(line.text, token.column, token.end))
 
 
-class CommandKind:
+class CommandKind(Offered):
     """The rest of the command as a command of its own."""
 
     name = "COMMAND"
@@ -313,31 +313,6 @@ class CommandKind:
         return line._replace(
             tokens=tuple(other for other in line.tokens if other.column >= token.column)
         )
-
-    def complete(self, session: Session) -> Iterable[Candidate]:
-        """The commands."""
-        from kemu.commands.table import load_all
-
-        return [(made.name, made.summary) for made in load_all()]
-
-
-class CommandNameKind:
-    """The name of a command, or any word to search for."""
-
-    name = "WORD"
-    what = "a command or a word"
-
-    def fits(self, token: Token, session: Session, known: bool) -> bool:
-        """Anything."""
-        return True
-
-    def convert(self, token: Token, line: Line, session: Session) -> str:
-        """The word."""
-        return token.value
-
-    def complete(self, session: Session) -> Iterable[Candidate]:
-        """The commands."""
-        return CommandKind().complete(session)
 
 
 _U64 = 2**64 - 1
@@ -388,7 +363,7 @@ MOMENT = MomentKind()
 WHENCE = NumberedKind("WHENCE", abi.WHENCE, "set, cur or end, or its number", _S32)
 EXPR = ExpressionKind()
 COMMAND = CommandKind()
-WORD = CommandNameKind()
+WORD = TextKind("WORD", "a command or a word")
 PATH = PathKind()
 FILE_PART = FilePartKind()
 HOST_PATH = HostPathKind()

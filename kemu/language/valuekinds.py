@@ -43,7 +43,7 @@ def is_expression(token: Token) -> bool:
 
 def evaluate(token: Token, line: Line, session: Session) -> Value:
     """The value of the token as an expression."""
-    from kemu.language.names import SessionNames
+    from kemu.names.session import SessionNames
 
     return compile_expression(Source(line.text, token.column, token.end)).evaluate(
         SessionNames(session)

@@ -19,9 +19,9 @@ from kemu.abi.words import ERRNO
 from kemu.commands import table
 from kemu.commands.helping import page
 from kemu.commands.syscalls import KINDS
+from kemu.completion.expect import candidates
 from kemu.conform import actions, fields, hostworker, perform, strategies
 from kemu.kernel.include.linkage import SYSCALLS
-from kemu.language.expect import candidates
 from kemu.views.json import to_data
 from tests.conform.recorded import random_programs, scenarios
 

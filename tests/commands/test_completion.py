@@ -10,7 +10,7 @@ import pytest
 
 from kemu.api import Session
 from kemu.commands import table
-from kemu.language.expect import candidates
+from kemu.completion.expect import candidates
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ import pytest
 
 from kemu.api import Session
 from kemu.errors import UsageError
-from kemu.language.questions import FUNCTIONS
+from kemu.names.questions import FUNCTIONS
 
 SCENE = (
     "spawn app",

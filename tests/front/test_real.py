@@ -114,7 +114,9 @@ def test_every_changing_command_of_a_process_is_in_a_table():
     known = {*ACTIONS, *REASONS, *SILENT, "on"}
     groups = ("doing", "memory", "files")
     doing = {
-        made.name for made in table.load_all() if table.TABLE[made.name].group in groups and made.effect == "change"
+        made.name
+        for made in table.load_all()
+        if table.TABLE[made.name].group in groups and made.effect == "change"
     }
     assert doing - known == set()
     assert not set(ACTIONS) & {*REASONS, *SILENT}

@@ -14,6 +14,7 @@ from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
 from kemu.commands.run import run
+from kemu.completion.expect import candidates
 from kemu.experiment.session import Session
 from kemu.front.cli.options import Options
 from kemu.front.terminal.completer import KemuCompleter
@@ -22,9 +23,8 @@ from kemu.front.terminal.plain import Runner
 from kemu.front.terminal.prompt import prompt, toolbar
 from kemu.front.terminal.repl import Repl
 from kemu.invariants import along
-from kemu.language.expect import candidates
-from kemu.language.names import SessionNames
 from kemu.lessons.taking.hosts import Beside
+from kemu.names.session import SessionNames
 from kemu.views.style import PLAIN
 
 

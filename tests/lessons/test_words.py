@@ -7,9 +7,9 @@ import sys
 
 import pytest
 
+from kemu.completion.expect import candidates
 from kemu.front.cli import lessons as words
 from kemu.front.cli.main import parse as parse_options
-from kemu.language.expect import candidates
 from tests.lessons.hands import HEAD, LESSONS, Student, lesson_named
 
 SAMPLE = str(LESSONS / "nine-kinds.md")

@@ -1,14 +1,14 @@
 """Races for tests: a built-in case or commands, explored with knobs; and bodies of so many steps
 without any kernel."""
 
-from kemu.commands.raceargs import read
-from kemu.commands.raceknobs import Options
-from kemu.commands.racing import explored as explore
 from kemu.commands.run import run
 from kemu.experiment.session import Session
 from kemu.races.baton import Run
 from kemu.races.explorer import Search
 from kemu.races.fibres import Threads
+from kemu.racing.exploring import explored as explore
+from kemu.racing.knobs import Options
+from kemu.racing.wanted import read
 from kemu.trace.steps import step
 
 FORKED = "spawn parent; mmap parent 0x10000 1p rw; write parent 0x10000 1; fork parent as child"

@@ -2,12 +2,12 @@
 
 import pytest
 
-from kemu.commands.raceknobs import KERNEL, LITMUS, Options
 from kemu.commands.table import find
 from kemu.errors import UsageError
 from kemu.experiment.session import Session
 from kemu.language.bind import bind
 from kemu.language.tokens import split
+from kemu.racing.knobs import KERNEL, LITMUS, Options
 
 
 def typed(text):

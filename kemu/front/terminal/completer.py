@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 
-from kemu.language.expect import candidates
+from kemu.completion.expect import candidates
 
 if TYPE_CHECKING:
     from prompt_toolkit.document import Document

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING
 
 from kemu.errors import UsageError
 from kemu.language.expr import Expression, TaskValue, Value, compile_text, describe
-from kemu.language.names import SessionNames
-from kemu.language.questions import FUNCTIONS
 from kemu.language.suggest import did_you_mean
 from kemu.lessons.format.seeds import Draw
+from kemu.names.questions import FUNCTIONS
+from kemu.names.session import SessionNames
 
 if TYPE_CHECKING:
     from kemu.experiment.session import Session

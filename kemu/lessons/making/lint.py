@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator
 
 from kemu.commands.table import named
 from kemu.errors import UsageError
-from kemu.language.questions import FUNCTIONS
 from kemu.language.spec import CHANGE
 from kemu.language.suggest import did_you_mean
 from kemu.language.tokens import split
@@ -25,6 +24,7 @@ from kemu.lessons.format.schema import (
 from kemu.lessons.format.texts import expressions_of
 from kemu.lessons.kinds.base import Kind
 from kemu.lessons.taking.history import places
+from kemu.names.questions import FUNCTIONS
 
 _NAME = re.compile(r"[A-Za-z_]\w*\Z", re.ASCII)
 _TAKEN = frozenset(

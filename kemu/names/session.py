@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from kemu.commands import racequestions as _races  # noqa: F401 - declares its functions
 from kemu.errors import UsageError
 from kemu.language.expr import Expression, TaskValue, Value
-from kemu.language.questions import ANY_NUMBER, FUNCTIONS, Function
-from kemu.language.questions import function as _function
-from kemu.language.questions import number_of as _number
-from kemu.language.questions import task_of as _task
 from kemu.language.suggest import did_you_mean
+from kemu.names import races as _races  # noqa: F401 - declares its functions
+from kemu.names.questions import ANY_NUMBER, FUNCTIONS, Function
+from kemu.names.questions import function as _function
+from kemu.names.questions import number_of as _number
+from kemu.names.questions import task_of as _task
 
 if TYPE_CHECKING:
     from kemu.experiment.session import Session, Task

@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kemu.commands import table
+from kemu.completion.offers import Place, about, complete, expression_words
 from kemu.errors import UsageError
-from kemu.language.offers import Place, about, complete, expression_words
 from kemu.language.spec import Argument, Candidate, Command, Option
 from kemu.language.tokens import Token, split
 

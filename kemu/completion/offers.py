@@ -71,7 +71,7 @@ def about(option: Option, word: str) -> str:
 
 def _addresses(place: Place) -> Iterator[Candidate]:
     """The mappings of the task, then the marks of its address space by name."""
-    from kemu.language.names import MARKS
+    from kemu.names.session import MARKS
     from kemu.observe.space import address_space
 
     mm = place.task.mm
@@ -209,8 +209,8 @@ def expression_words(session: Session, typed: str) -> tuple[str, list[Candidate]
 
 
 def _expression(session: Session, word: str) -> Iterator[Candidate]:
-    from kemu.language.names import MARKS
-    from kemu.language.questions import FUNCTIONS
+    from kemu.names.questions import FUNCTIONS
+    from kemu.names.session import MARKS
 
     owner, dot, _ = word.rpartition(".")
     names = session.names()
@@ -267,6 +267,12 @@ def _mutants(_place: Place) -> Iterable[Candidate]:
     return [(name, found.story) for name, found in MUTANTS.items()]
 
 
+def _commands(_place: Place) -> Iterable[Candidate]:
+    from kemu.commands.table import load_all
+
+    return [(made.name, made.summary) for made in load_all()]
+
+
 BY_COMMAND: dict[tuple[str, str], Callable[[Place], Iterable[Candidate]]] = {
     ("why", "NUMBER"): _things,
     ("history", "NUMBER"): _things,
@@ -285,5 +291,7 @@ OFFERS: dict[str, Callable[[Place], Iterable[Candidate]]] = {
     "MOMENT": _moments,
     "HOSTFILE": _host_files,
     "EXPR": _expressions,
+    "COMMAND": _commands,
+    "WORD": _commands,
 }
 """By the word that stands for the kind in a synopsis."""

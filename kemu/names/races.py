@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 from kemu.errors import UsageError
 from kemu.language.expr import Value, describe
-from kemu.language.questions import function
+from kemu.names.questions import function
 
 if TYPE_CHECKING:
-    from kemu.commands.raceargs import Wanted
     from kemu.experiment.session import Session
     from kemu.language.spec import Command
+    from kemu.racing.wanted import Wanted
     from kemu.readings import RaceReading
 
 OPERATIONS = ("get", "put", "get_unless_zero")
@@ -51,8 +51,8 @@ def _bad(session: Session, text: Value, outcome: Value = None) -> Value:
     "what a schedule of a litmus race comes to, such as 'lost update'",
 )
 def _race_outcome(session: Session, text: Value, schedule: Value) -> Value:
-    from kemu.commands.raceargs import program_of
     from kemu.races import litmus
+    from kemu.racing.wanted import program_of
 
     wanted = _wanted(session, text)
     if not wanted.is_litmus:
@@ -116,8 +116,8 @@ def _explored(session: Session, text: Value) -> RaceReading:
 
 def _wanted(session: Session, text: Value) -> Wanted:
     """The race that the text means."""
-    from kemu.commands.raceargs import read
-    from kemu.commands.raceknobs import Options
+    from kemu.racing.knobs import Options
+    from kemu.racing.wanted import read
 
     _, values = _parsed(session, text)
     return read(values["what"] + values["schedule"], Options.of(values))

@@ -15,8 +15,6 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from kemu.commands.raceargs import Wanted, program_of
-from kemu.commands.racing import detail, race_of, where
 from kemu.debugger.rehearse import perform_line
 from kemu.errors import UsageError
 from kemu.language.result import OK, UNSATISFIED, Result
@@ -24,6 +22,8 @@ from kemu.language.tokens import split
 from kemu.races import litmus, schedule, stage
 from kemu.races.cases import KERNEL_CASES, KernelCase
 from kemu.races.replay import Played, PlayedStep, play
+from kemu.racing.exploring import detail, race_of, where
+from kemu.racing.wanted import Wanted, program_of
 from kemu.readings import RaceReplay, RaceStep
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ race gets --non-atomic --cpus 3      the words after the command
 Options("non-atomic", cpus=3)        what it comes to
 --non-atomic --cpus 3                how that is written again
 
-It knows no command, so that expressions can ask about races too (`racequestions`).
+It knows no command, so that expressions can ask about races too (`names/races.py`).
 """
 
 from __future__ import annotations

@@ -15,8 +15,6 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from kemu.abi.words import errno_name, signal_name
-from kemu.commands.raceargs import KERNEL_LOCKS, Wanted, program_of, removed_locks
-from kemu.commands.raceknobs import KNOBS, LITMUS, Options
 from kemu.errors import UsageError, blaming
 from kemu.language.tokens import split
 from kemu.races import litmus, nonatomic, stage
@@ -34,6 +32,8 @@ from kemu.races.mutants import bodies, find
 from kemu.races.programs import PLAIN, REFCOUNT
 from kemu.races.racers import Capture, Racer, capture
 from kemu.races.reduction import MOST_RUNS, reduce
+from kemu.racing.knobs import KNOBS, LITMUS, Options
+from kemu.racing.wanted import KERNEL_LOCKS, Wanted, program_of, removed_locks
 from kemu.readings import RaceOutcome, RaceReading, RaceReplay, RaceStep
 
 if TYPE_CHECKING:

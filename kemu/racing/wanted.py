@@ -1,19 +1,19 @@
 """The words after race, understood: a case or commands, the knobs, a schedule; the
 litmus program that it means.
 
-It knows no command, so that expressions can ask about races too (`racequestions`).
+It knows no command, so that expressions can ask about races too (`names/races.py`).
 """
 
 from __future__ import annotations
 
 import attrs
 
-from kemu.commands.raceknobs import KERNEL, Options
 from kemu.errors import UsageError
 from kemu.language.suggest import did_you_mean
 from kemu.races import litmus, schedule
 from kemu.races.cases import KERNEL_CASES
 from kemu.races.programs import LITMUS, Knobs, build
+from kemu.racing.knobs import KERNEL, Options
 
 KERNEL_LOCKS = ("ptl", "mmap_lock", "vma_lock", "folio_lock")
 LITMUS_LOCK = "lock"

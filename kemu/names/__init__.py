@@ -1,0 +1,1 @@
+"""What names and functions mean in an expression, asked of a session."""
