@@ -82,14 +82,11 @@ class Scan:
         self.spaces = _distinct([task.mm for task in self.tasks])
         """The address spaces that some task owns, by pid."""
         for mm in self.spaces:
-            self._read_tables(mm)
+            if mm.pgd:
+                self._read_table(mm, mm.pgd >> 12, 0, 0)
         self.entries_of = Counter(m.pfn for m in self.mapped if m.page is not None)
 
     # ---------------------------------------------------------------- tables
-
-    def _read_tables(self, mm: mm_struct) -> None:
-        if mm.pgd:
-            self._read_table(mm, mm.pgd >> 12, 0, 0)
 
     def _read_table(self, mm: mm_struct, pfn: int, level: int, base: int) -> None:
         geometry = system.geometry

@@ -185,7 +185,7 @@ def files_know_their_vmas(scan: Scan) -> Iterator[Finding]:
     mapping_of = {id(node.i_mapping): node.i_mapping for node in scan.inodes}
     vmas = [vma for mm in scan.spaces for vma in mm.mm_mt if vma.vm_file is not None]
     for key, mapping in mapping_of.items():
-        mine = Counter(id(vma) for vma in vmas if id(vma.vm_file.f_mapping) == key)  # type: ignore[union-attr]  # see above
+        mine = Counter(id(vma) for vma in vmas if vma.vm_file and id(vma.vm_file.f_mapping) == key)
         listed = Counter(id(vma) for vma in mapping.i_mmap)
         if mine != listed:
             yield (

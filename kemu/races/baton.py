@@ -1,12 +1,13 @@
-"""Several CPUs, one baton: real kernel functions on fibres (``fibres.py``) of which exactly one runs.
+"""Several CPUs, one baton: kernel functions on fibres (``fibres.py``) of which exactly one runs.
 
-    CPU 0   |--- fault ---step|            |step--- ... ---|          a CPU holds the baton until a step lies before it;
-    CPU 1                     |step--- lock|                          there the chooser says who runs next
+    CPU 0   |--- fault ---step|            |step--- ... ---|    a CPU holds the baton until it is
+    CPU 1                     |step--- lock|                    about to take a step; there the
+                                                                chooser says which CPU runs next
 
 Each CPU runs up to its first step and waits there; from then on every choice names the CPU that
-takes the step before which it waits.  A CPU that waits for a lock cannot be
-chosen until the lock is free; if nobody can be chosen and not all are done, that is a deadlock.
-Nothing here depends on the host's scheduler: the same choices give the same run.
+takes the step before which it waits.  A CPU that waits for a lock cannot be chosen until the lock
+is free; if no CPU can be chosen and not all are done, that is a deadlock.  Nothing here depends on
+the host's scheduler: the same choices give the same run.
 
 A CPU without the baton touches nothing.
 """
@@ -113,8 +114,8 @@ class Run:
         return (lock, self.active) in self.removed
 
     def _wait_turn(self, waits: tuple[Ready, Any, str] | None) -> None:
-        """Wait before a step until it is this CPU's turn.  Looking at the machine while the next CPU
-        is chosen takes no step."""
+        """Wait before a step until it is this CPU's turn.  Looking at the machine while the next
+        CPU is chosen takes no step."""
         if self.deciding:
             return
         if self.over:

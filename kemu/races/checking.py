@@ -1,7 +1,8 @@
 """Invariants along every event of many runs.
 
     run 1   e1  e2  e3  e4 ...        every state is examined
-    run 2   e1  e2  f3  f4 ...        e1, e2 are known; f4 may be a state that run 1 went through in another order
+    run 2   e1  e2  f3  f4 ...        e1, e2 are known; f4 may be a state that run 1 has
+                                      met in another order
 
 What holds always is checked after each event; what holds only at rest, where no CPU is inside a
 call: at the end of a run. A state that was seen in an earlier run is not examined again

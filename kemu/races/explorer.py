@@ -2,7 +2,8 @@
 
     0000000000001111111111        no preemption: CPU 1 begins when CPU 0 is done
     0000|11111111110000000        one: CPU 0 is stopped before its fifth step
-    0000|111|00000000|1111        more: nearly all races that exist show with two (Musuvathi, Qadeer 2007)
+    0000|111|00000000|1111        more: nearly all races that exist show with two
+                                  (Musuvathi, Qadeer 2007)
 
 Each schedule is one run from the same state; afterwards its journal is undone.  Choices are
 explored depth first: a run follows the choices of the last one up to the place that is tried
@@ -191,8 +192,8 @@ class Arena:
         return sum(mark < event for mark in self.marks)
 
     def settle(self) -> None:
-        """After a run that came to its end: let tasks go on that were woken in a call, and keep what
-        their calls gave."""
+        """After a run that came to its end: let tasks go on that were woken in a call, and keep
+        what their calls gave."""
         self.woken = {done.pid: done.value for done in Script(self.race.kernel).settle()}
 
     def told(self, results: list[int], run: Run) -> str:
@@ -218,7 +219,12 @@ def prepared(race: Race) -> Iterator[Arena]:
     try:
         kernel.activate()
         take_places(race.racers)
-        _refuse_broken(examine(race.words.task, quiescent=True))
+        found = examine(race.words.task, quiescent=True)
+        if found:
+            raise UsageError(
+                f"race: the kernel is broken before the race begins: {found[0]}",
+                hint="verify every-event names the event",
+            )
         arena = Arena(race)
         try:
             yield arena
@@ -227,14 +233,6 @@ def prepared(race: Race) -> Iterator[Arena]:
     finally:
         kernel.bodies = bodies
         kernel.activate()
-
-
-def _refuse_broken(found: list[Violation]) -> None:
-    if found:
-        raise UsageError(
-            f"race: the kernel is broken before the race begins: {found[0]}",
-            hint="verify every-event names the event",
-        )
 
 
 def explore(race: Race) -> Exploration:
@@ -249,22 +247,11 @@ def explore(race: Race) -> Exploration:
         with deferred():
             while more and runs < MOST_SCHEDULES:
                 result = one_run(arena, checker, search)
-                _count(found, result)
+                found.setdefault(result.name, Tally(0, result)).schedules += 1
                 steps, runs = max(steps, search.at), runs + 1
                 more = search.next_run()
-                check(partial(_how_far, runs))
+                check(f"race: stopped after {runs} schedules; nothing of them stays".__str__)
         return Exploration(found, steps, checker.states, not more)
-
-
-def _how_far(runs: int) -> str:
-    return f"race: stopped after {runs} schedules; nothing of them stays"
-
-
-def _count(found: dict[str, Tally], result: Result) -> None:
-    if result.name in found:
-        found[result.name].schedules += 1
-    else:
-        found[result.name] = Tally(1, result)
 
 
 def one_run(arena: Arena, checker: Checker, search: Search) -> Result:
@@ -308,8 +295,8 @@ def judge(
 def finished(
     arena: Arena, ending: Ending, choices: tuple[int, ...], told: Callable[[], str]
 ) -> Result:
-    """The result of a run in which every condition held: a kernel that stopped, a lost store, or what
-    the CPUs tell."""
+    """The result of a run in which every condition held: a kernel that stopped, a lost store, or
+    what the CPUs tell."""
     if ending.why != "done":
         return Result(NAMES[ending.why], True, choices, text=ending.text)
     lost = outcomes.lost_write(arena.race.racers, arena.before)

@@ -1,8 +1,8 @@
 """Fibres: call stacks of which exactly one runs, until it says which one runs next.
 
-    main   start(0, job)                 end()          main starts each fibre, and gets control back
-    0          |--- job --- switch(0, 1)                from whoever switches to MAIN
-    1                       |--- job --- return MAIN    a job that is over says who goes on
+    main   start(0, job)                 end()       main starts each fibre, and gets control
+    0          |--- job --- switch(0, 1)             back from whichever switches to MAIN;
+    1                       |--- job --- return MAIN a job that is over says which goes on
 
 The explorer of races puts each CPU on one.  Python has two kinds of them: threads that wait for
 each other, and greenlets, where the package of that name is installed.  What runs in which order is

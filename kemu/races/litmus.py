@@ -1,6 +1,6 @@
 """Small programs on two or three CPUs, every schedule of them counted exactly.
 
-    CPU 0   load  add  store  use          a schedule is the order in which the CPUs take their steps: 01100110
+    CPU 0   load  add  store  use          a schedule is the order of the CPUs' steps: 01100110
     CPU 1   load  add  store  use          8! / (4! 4!) = 70 schedules, in 41 different states
 
 A program is a list of steps for each CPU; a step is a pure function from state to state.  Schedules

@@ -1,5 +1,5 @@
-"""Wrong kernels as data: each is a patch in ``wrong/``, a small change of one kernel function, as it
-would be sent to a mailing list.
+"""Wrong kernels as data: each is a patch in ``wrong/``, a small change of one kernel function, as
+it would be sent to a mailing list.
 
     Name: fork_forgets_wrprotect
     Function: __copy_present_ptes
@@ -14,13 +14,14 @@ would be sent to a mailing list.
              pte = pte_wrprotect(pte)
 
 A hunk is found by its text, which must occur once in the file; the line numbers may be out of date.
-Of the changed file only the named function is compiled (``bodies``).  A kernel whose ``bodies`` hold
-it runs the wrong code, every other kernel the right one.  The function keeps its frame, so the call
-tree does not give the mutant away.
+Of the changed file only the named function is compiled (``bodies``).  A kernel whose ``bodies``
+hold it runs the wrong code, every other kernel the right one.  The function keeps its frame, so the
+call tree does not give the mutant away.
 
 ``Noticed-by`` is an invariant, the simple model of memory contents ("model"), the kernel's own
-checks ("kernel"), the recorded programs of the real kernel ("conformance"), or only two CPUs at once
-("explorer"): then ``Race`` names the built-in race that shows it.  A test plants each and compares.
+checks ("kernel"), the recorded programs of the real kernel ("conformance"), or only two CPUs at
+once ("explorer"): then ``Race`` names the built-in race that shows it.  A test plants each and
+compares.
 """
 
 from __future__ import annotations
@@ -46,8 +47,8 @@ EXPLORER = "explorer"
 @attrs.frozen
 class Mutant:
     """One wrong kernel: the ``function`` of the file ``path`` (kemu/kernel/mm/fork_mm.py), changed
-    by ``hunks`` (text, text instead); ``story`` what it does wrong, ``caught`` who notices, ``race``
-    the built-in race that shows it, or empty."""
+    by ``hunks`` (text, text instead); ``story`` what it does wrong, ``caught`` what notices it,
+    ``race`` the built-in race that shows it, or empty."""
 
     name: str
     path: str
@@ -125,10 +126,10 @@ def source(mutant: Mutant) -> str:
     place."""
     text = "\n" + inspect.getsource(mutant.module)
     for number, (old, new) in enumerate(mutant.hunks, 1):
-        if text.count("\n" + old) != 1:
+        places = text.count("\n" + old)
+        if places != 1:
             raise KernelBug(
-                f"mutant {mutant.name}: hunk {number} applies at {text.count(chr(10) + old)} places "
-                f"of {mutant.place}"
+                f"mutant {mutant.name}: hunk {number} applies at {places} places of {mutant.place}"
             )
         text = text.replace("\n" + old, "\n" + new)
     return text[1:]

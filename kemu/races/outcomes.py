@@ -133,8 +133,8 @@ def _changed(page: Seen, now: Seen) -> str:
 def lost_write(racers: tuple[Racer, ...], before: Before) -> str:
     """What is wrong where the first byte that a racer stored is not in its memory at the end, and
     no other racer stored one there; nothing where all is well.  A page that is gone, or a racer
-    that is dead, is not a loss, and where a system call races that may write to memory nothing can be
-    said."""
+    that is dead, is not a loss, and where a system call races that may write to memory nothing can
+    be said."""
     if not all(racer.touch is not None or racer.text.split()[0] in HARMLESS for racer in racers):
         return ""
     stored = _stored(racers, before)

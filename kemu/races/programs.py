@@ -1,8 +1,8 @@
 """The built-in litmus programs: what two CPUs do with one counted object.
 
-    get     atomic_t     get                        refcount_t   the same step, which warns and saturates
+    get     atomic_t     get                   refcount_t   the same, which warns and saturates
             plain int    load  add  store
-    put     atomic_t     dec_and_test  free         plain int    load  sub  store  free
+    put     atomic_t     dec_and_test  free    plain int    load  sub  store  free
     use     read the object; wrong if it has been freed
 
 ``free`` frees if the put before it dropped the last reference.  Start values are chosen so that the

@@ -1,8 +1,9 @@
 """How few runs are enough to see every outcome: dynamic partial-order reduction (Flanagan,
 Godefroid 2005), with sleep sets.
 
-    CPU 0   load  add  store  use        add and use touch nothing that the other CPU writes: where they stand
-    CPU 1   load  add  store  use        in the order makes no difference; only the order of loads and stores does
+    CPU 0   load  add  store  use        add and use touch nothing that the other CPU writes: when
+    CPU 1   load  add  store  use        they run makes no difference, only the order of loads and
+                                         stores does
 
 Two steps of different CPUs are independent if neither writes what the other touches.  Orders that
 differ only in independent steps are one run: of 70 schedules of two plain gets a few runs show all
@@ -14,8 +15,6 @@ happened since.
 """
 
 from __future__ import annotations
-
-from collections.abc import Iterator
 
 import attrs
 
@@ -98,16 +97,10 @@ class Reduction:
 
     def _last_meeting(self, cpu: int, step: Step) -> Point | None:
         seen = self._seen(cpu)
-        for at, point in self._backwards():
-            if point.cpu != cpu and dependent(self._next(point.state, point.cpu), step):
-                return None if seen[point.cpu] > at[point.cpu] else point
-        return None
-
-    def _backwards(self) -> Iterator[tuple[Clock, Point]]:
-        """The points of the path from the last one, each with the steps that had been done before
-        it."""
         for point in reversed(self.path):
-            yield point.state.places, point
+            if point.cpu != cpu and dependent(self._next(point.state, point.cpu), step):
+                return None if seen[point.cpu] > point.state.places[point.cpu] else point
+        return None
 
     def _seen(self, cpu: int) -> Clock:
         """What happens before whatever the CPU does next."""

@@ -26,7 +26,7 @@ from kemu.errors import UsageError
 from kemu.invariants import examine, first_broken
 from kemu.machine import atomic
 from kemu.races import baton, fibres, nonatomic
-from kemu.races.baton import Ending, Observer, Run
+from kemu.races.baton import Ending, Observer
 from kemu.races.explorer import Arena, Race, Result, finished, prepared
 from kemu.trace import steps
 from kemu.trace.frames import FUNCTIONS, hardware
@@ -177,7 +177,7 @@ def play(race: Race, choices: list[int]) -> Played:
         kernel.journal.catch_up()
         begin = len(kernel.journal)
         marker = Marker(kernel.journal, len(race.racers))
-        given = Given(choices, partial(_broken_now, race))
+        given = Given(choices, lambda: bool(examine(race.words.task, quiescent=False)))
         texts: list[str] = []
 
         def choose(able: list[int], last: int) -> int:
@@ -193,20 +193,11 @@ def play(race: Race, choices: list[int]) -> Played:
                 given.refused, hint="race finds the schedules that there are", about="schedule"
             )
         kernel.journal.catch_up()
-        result = _judge(
-            arena, begin, ending, tuple(given.taken), partial(_told, arena, results, run)
-        )
+        told = partial(arena.told, results, run)
+        result = _judge(arena, begin, ending, tuple(given.taken), told)
         return Played(
             _steps(arena, given.taken, texts, len(kernel.journal)), result, ending.why != "done"
         )
-
-
-def _broken_now(race: Race) -> bool:
-    return bool(examine(race.words.task, quiescent=False))
-
-
-def _told(arena: Arena, results: list[int], run: Run) -> str:
-    return arena.told(results, run)
 
 
 def _judge(

@@ -1,8 +1,8 @@
 """What was asked of `race`, and the exploration that answers it.
 
-race gets --non-atomic                 a litmus program           all schedules, counted
-race cow-cow --bound 1                 a built-in kernel case     on a machine of its own
-race "write a 1" "write b 2"           commands                   from this moment of the session, beside its journal
+race gets --non-atomic          a litmus program        all schedules, counted
+race cow-cow --bound 1          a built-in kernel case  on a machine of its own
+race "write a 1" "write b 2"    commands                from this moment, beside the journal
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from types import CodeType, FunctionType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import attrs
 
@@ -52,7 +52,9 @@ def litmus_reading(wanted: Wanted) -> RaceReading:
     found, few = litmus.explore(program), reduce(program).runs
     outcomes = tuple(
         _litmus_outcome(program, name, tally)
-        for name, tally in sorted(found.outcomes.items(), key=_good_first)
+        for name, tally in sorted(
+            found.outcomes.items(), key=lambda item: (item[0] not in litmus.GOOD, item[0])
+        )
     )
     return RaceReading(
         race=wanted.text,
@@ -68,10 +70,6 @@ def litmus_reading(wanted: Wanted) -> RaceReading:
         warnings=_warnings(program, found),
         outcomes=outcomes,
     )
-
-
-def _good_first(item: tuple[str, Any]) -> tuple[bool, str]:
-    return item[0] not in litmus.GOOD, item[0]
 
 
 def _litmus_outcome(program: litmus.Program, name: str, tally: litmus.Tally) -> RaceOutcome:

@@ -5,9 +5,9 @@
     folio_unlock      clear the bit; whoever waits may go on
 
 It is held while a page is brought into the page cache or taken out of it, written back, made dirty
-by a fault, or reclaimed: whoever holds it and finds ``folio->mapping`` unchanged knows that the page
-still belongs to the file.  The order is mmap_lock, VMA, page, page table; under the lock of a table
-only ``folio_trylock`` is allowed, since a sleeper must not hold a spinlock.
+by a fault, or reclaimed: whoever holds it and finds ``folio->mapping`` unchanged knows that the
+page still belongs to the file.  The order is mmap_lock, VMA, page, page table; under the
+lock of a table only ``folio_trylock`` is allowed, since a sleeper must not hold a spinlock.
 
 Neither Linux nor kemu notes who holds it.  Two holders show when the second one unlocks a page that
 is not locked.
