@@ -27,6 +27,10 @@ MOST_SHOWN = 10_000
 class Guide(Protocol):
     """Watches the commands of a session while a lesson is taken."""
 
+    @property
+    def language(self) -> str:
+        """The language of what the guide says: `en`, `zh-CN`."""
+
     def place(self) -> str:
         """Lesson and step for the toolbar, or an empty text."""
 

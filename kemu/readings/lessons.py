@@ -36,6 +36,7 @@ class LessonList(Reading):
     rows: tuple[LessonRow, ...]
     current: str
     problems: tuple[str, ...]
+    language: str = "en"
 
 
 class StepRow(Reading):
@@ -57,3 +58,4 @@ class LessonSteps(Reading):
     title: str
     rows: tuple[StepRow, ...]
     current: int
+    language: str = "en"

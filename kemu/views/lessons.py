@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import Any
 from unicodedata import combining, east_asian_width
 
 from kemu.readings.lessons import LessonList, LessonSteps, LessonText
@@ -176,14 +177,41 @@ def columns(text: str) -> int:
     )
 
 
+WORDS: dict[str, dict[str, Any]] = {
+    "en": {
+        "none": "there are no lessons",
+        "head": ("lesson", "title", "steps", "points"),
+        "how": "lesson start NUMBER takes one; about {minutes} minutes are left",
+        "done": "{done} of {count} done",
+        "states": {"failed": "wrong"},
+    },
+    "zh-CN": {
+        "none": "没有课程",
+        "head": ("课程", "标题", "步骤", "得分"),
+        "how": "输入 lesson start 和编号开始一课；大约还需要 {minutes} 分钟",
+        "done": "共 {count} 步，已完成 {done}",
+        "states": {
+            "open": "未完成",
+            "passed": "通过",
+            "failed": "错误",
+            "shown": "看过答案",
+            "recorded": "已记录",
+        },
+    },
+}
+"""What the lists say, by language; a state without a word of its own is shown as it is."""
+
+
 def lesson_list(reading: LessonList, style: Style) -> str:
-    """The lessons, one a line, with what is done of each; minutes stand where nothing is done
-    yet."""
+    """The lessons, one per line, with what is done of each."""
+    words = WORDS.get(reading.language, WORDS["en"])
     if not reading.rows:
-        return "\n".join(["there are no lessons", *reading.problems])
+        return "\n".join([words["none"], *reading.problems])
     wide = max(len(row.id) for row in reading.rows)
     room = max(style.width - wide - 23, 12)
-    lines = [f" no  {'lesson'.ljust(wide)}  {cut('title', room)}  {'steps':>5}  points"]
+    lesson, title, steps, points = words["head"]
+    left = " " * max(5 - columns(steps), 0)
+    lines = [f" no  {cut(lesson, wide)}  {cut(title, room)}  {left}{steps}  {points}"]
     for row in reading.rows:
         reached = f"{row.done}/{row.steps}", f"{row.points}/{row.most}"
         line = (
@@ -197,7 +225,7 @@ def lesson_list(reading: LessonList, style: Style) -> str:
         [
             *lines,
             *reading.problems,
-            f"lesson start NUMBER takes one; about {minutes} minutes are left",
+            words["how"].format(minutes=minutes),
         ]
     )
 
@@ -211,13 +239,10 @@ def cut(text: str, room: int) -> str:
     return f"{text}..".ljust(room - columns(text) - 2 + len(text) + 2)
 
 
-STATES = {"failed": "wrong"}
-"""States that have another word for people."""
-
-
 def lesson_steps(reading: LessonSteps, style: Style) -> str:
     """The steps of a lesson with their states."""
-    states = [STATES.get(row.state, row.state) for row in reading.rows]
+    words = WORDS.get(reading.language, WORDS["en"])
+    states = [words["states"].get(row.state, row.state) for row in reading.rows]
     points = [f"{row.points}/{row.most}" for row in reading.rows]
     cells = zip(reading.rows, points, states, strict=True)
     rows = [
@@ -225,12 +250,6 @@ def lesson_steps(reading: LessonSteps, style: Style) -> str:
         for row, reached, state in cells
     ]
     lines = [style.paint(reading.title, "name"), *table("step <id <kind points hints <state", rows)]
-    return "\n".join(
-        [
-            *lines,
-            (
-                f"{plural(sum(row.state != 'open' for row in reading.rows), 'step')} of {len(rows)} "
-                "done"
-            ),
-        ]
-    )
+    done = sum(row.state != "open" for row in reading.rows)
+    counted = plural(done, "step") if words is WORDS["en"] else done
+    return "\n".join([*lines, words["done"].format(done=counted, count=len(rows))])

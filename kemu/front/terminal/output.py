@@ -204,7 +204,10 @@ class TextOutput:
         whole = "\n".join(held)
         if preference(session, "paging") == "on" and is_long(whole, self.out):
             last = sum(text.count("\n") + 1 for text in held[cut:])
-            self.typed = show_pages(whole, last, self.out) or self.typed
+            guide = session.desk.guide
+            language = guide.language if guide is not None else "en"
+            typed = show_pages(whole, last, self.out, language=language)
+            self.typed = typed or self.typed
         else:
             self.out.write(whole + "\n")
 

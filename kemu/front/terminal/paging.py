@@ -28,7 +28,11 @@ FALLBACK_ROWS = 24
 LESS = ("less", "-EFRX", "-Ps-- more\\: Space the next page, q back to kemu -- ")
 SECURE = {"LESSSECURE": "1"}
 MORE = "-- more: Enter, a all, q stop -- "
-MORE_OF_LESSON = "-- more: Enter; q to the end; or type on -- "
+MORE_OF_LESSON = {
+    "en": "-- more: Enter; q to the end; or type on -- ",
+    "zh-CN": "-- 还有内容：按回车继续；q 跳到末尾；也可以直接输入 -- ",
+}
+"""The prompt between two pages of a lesson, by language."""
 
 
 def rows_of(stream: TextIO) -> int:
@@ -85,7 +89,13 @@ def _through(words: tuple[str, ...], text: str, encoding: str) -> bool:
         return process.returncode != 127
 
 
-def show_pages(text: str, last: int, out: TextIO, ask: Callable[[str], str] | None = None) -> str:
+def show_pages(
+    text: str,
+    last: int,
+    out: TextIO,
+    ask: Callable[[str], str] | None = None,
+    language: str = "en",
+) -> str:
     """Show a lesson's text a page at a time; `q` and Ctrl-C go to its `last` lines at once, which
     are shown whatever happens. Any other line that is typed ends the paging: everything that is
     left is shown, and the line is returned."""
@@ -97,7 +107,7 @@ def show_pages(text: str, last: int, out: TextIO, ask: Callable[[str], str] | No
         out.flush()
         at += page
         if at < len(lines):
-            typed = _asked(out, ask or input)
+            typed = _asked(out, ask or input, MORE_OF_LESSON.get(language, MORE_OF_LESSON["en"]))
             if typed == "q":
                 at, page = max(at, kept), len(lines)
             elif typed:
@@ -106,11 +116,11 @@ def show_pages(text: str, last: int, out: TextIO, ask: Callable[[str], str] | No
     return ""
 
 
-def _asked(out: TextIO, ask: Callable[[str], str]) -> str:
+def _asked(out: TextIO, ask: Callable[[str], str], prompt: str) -> str:
     """What is typed between two pages of a lesson; `q` for Ctrl-C and Ctrl-D, nothing for keys such
     as arrows."""
     try:
-        typed = ask(MORE_OF_LESSON).strip()
+        typed = ask(prompt).strip()
         return typed if typed.isprintable() else ""
     except (EOFError, KeyboardInterrupt):
         out.write("\n")

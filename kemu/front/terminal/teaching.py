@@ -111,7 +111,9 @@ def dispatch(session: Session, what: str, words: str) -> Any:
     guide = session.desk.guide if isinstance(session.desk.guide, Guide) else None
     shelf = Shelf(state_folder())
     outside: dict[str, Callable[[], Any]] = {
-        "list": lambda: shelf.listing(guide.stay.lesson.id if guide else ""),
+        "list": lambda: (
+            shelf.listing(guide.stay.lesson.id, guide.language) if guide else shelf.listing()
+        ),
         "student": lambda: _student(shelf, words),
         "record": lambda: _record(session, words),
         "start": lambda: _start(shelf, session, words),

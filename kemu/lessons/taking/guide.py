@@ -82,6 +82,11 @@ class Guide(Beside):
 
     # ----------------------------------------------------------------------------- beside the shell
 
+    @property
+    def language(self) -> str:
+        """The language of the lesson."""
+        return self.stay.language
+
     def place(self) -> str:
         """Where the student is, for the toolbar."""
         return self.stay.place()

@@ -20,8 +20,12 @@ from kemu.lessons.taking.mistakes import Mistake
 
 
 class Beside:
-    """What may stand beside a session (see `experiment.desk.Guide`) and lets everything pass;
-    `kemu.commands.run` asks it."""
+    """Watches a session (see `experiment.desk.Guide`) and lets everything pass."""
+
+    @property
+    def language(self) -> str:
+        """The language of what is said."""
+        return "en"
 
     def place(self) -> str:
         """Lesson and step for the toolbar; nothing here."""

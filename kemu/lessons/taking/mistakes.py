@@ -28,7 +28,7 @@ MISTAKES: dict[str, dict[str, tuple[str, str]]] = {
         ),
         "first_step": (
             "previous: this is the first step",
-            "",
+            "task shows the question",
         ),
         "no_step": (
             "step: no step '{step}'",
@@ -48,7 +48,7 @@ MISTAKES: dict[str, dict[str, tuple[str, str]]] = {
         ),
         "exam_hint": (
             "hint: hints are disabled in an exam",
-            "",
+            "next goes on",
         ),
         "exam_skip": (
             "skip: solutions are disabled in an exam",
@@ -96,7 +96,7 @@ MISTAKES: dict[str, dict[str, tuple[str, str]]] = {
         ),
         "yes_or_no": (
             "answer: expected yes or no, got '{said}'",
-            "",
+            "answer yes",
         ),
         "not_expected": (
             "answer: '{said}' is not one of the expected words",
@@ -116,15 +116,15 @@ MISTAKES: dict[str, dict[str, tuple[str, str]]] = {
         ),
         "some_letters": (
             "answer: expected letters from a to {last}",
-            "",
+            "answer a c",
         ),
         "one_letter": (
             "answer: expected one letter from a to {last}",
-            "",
+            "answer b",
         ),
         "repeated": (
             "answer: a letter is repeated",
-            "",
+            "answer a c",
         ),
         "base": (
             "answer: is {said} decimal or hex?",
@@ -176,7 +176,7 @@ MISTAKES: dict[str, dict[str, tuple[str, str]]] = {
         ),
         "nested": (
             "lesson: not available inside a lesson",
-            "",
+            "lesson leave ends the lesson",
         ),
     },
     "zh-CN": {
@@ -198,7 +198,7 @@ MISTAKES: dict[str, dict[str, tuple[str, str]]] = {
         ),
         "first_step": (
             "previous：这已经是第一步",
-            "",
+            "task 显示题目",
         ),
         "no_step": (
             "step：没有步骤 '{step}'",
@@ -218,7 +218,7 @@ MISTAKES: dict[str, dict[str, tuple[str, str]]] = {
         ),
         "exam_hint": (
             "hint：考试中没有提示",
-            "",
+            "next 进入下一步",
         ),
         "exam_skip": (
             "skip：考试中不显示答案",
@@ -266,7 +266,7 @@ MISTAKES: dict[str, dict[str, tuple[str, str]]] = {
         ),
         "yes_or_no": (
             "answer：应当是 yes 或 no（是或否），而不是 '{said}'",
-            "",
+            "answer 是",
         ),
         "not_expected": (
             "answer：'{said}' 不在可选答案之中",
@@ -286,15 +286,15 @@ MISTAKES: dict[str, dict[str, tuple[str, str]]] = {
         ),
         "some_letters": (
             "answer：应当是 a 到 {last} 的字母",
-            "",
+            "answer a c",
         ),
         "one_letter": (
             "answer：只能是 a 到 {last} 的一个字母",
-            "",
+            "answer b",
         ),
         "repeated": (
             "answer：有一个字母重复了",
-            "",
+            "answer a c",
         ),
         "base": (
             "answer：{said} 是十进制还是十六进制？",
@@ -346,7 +346,7 @@ MISTAKES: dict[str, dict[str, tuple[str, str]]] = {
         ),
         "nested": (
             "lesson：课程之中不能再开始课程",
-            "",
+            "lesson leave 结束课程",
         ),
     },
 }

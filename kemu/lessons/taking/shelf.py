@@ -18,7 +18,7 @@ from kemu.lessonpath import lessons_folder
 from kemu.lessons.format.course import course_of, find_lesson, lesson_files
 from kemu.lessons.format.lesson import Lesson, LessonError
 from kemu.lessons.format.parse import parse_file
-from kemu.lessons.format.translate import in_language
+from kemu.lessons.format.translate import in_language, locale_language, translation_path
 from kemu.lessons.taking.feedback import Texts, text
 from kemu.lessons.taking.guide import Guide
 from kemu.lessons.taking.messages import say
@@ -107,18 +107,22 @@ class Shelf:
             else []
         )
 
-    def listing(self, current: str = "") -> LessonList:
-        """All lessons, with what is done of each."""
-        log = self.log()
+    def listing(self, current: str = "", language: str = "") -> LessonList:
+        """All lessons, with what is done of each, in the language (else that of the locale)."""
+        language = language or locale_language() or "en"
+        log = Log(self.state, language)
         records = log.records()
         rows: list[LessonRow] = []
         problems = [log.warning] if log.warning else []
         for path in lesson_files([self.folder or lessons_folder()]):
             try:
-                rows.append(_row(len(rows) + 1, parse_file(path), records))
+                lesson = parse_file(path)
+                if translation_path(lesson, language).is_file():
+                    lesson = in_language(lesson, language)
+                rows.append(_row(len(rows) + 1, lesson, records))
             except LessonError as error:
                 problems.append(f"{error.problems[0]} (kemu lesson check {path.name})")
-        return LessonList(tuple(rows), current, tuple(problems))
+        return LessonList(tuple(rows), current, tuple(problems), language)
 
 
 def checked_student(name: str) -> str:
@@ -161,4 +165,6 @@ def steps_of(guide: Guide) -> LessonSteps:
         for number, step in enumerate(stay.lesson.steps, 1)
         for now in (done[step.id],)
     ]
-    return LessonSteps(stay.lesson.id, stay.lesson.title, tuple(rows), stay.index + 1)
+    return LessonSteps(
+        stay.lesson.id, stay.lesson.title, tuple(rows), stay.index + 1, stay.language
+    )
