@@ -26,7 +26,9 @@ from kemu.kernel.include.mm_types import (
     PGTY_table,
     address_space,
     anon_vma,
+    folio_nr_pages,
     page,
+    page_folio,
 )
 from kemu.kernel.include.mmzone import nr_free_pages, totalram_pages
 from kemu.kernel.include.sched_types import LRU_NAMES, MAX_ORDER
@@ -41,10 +43,10 @@ def refcount_covers_mapcount(scan: Scan) -> Iterator[Finding]:
     The reference is taken before the mapping is counted and dropped after it.  mm/rmap.c,
     mm/memory.c."""
     for pfn, p in scan.pages.items():
-        if p._refcount <= p._mapcount:
+        if page_folio(p)._refcount <= p._mapcount:
             yield (
                 f"page {pfn:#x}",
-                f"_refcount {p._refcount}",
+                f"_refcount {page_folio(p)._refcount}",
                 f"{p._mapcount + 1} mappings are counted",
             )
 
@@ -57,7 +59,7 @@ def refcount_is_explained(scan: Scan) -> Iterator[Finding]:
     Quiescent: a fault holds the page that it looks at.  include/linux/mm.h:
     folio_expected_ref_count."""
     for pfn, p in scan.pages.items():
-        if p.page_type or pfn == system.zero_pfn:
+        if p.page_type or pfn == system.zero_pfn or p.compound_head is not None:
             continue
         parts = references(scan, pfn)
         if p._refcount != sum(parts.values()):
@@ -69,11 +71,13 @@ def refcount_is_explained(scan: Scan) -> Iterator[Finding]:
 
 
 def references(scan: Scan, pfn: int) -> dict[str, int]:
-    """What holds the page, by kind; rare kinds are listed only if they hold something."""
+    """What holds the folio that begins at ``pfn``, by kind; rare kinds are listed only if they hold
+    something."""
+    pages = range(pfn, pfn + folio_nr_pages(scan.pages[pfn]))
     parts = {
-        "mappings": scan.entries_of[pfn],
+        "mappings": sum(scan.entries_of[page] for page in pages),
         "cache": int(pfn in scan.cached),
-        "pins": pins(scan, pfn),
+        "pins": sum(pins(scan, page) for page in pages),
     }
     rare = {
         "in batches": scan.batched[pfn],
@@ -184,7 +188,11 @@ def frames_are_free_or_used(scan: Scan) -> Iterator[Finding]:
     """Every frame of the allocator is free or has a holder: nothing is lost.
 
     A frame without references that is on no list can never be used again.  mm/page_alloc.c."""
-    in_use = sum(p._refcount > 0 and not p.flags & PG_reserved for p in scan.pages.values())
+    in_use = sum(
+        folio_nr_pages(p)
+        for p in scan.pages.values()
+        if p._refcount > 0 and not p.flags & PG_reserved
+    )
     in_use += scan.pages[system.zero_pfn].flags & PG_reserved and 1
     if in_use + nr_free_pages() != totalram_pages():
         has = f"{nr_free_pages()} free + {in_use} in use"
@@ -337,11 +345,11 @@ def lru_lists_are_right(scan: Scan) -> Iterator[Finding]:
                 "only pages are on it",
             )
         on_lists.update(p.pfn for p in pages)
-        if len(pages) != lruvec.nr[lru]:
+        if sum(map(folio_nr_pages, pages)) != lruvec.nr[lru]:
             yield (
                 f"lru list {LRU_NAMES[lru]}",
                 f"{lruvec.nr[lru]} counted",
-                f"{len(pages)} pages are on it",
+                f"{sum(map(folio_nr_pages, pages))} pages are on it",
             )
         for p in pages:
             if p.page_type == PGTY_table or folio_lru_list(p) != lru:

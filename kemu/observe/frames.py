@@ -105,6 +105,7 @@ def frame_state(found: page) -> str:
         return "zero"
     if found.page_type == mt.PGTY_table:
         return "table"
+    found = mt.page_folio(found)
     if folio_test_anon(found):
         return "anon"
     if isinstance(found.mapping, address_space):
@@ -227,7 +228,7 @@ def candidates(found: page) -> list[tuple[vm_area_struct, int, bool]]:
         return []
     seen = []
     for vma in vmas:
-        address = vma_address(found, vma)
+        address = vma_address(vma, found.index)
         if address is not None:
             seen.append((vma, address, bool(page_vma_mapped(vma.vm_mm, address, found))))
     return seen

@@ -43,7 +43,7 @@ from kemu.kernel.mm.mmap_lock import (
     mmap_write_lock,
     mmap_write_unlock,
 )
-from kemu.kernel.mm.page_alloc import folio_put
+from kemu.kernel.mm.page_alloc import put_page
 from kemu.kernel.mm.slab import slab_fails
 from kemu.kernel.mm.stack import expand_downwards
 from kemu.kernel.mm.vma import fput
@@ -287,7 +287,7 @@ class _kmapped:
     def put(self) -> None:
         """Drop the reference."""
         if self.page is not None:
-            folio_put(self.page)
+            put_page(self.page)
             self.page = None
 
 
@@ -350,12 +350,12 @@ def remove_arg_zero(bprm: linux_binprm) -> int:
     if not bprm.argc:
         return 0
     while True:
-        folio = get_arg_page(bprm, bprm.p, False)
-        if folio is None:
+        page = get_arg_page(bprm, bprm.p, False)
+        if page is None:
             return -EFAULT  #: {get_arg_page}
         offset = bprm.p % PAGE_SIZE
-        rest = system.phys.read((folio.pfn << PAGE_SHIFT) + offset, PAGE_SIZE - offset)
-        folio_put(folio)
+        rest = system.phys.read((page.pfn << PAGE_SHIFT) + offset, PAGE_SIZE - offset)
+        put_page(page)
         if 0 in rest:
             break
         bprm.p += len(rest)

@@ -14,6 +14,7 @@ PG_referenced = 1 << 2
 PG_uptodate = 1 << 3
 PG_dirty = 1 << 4
 PG_lru = 1 << 5
+PG_head = 1 << 6
 PG_active = 1 << 8
 PG_anon_exclusive = 1 << 11
 PG_reserved = 1 << 13

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from kemu.kernel.include.flags import *
 from kemu.kernel.include.lists import list_add, list_del
-from kemu.kernel.include.mm_types import folio
+from kemu.kernel.include.mm_types import folio, folio_nr_pages
 from kemu.kernel.include.mmzone import folio_lruvec
 from kemu.kernel.include.sched_types import (
     LRU_ACTIVE_ANON,
@@ -39,7 +39,7 @@ def lruvec_add_folio(folio: folio) -> None:
     lru = folio_lru_list(folio)
     flags = folio.flags | PG_lru
     folio.flags = _shared.setdefault(flags, flags)
-    lruvec.nr.put(lru, lruvec.nr[lru] + 1)
+    lruvec.nr.put(lru, lruvec.nr[lru] + folio_nr_pages(folio))
     list_add(folio, lruvec.lists[lru])
 
 
@@ -48,5 +48,5 @@ def lruvec_del_folio(folio: folio) -> None:
     lruvec = folio_lruvec(folio)
     lru = folio_lru_list(folio)
     list_del(folio)
-    lruvec.nr.put(lru, lruvec.nr[lru] - 1)
+    lruvec.nr.put(lru, lruvec.nr[lru] - folio_nr_pages(folio))
     folio.flags &= ~PG_lru

@@ -7,7 +7,8 @@ fs.h, rmap.h).
                        pgd (a frame of RAM)     anon_vma <- page.mapping
 
 A pointer is a Python reference.  A ``pte_t *`` is the physical address of the entry (int), since
-tables lie in RAM. ``struct folio`` is ``page``: only folios of one page exist here.
+tables lie in RAM.  ``struct folio`` is ``page``: a folio is the first page of a block of 2**order
+pages that are allocated, counted, listed and freed as one.  All that is mapped today has order 0.
 
 The rule that keeps this file honest: data and lists only; every decision stands in another file.
 """
@@ -48,6 +49,11 @@ PGTY_table = 0xF2
 class page(list_head):
     """``struct page``: one frame of RAM.  ``next``/``prev`` are its ``lru`` link.
 
+    ``compound_head`` is the first page of the folio in a page that is not the first (a tail), else
+    None; ``order`` the folio's order, in the first page (C: ``_folio_order``).  References,
+    ``mapping``, ``index`` and all flags but PG_anon_exclusive are the folio's, in its first page;
+    ``_mapcount`` and PG_anon_exclusive are each page's own.
+
     ``_refcount`` counts references, 0 = free.  ``_mapcount`` counts page-table entries minus 1, -1
     = not mapped. ``mapping`` is an ``anon_vma`` (anonymous), an ``address_space`` (file) or None; C
     keeps the two apart by the low bit of the pointer, here the class does.  ``page_type`` is
@@ -65,12 +71,36 @@ class page(list_head):
     page_type: int = 0
     ptl: int = 0
     mlock_count: int = 0
+    compound_head: Any = None
+    order: int = 0
 
     def __repr__(self) -> str:
         return f"page({self.pfn:#x})"
 
 
 folio = page
+
+
+def page_folio(page: page) -> folio:
+    """The folio to which the page belongs (``compound_head``)."""
+    head: folio | None = page.compound_head
+    return page if head is None else head
+
+
+def folio_test_large(folio: folio) -> bool:
+    """True if the folio has more than one page."""
+    return bool(folio.flags & PG_head)
+
+
+def folio_order(folio: folio) -> int:
+    """Its order: it has 2**order pages."""
+    return folio.order
+
+
+def folio_nr_pages(folio: folio) -> int:
+    """How many pages it has."""
+    return 1 << folio.order
+
 
 # ---------------------------------------------------------------- VMAs
 

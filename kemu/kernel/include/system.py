@@ -112,6 +112,11 @@ def pfn_to_page(pfn: int) -> page:
     return make_page(pfn) if found is None else found
 
 
+def folio_page(folio: page, n: int) -> page:
+    """Page ``n`` of the folio."""
+    return pfn_to_page(folio.pfn + n) if n else folio
+
+
 def make_page(pfn: int) -> page:
     """The ``struct page`` of a frame that nobody looked at.  Neighbours are made with it, so that
     they lie together in the host's memory too: fork looks at one page after the other, and each by

@@ -27,8 +27,10 @@ from kemu.kernel.include.flags import *
 from kemu.kernel.include.mm_types import (
     MM_ANONPAGES,
     folio,
+    folio_test_large,
     mm_struct,
     page,
+    page_folio,
     vm_area_struct,
     vm_fault,
 )
@@ -68,12 +70,14 @@ def do_wp_page(vmf: vm_fault) -> int:
     unshare = vmf.flags & FAULT_FLAG_UNSHARE
     page = vm_normal_page(vma, vmf.address, vmf.orig_pte)
     vmf.page = page
+    folio = page_folio(page) if page is not None else None
     if vma.vm_flags & (VM_SHARED | VM_MAYSHARE):
         return wp_page_shared(vmf, page) if page is not None else wp_pfn_shared(vmf)
     if (
         page is not None
-        and folio_test_anon(page)
-        and (PageAnonExclusive(page) or wp_can_reuse_anon_folio(page, vma))
+        and folio is not None
+        and folio_test_anon(folio)
+        and (PageAnonExclusive(page) or wp_can_reuse_anon_folio(folio, vma))
     ):
         if not PageAnonExclusive(page):
             SetPageAnonExclusive(page)
@@ -82,8 +86,8 @@ def do_wp_page(vmf: vm_fault) -> int:
             return 0
         wp_page_reuse(vmf)
         return 0
-    if page is not None:
-        folio_get(page)
+    if folio is not None:
+        folio_get(folio)
     pte_unmap_unlock(vmf.pte)
     return wp_page_copy(vmf)
 
@@ -92,8 +96,9 @@ def do_wp_page(vmf: vm_fault) -> int:
 def wp_can_reuse_anon_folio(folio: folio, vma: vm_area_struct) -> bool:
     """True if nobody else can reach the page: its only reference is this entry.  Then it moves to
     this VMA's anon_vma.  The first two looks at the count save the lock where there is little hope;
-    the one under the lock decides."""
-    if folio._refcount > 3:
+    the one under the lock decides.  Each page of a large folio has references of its own: such a
+    one is copied."""
+    if folio_test_large(folio) or folio._refcount > 3:
         return False
     if not folio.flags & PG_lru:
         lru_add_drain()
@@ -129,7 +134,7 @@ def wp_page_copy(vmf: vm_fault) -> int:
     new = _copy_for_write(vmf, old)
     if new is None:
         if old is not None:
-            folio_put(old)
+            folio_put(page_folio(old))
         return VM_FAULT_OOM  #: {_copy_for_write}
     vmf.pte = pte_offset_map_lock(mm, vmf.pmd, vmf.address)
     if ptep_get(vmf.pte) == vmf.orig_pte:
@@ -142,8 +147,8 @@ def wp_page_copy(vmf: vm_fault) -> int:
         folio_add_lru_vma(new, vma)
         set_pte_at(mm, vmf.address, vmf.pte, entry)
         if old is not None:
-            folio_remove_rmap_pte(old, vma)
-            spare = old
+            folio_remove_rmap_pte(page_folio(old), old, vma)
+            spare = page_folio(old)
         else:
             spare = None
     else:
@@ -152,11 +157,11 @@ def wp_page_copy(vmf: vm_fault) -> int:
     if spare is not None:
         folio_put(spare)
     if old is not None:
-        folio_put(old)
+        folio_put(page_folio(old))
     return 0
 
 
-def _copy_for_write(vmf: vm_fault, old: folio | None) -> folio | None:
+def _copy_for_write(vmf: vm_fault, old: page | None) -> folio | None:
     """A page with the contents of ``old`` (None: zeros), not mapped yet; None when out of memory
     (``folio_prealloc``)."""
     if vmf_anon_prepare(vmf):
@@ -169,13 +174,13 @@ def _copy_for_write(vmf: vm_fault, old: folio | None) -> folio | None:
     return new
 
 
-def _count_copied(mm: mm_struct, old: folio | None) -> None:
+def _count_copied(mm: mm_struct, old: page | None) -> None:
     """The copy is anonymous; the page it replaces counted as that already, or as a file page, or
     not at all."""
     if old is None:
         inc_mm_counter(mm, MM_ANONPAGES)
-    elif not folio_test_anon(old):
-        dec_mm_counter(mm, mm_counter_file(old))
+    elif not folio_test_anon(page_folio(old)):
+        dec_mm_counter(mm, mm_counter_file(page_folio(old)))
         inc_mm_counter(mm, MM_ANONPAGES)
 
 
@@ -190,24 +195,25 @@ def wp_pfn_shared(vmf: vm_fault) -> int:
 def wp_page_shared(vmf: vm_fault, page: page) -> int:
     """A shared page that was write-protected so that the file system hears of the write: tell it,
     then allow."""
-    folio_get(page)
+    folio = page_folio(page)
+    folio_get(folio)
     ops = vmf.vma.vm_ops
     if ops is not None and ops.page_mkwrite is not None:
         pte_unmap_unlock(vmf.pte)
         told = do_page_mkwrite(vmf)
         if not told or told & (VM_FAULT_ERROR | VM_FAULT_NOPAGE):
-            folio_put(page)
+            folio_put(folio)
             return told
         ret = finish_mkwrite_fault(vmf)
         if ret & (VM_FAULT_ERROR | VM_FAULT_NOPAGE):
-            folio_unlock(page)
-            folio_put(page)
+            folio_unlock(folio)
+            folio_put(folio)
             return ret
     else:
         wp_page_reuse(vmf)
-        folio_lock(page)
+        folio_lock(folio)
     ret = fault_dirty_shared_page(vmf)
-    folio_put(page)
+    folio_put(folio)
     return ret
 
 

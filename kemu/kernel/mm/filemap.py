@@ -43,6 +43,7 @@ from kemu.kernel.include.mm_types import (
     address_space,
     file,
     folio,
+    folio_nr_pages,
     inode,
     super_operations,
     vm_fault,
@@ -118,7 +119,7 @@ def filemap_add_folio(mapping: address_space, folio: folio, index: int) -> None:
     folio.mapping = mapping
     folio.index = index
     mapping.i_pages.put(index, folio)
-    mapping.nrpages += 1
+    mapping.nrpages += folio_nr_pages(folio)
     folio_add_lru(folio)
 
 
@@ -127,9 +128,9 @@ def filemap_remove_folio(folio: folio) -> None:
     """Take a page out of the cache; the cache's reference is dropped.  The page is locked."""
     mapping = folio.mapping
     mapping.i_pages.put(folio.index, None)
-    mapping.nrpages -= 1
+    mapping.nrpages -= folio_nr_pages(folio)
     if mapping.host.kind == "tmpfs":
-        shmem_inode_unacct_blocks(1)
+        shmem_inode_unacct_blocks(folio_nr_pages(folio))
     folio.mapping = None
     folio_put(folio)
 

@@ -40,9 +40,10 @@ from kemu.kernel.include.flags import *
 from kemu.kernel.include.mm_types import (
     MM_ANONPAGES,
     PAGE_SHIFT,
-    folio,
     is_cow_mapping,
     mm_struct,
+    page,
+    page_folio,
     vm_area_struct,
     vma_pages,
 )
@@ -299,16 +300,17 @@ def copy_present_ptes(
         return 0
     page = vm_normal_page(src_vma, addr, pte)
     if page is not None:
-        folio_get(page)
-        if folio_test_anon(page):
-            pinned = bool(src_vma.vm_mm.flags & MMF_HAS_PINNED) and folio_maybe_dma_pinned(page)
+        folio = page_folio(page)
+        folio_get(folio)
+        if folio_test_anon(folio):
+            pinned = bool(src_vma.vm_mm.flags & MMF_HAS_PINNED) and folio_maybe_dma_pinned(folio)
             if not folio_try_dup_anon_rmap_pte(page, pinned):
-                folio_put(page)
+                folio_put(folio)
                 return copy_present_page(dst_vma, src_vma, dst_pte, src_pte, addr, rss, page)
             rss[MM_ANONPAGES] += 1
         else:
             folio_dup_file_rmap_pte(page)
-            rss[mm_counter_file(page)] += 1
+            rss[mm_counter_file(folio)] += 1
     __copy_present_ptes(dst_vma, src_vma, dst_pte, src_pte, pte, addr)
     return 0
 
@@ -351,7 +353,7 @@ def copy_present_page(
     src_pte: int,
     addr: int,
     rss: list[int],
-    page: folio,
+    page: page,
 ) -> int:
     """The page is pinned: the child gets a copy at once, the parent keeps its page, its W and its
     exclusivity."""

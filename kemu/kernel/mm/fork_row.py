@@ -135,8 +135,8 @@ def copy_row(src_vma: vm_area_struct, dst_pte: int, src_pte: int, nr: int) -> li
 
 def _fill(row: Row, vm_flags: int, indices: range) -> bool:
     """Compute the row: the rules of ``copy_present_ptes`` and ``__copy_present_ptes`` for each word
-    in ``indices``.  False if a row cannot carry them: too few entries are present, or there are
-    others than these and guard markers."""
+    in ``indices``.  False if a row cannot carry them: too few entries are present, there are others
+    than these and guard markers, or a page is part of a large folio."""
     bits, src = system.bits, row.src
     protect = U64 & ~bits.write if is_cow_mapping(vm_flags) else U64
     copy = protect & ~(bits.accessed | (bits.dirty if vm_flags & VM_SHARED else 0))
@@ -165,6 +165,8 @@ def _fill(row: Row, vm_flags: int, indices: range) -> bool:
     row.pages = list(
         map(system.mem_map.__getitem__, [(pte & pfn_mask) >> pfn_shift for pte in mapping])
     )
+    if [p for p in row.pages if p.compound_head is not None or p.order]:
+        return False
     exclusive = [p for p in row.pages if p.flags & PG_anon_exclusive]
     row.exclusive = row.pages if len(exclusive) == len(row.pages) else exclusive
     return True

@@ -34,6 +34,8 @@ from kemu.kernel.include.mm_types import (
     folio,
     is_cow_mapping,
     mm_struct,
+    page,
+    page_folio,
     vm_area_struct,
 )
 from kemu.kernel.include.system import current, current_mm, pfn_to_page, system
@@ -87,12 +89,12 @@ def vma_needs_dirty_tracking(vma: vm_area_struct) -> bool:
     return vma.vm_ops is not None and vma.vm_ops.page_mkwrite is not None
 
 
-def gup_must_unshare(gup_flags: int, page: folio, vma: vm_area_struct) -> bool:
+def gup_must_unshare(gup_flags: int, page: page, vma: vm_area_struct) -> bool:
     """True if the page may not be pinned as it is: a read-only pin of a page that is not
     exclusively the owner's."""
     if gup_flags & (FOLL_WRITE | FOLL_PIN) != FOLL_PIN:
         return False
-    if not folio_test_anon(page):
+    if not folio_test_anon(page_folio(page)):
         return bool(gup_flags & FOLL_LONGTERM) and is_cow_mapping(vma.vm_flags)
     return not PageAnonExclusive(page)
 
@@ -117,7 +119,7 @@ def gup_put_folio(folio: folio, gup_flags: int) -> None:
         folio_put(folio)
 
 
-def can_follow_write_pte(pte: int, page: folio | None, vma: vm_area_struct, gup_flags: int) -> bool:
+def can_follow_write_pte(pte: int, page: page | None, vma: vm_area_struct, gup_flags: int) -> bool:
     """True if a write through GUP may go to this entry's page: it is writable, or FOLL_FORCE on a
     private mapping that is not, whose page is already a private copy (exclusive)."""
     if pte_write(pte):
@@ -127,13 +129,13 @@ def can_follow_write_pte(pte: int, page: folio | None, vma: vm_area_struct, gup_
     return (
         bool(vma.vm_flags & VM_MAYWRITE)
         and page is not None
-        and folio_test_anon(page)
+        and folio_test_anon(page_folio(page))
         and PageAnonExclusive(page)
     )
 
 
 @linux("mm/gup.c")
-def follow_page_pte(vma: vm_area_struct, address: int, gup_flags: int) -> folio | int:
+def follow_page_pte(vma: vm_area_struct, address: int, gup_flags: int) -> page | int:
     """The page that is mapped at ``address``, held as asked; 0 if the access that is wanted would
     fault; -EMLINK if the page must be unshared first."""
     pmd = pmd_of(vma.vm_mm, address)
@@ -145,7 +147,7 @@ def follow_page_pte(vma: vm_area_struct, address: int, gup_flags: int) -> folio 
     return found
 
 
-def _follow_entry(vma: vm_area_struct, address: int, entry: int, gup_flags: int) -> folio | int:
+def _follow_entry(vma: vm_area_struct, address: int, entry: int, gup_flags: int) -> page | int:
     """The rest of ``follow_page_pte``: the table is locked, so that the page cannot go before it is
     held."""
     if not pte_present(entry) or (pte_protnone(entry) and vma.vm_flags & VM_ACCESS_FLAGS):
@@ -156,11 +158,12 @@ def _follow_entry(vma: vm_area_struct, address: int, entry: int, gup_flags: int)
     found = page if page is not None else pfn_to_page(pte_pfn(entry))
     if not pte_write(entry) and gup_must_unshare(gup_flags, found, vma):
         return -EMLINK  #: {address:#x} is shared and must be copied before it is pinned
-    try_grab_folio(found, gup_flags, vma.vm_mm)
+    folio = page_folio(found)
+    try_grab_folio(folio, gup_flags, vma.vm_mm)
     if gup_flags & FOLL_TOUCH and page is not None:
-        if gup_flags & FOLL_WRITE and not pte_dirty(entry) and not page.flags & PG_dirty:
-            folio_mark_dirty(page)
-        folio_mark_accessed(page)
+        if gup_flags & FOLL_WRITE and not pte_dirty(entry) and not folio.flags & PG_dirty:
+            folio_mark_dirty(folio)
+        folio_mark_accessed(folio)
     return found
 
 
@@ -189,7 +192,7 @@ def faultin_page(vma: vm_area_struct, address: int, gup_flags: int, *, unshare: 
 
 @linux("mm/gup.c")
 def __get_user_pages(
-    mm: mm_struct, start: int, nr_pages: int, gup_flags: int, pages: list[folio] | None = None
+    mm: mm_struct, start: int, nr_pages: int, gup_flags: int, pages: list[page] | None = None
 ) -> int:
     """Make ``nr_pages`` pages from ``start`` present with the right wanted, and append them, held,
     to ``pages``; how many, or the error of the first."""
@@ -202,7 +205,7 @@ def __get_user_pages(
     return nr_pages
 
 
-def get_user_page(mm: mm_struct, address: int, gup_flags: int) -> folio | int:
+def get_user_page(mm: mm_struct, address: int, gup_flags: int) -> page | int:
     """One page, held as asked, or a negative error: -EFAULT, -ENOMEM, -EINTR.  ``mm`` is locked for
     reading."""
     vma = vma_lookup(mm, address)
@@ -226,7 +229,7 @@ def get_user_page(mm: mm_struct, address: int, gup_flags: int) -> folio | int:
 
 @linux("mm/gup.c")
 def get_user_pages_remote(
-    mm: mm_struct, start: int, nr_pages: int, gup_flags: int, pages: list[folio]
+    mm: mm_struct, start: int, nr_pages: int, gup_flags: int, pages: list[page]
 ) -> int:
     """Pages of any address space by plain references; how many, or an error."""
     return __get_user_pages(mm, start, nr_pages, gup_flags | FOLL_TOUCH | FOLL_GET, pages)
@@ -234,14 +237,14 @@ def get_user_pages_remote(
 
 @linux("mm/gup.c")
 def pin_user_pages_remote(
-    mm: mm_struct, start: int, nr_pages: int, gup_flags: int, pages: list[folio]
+    mm: mm_struct, start: int, nr_pages: int, gup_flags: int, pages: list[page]
 ) -> int:
     """Pin pages of any address space; how many, or an error."""
     return __get_user_pages(mm, start, nr_pages, gup_flags | FOLL_TOUCH | FOLL_PIN, pages)
 
 
 @linux("mm/gup.c")
-def gup_fast_fallback(start: int, nr_pages: int, gup_flags: int, pages: list[folio]) -> int:
+def gup_fast_fallback(start: int, nr_pages: int, gup_flags: int, pages: list[page]) -> int:
     """Pages of the current task: as far as the entries allow it without a look at the VMAs, the
     rest the slow way."""
     mm = current_mm()
@@ -261,7 +264,7 @@ def gup_fast_fallback(start: int, nr_pages: int, gup_flags: int, pages: list[fol
     return done or ret if ret < 0 else done + ret
 
 
-def gup_fast(mm: mm_struct, address: int, gup_flags: int) -> folio | None:
+def gup_fast(mm: mm_struct, address: int, gup_flags: int) -> page | None:
     """One page if its entry alone allows the access; None leaves it to the slow way
     (``gup_fast_pte_range``)."""
     entry = mapped_entry(mm, address)
@@ -275,8 +278,9 @@ def gup_fast(mm: mm_struct, address: int, gup_flags: int) -> folio | None:
         return None
     if not pte_write(entry) and gup_must_unshare(gup_flags, page, vma):
         return None
-    try_grab_folio(page, gup_flags, mm)
-    page.flags |= PG_referenced
+    folio = page_folio(page)
+    try_grab_folio(folio, gup_flags, mm)
+    folio.flags |= PG_referenced
     return page
 
 

@@ -61,7 +61,7 @@ from kemu.kernel.mm.zap import (
     tlb_finish_mmu,
     tlb_gather_mmu,
     tlb_track,
-    vm_normal_page,
+    vm_normal_folio,
     zap_details,
     zap_page_range_single,
 )
@@ -194,18 +194,18 @@ def madvise_free_pte_range(
             else:
                 only_marker(pte)
             continue
-        page = vm_normal_page(vma, address, pte)
-        if page is None:
+        folio = vm_normal_folio(vma, address, pte)
+        if folio is None:
             continue
-        if page.flags & PG_dirty:
-            if folio_mapcount(page) != 1:
+        if folio.flags & PG_dirty:
+            if folio_mapcount(folio) != 1:
                 continue
-            page.flags &= ~PG_dirty
+            folio.flags &= ~PG_dirty
         if pte_young(pte) or pte_dirty(pte):
             ptep_get_and_clear(mm, address, at)
             set_pte_at(mm, address, at, pte_mkclean(pte_mkold(pte)))
             tlb_track(tlb, address)
-        folio_mark_lazyfree(page)
+        folio_mark_lazyfree(folio)
     pte_unmap_unlock(ptep)
 
 
@@ -246,18 +246,18 @@ def madvise_cold_or_pageout_pte_range(
     mm = tlb.mm
     ptep = pte_offset_map_lock(mm, pmd, addr)
     for at, address, pte in ptes_in(ptep, addr, end):
-        page = vm_normal_page(vma, address, pte) if pte_present(pte) else None
-        if page is None or not page.flags & PG_lru or folio_mapcount(page) != 1:
+        folio = vm_normal_folio(vma, address, pte) if pte_present(pte) else None
+        if folio is None or not folio.flags & PG_lru or folio_mapcount(folio) != 1:
             continue
         if pageout is None and pte_young(pte):
             ptep_get_and_clear(mm, address, at)
             set_pte_at(mm, address, at, pte_mkold(pte))
             tlb_track(tlb, address)
-        page.flags &= ~PG_referenced
+        folio.flags &= ~PG_referenced
         if pageout is None:
-            folio_deactivate(page)
-        elif not page.flags & PG_unevictable:
-            pageout.append(page)
+            folio_deactivate(folio)
+        elif not folio.flags & PG_unevictable:
+            pageout.append(folio)
     pte_unmap_unlock(ptep)
 
 

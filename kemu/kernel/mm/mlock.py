@@ -25,7 +25,7 @@ from kemu.kernel.mm.lru import lru_add_drain
 from kemu.kernel.mm.mlock_folio import mlock_folio, munlock_folio
 from kemu.kernel.mm.mmap_lock import mmap_write_lock, mmap_write_unlock, vma_start_write
 from kemu.kernel.mm.vma import VM_IGNORE_MERGE, find_vma, vma_modify_flags
-from kemu.kernel.mm.zap import pmds_in, ptes_in, vm_normal_page
+from kemu.kernel.mm.zap import pmds_in, ptes_in, vm_normal_folio
 from kemu.trace.frames import linux
 
 
@@ -39,13 +39,13 @@ def mlock_pte_range(vma: vm_area_struct, pmd: int, addr: int, end: int) -> None:
     """Lock or unlock the pages that one table maps."""
     ptep = pte_offset_map_lock(vma.vm_mm, pmd, addr)
     for _, address, pte in ptes_in(ptep, addr, end):
-        page = vm_normal_page(vma, address, pte) if pte_present(pte) else None
-        if page is None:
+        folio = vm_normal_folio(vma, address, pte) if pte_present(pte) else None
+        if folio is None:
             continue
         if vma.vm_flags & VM_LOCKED:
-            mlock_folio(page)
+            mlock_folio(folio)
         else:
-            munlock_folio(page)
+            munlock_folio(folio)
     pte_unmap_unlock(ptep)
 
 

@@ -32,6 +32,7 @@ from kemu.kernel.include.mm_types import (
     PAGE_SHIFT,
     U64,
     mm_struct,
+    page_folio,
     vm_area_struct,
     vma_is_anonymous,
 )
@@ -68,7 +69,7 @@ def can_change_pte_writable(vma: vm_area_struct, addr: int, pte: int) -> bool:
     if vma.vm_flags & VM_SHARED:
         return pte_dirty(pte)
     page = vm_normal_page(vma, addr, pte)
-    return page is not None and folio_test_anon(page) and PageAnonExclusive(page)
+    return page is not None and folio_test_anon(page_folio(page)) and PageAnonExclusive(page)
 
 
 @linux("mm/mprotect.c")

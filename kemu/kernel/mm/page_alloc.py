@@ -21,7 +21,7 @@ from kemu.errors import KernelBug
 from kemu.kernel.include.flags import *
 from kemu.kernel.include.lists import list_add, list_add_tail, list_del, list_empty
 from kemu.kernel.include.mm_inline import lruvec_del_folio
-from kemu.kernel.include.mm_types import PGTY_buddy, folio, page
+from kemu.kernel.include.mm_types import PGTY_buddy, folio, folio_order, page, page_folio
 from kemu.kernel.include.mmzone import (
     PAGE_FLAGS_CHECK_AT_PREP,
     node_zonelist,
@@ -29,7 +29,7 @@ from kemu.kernel.include.mmzone import (
     page_zone,
 )
 from kemu.kernel.include.sched_types import EXIT_ZOMBIE, MAX_ORDER, PF_EXITING, PF_SIGNALED, zone
-from kemu.kernel.include.system import current, pfn_to_page, system
+from kemu.kernel.include.system import current, folio_page, pfn_to_page, system
 from kemu.machine.atomic import (
     atomic_add_return,
     atomic_dec_and_test,
@@ -41,6 +41,8 @@ from kemu.trace.frames import linux
 GFP_KERNEL = 0
 GFP_ZERO = 0x100
 """Zero the page before it is handed out."""
+GFP_COMP = 0x40000
+"""The pages are to be one folio."""
 
 MAX_RECLAIM_RETRIES = 16
 ALLOC_WMARK_MIN, ALLOC_WMARK_LOW, ALLOC_NO_WATERMARKS = 0, 1, 4
@@ -79,12 +81,17 @@ def folio_put(folio: folio) -> None:
         __folio_put(folio)
 
 
+def put_page(page: page) -> None:
+    """Drop a reference to the folio of ``page``."""
+    folio_put(page_folio(page))
+
+
 @linux("mm/swap.c")
 def __folio_put(folio: folio) -> None:
     """The last reference is gone: off the LRU, back to the allocator."""
     if folio.flags & PG_lru:
         lruvec_del_folio(folio)
-    free_frozen_pages(folio, 0)
+    free_frozen_pages(folio, folio_order(folio))
 
 
 def set_page_refcounted(page: page) -> None:
@@ -189,14 +196,25 @@ def expand(zone: zone, page: page, low: int, high: int) -> None:
 
 
 def prep_new_page(page: page, order: int, gfp: int) -> None:
-    """Zero the frames if asked to.  ``struct page`` is clean already: whoever freed the page saw to
-    that."""
+    """Zero the frames and make them a folio, if asked to.  ``struct page`` is clean already:
+    whoever freed the page saw to that."""
     system.vmstat.PGALLOC += 1 << order
     if gfp & GFP_ZERO:
         system.phys.clear_page(page.pfn)
         if order:
             for pfn in range(page.pfn + 1, page.pfn + (1 << order)):
                 system.phys.clear_page(pfn)
+    if order and gfp & GFP_COMP:
+        prep_compound_page(page, order)
+
+
+@linux("mm/page_alloc.c")
+def prep_compound_page(page: page, order: int) -> None:
+    """Make 2**order pages one folio: the first is its head, the others lead to it."""
+    page.flags |= PG_head
+    page.order = order
+    for n in range(1, 1 << order):
+        folio_page(page, n).compound_head = page
 
 
 def __del_page_from_free_list(page: page, zone: zone, order: int) -> None:
@@ -234,10 +252,28 @@ def free_frozen_pages(page: page, order: int) -> None:
             f"Bad page state: {page} freed with _mapcount {page._mapcount}, _refcount "
             f"{page._refcount}{locked}"
         )
+    if page.flags & PG_head:
+        free_tail_pages(page, order)
     page.mapping = None
     page.flags &= ~PAGE_FLAGS_CHECK_AT_PREP
     system.vmstat.PGFREE += 1 << order
     __free_one_page(page, page_zone(page), order)
+
+
+def free_tail_pages(folio: folio, order: int) -> None:
+    """The pages of the folio are pages by themselves again (``free_tail_page_prepare``)."""
+    if folio.order != order:
+        raise KernelBug(f"Bad page state: {folio} of order {folio.order} freed with order {order}")
+    for n in range(1, 1 << order):
+        tail = folio_page(folio, n)
+        if tail.compound_head is not folio or tail._mapcount != -1 or tail._refcount:
+            raise KernelBug(
+                f"Bad page state: {tail} of {folio} freed with _mapcount {tail._mapcount}, "
+                f"_refcount {tail._refcount}"
+            )
+        tail.compound_head = None
+        tail.flags &= ~PAGE_FLAGS_CHECK_AT_PREP
+    folio.order = 0
 
 
 @linux("mm/page_alloc.c")

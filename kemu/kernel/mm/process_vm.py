@@ -19,8 +19,9 @@ from kemu.kernel.include.mm_types import (
     PAGE_MASK,
     PAGE_SHIFT,
     PAGE_SIZE,
-    folio,
     mm_struct,
+    page,
+    page_folio,
 )
 from kemu.kernel.include.system import current, current_mm, system
 from kemu.kernel.kernel.mm_life import get_task_mm, mmput
@@ -42,7 +43,7 @@ from kemu.kernel.mm.mmap_lock import (
     mmap_write_lock,
     mmap_write_unlock,
 )
-from kemu.kernel.mm.page_alloc import folio_put
+from kemu.kernel.mm.page_alloc import put_page
 from kemu.kernel.mm.stack import expand_stack_locked
 from kemu.kernel.mm.vma import find_vma, vma_lookup
 from kemu.trace.frames import linux
@@ -70,7 +71,7 @@ def process_vm_rw_single_vec(mm: mm_struct, addr: int, data: bytes | int) -> tup
     done = bytearray()
     for at in range(0, len(pieces), PIN_CHUNK):
         chunk = pieces[at : at + PIN_CHUNK]
-        pages: list[folio] = []
+        pages: list[page] = []
         mmap_read_lock(mm)
         pin_user_pages_remote(mm, chunk[0][0], len(chunk), FOLL_WRITE if write else 0, pages)
         mmap_read_unlock(mm)
@@ -86,12 +87,12 @@ def process_vm_rw_single_vec(mm: mm_struct, addr: int, data: bytes | int) -> tup
 
 
 @linux("mm/gup.c")
-def unpin_user_pages_dirty_lock(pages: list[folio], *, make_dirty: bool) -> None:
+def unpin_user_pages_dirty_lock(pages: list[page], *, make_dirty: bool) -> None:
     """Release pins; pages that were written are marked dirty."""
-    for page in pages:
-        if make_dirty and not page.flags & PG_dirty:
-            folio_mark_dirty(page)
-        gup_put_folio(page, FOLL_PIN)
+    for folio in map(page_folio, pages):
+        if make_dirty and not folio.flags & PG_dirty:
+            folio_mark_dirty(folio)
+        gup_put_folio(folio, FOLL_PIN)
 
 
 def process_vm_rw(pid: int, local: int, remote: int, size: int, flags: int, *, write: bool) -> int:
@@ -128,7 +129,7 @@ def __access_remote_vm(mm: mm_struct, addr: int, data: bytes | int, gup_flags: i
         mmap_read_unlock(mm)
         return b""
     for base, offset, part in _pieces(addr, size):
-        pages: list[folio] = []
+        pages: list[page] = []
         if get_user_pages_remote(mm, base, 1, gup_flags, pages) != 1:
             if vma_lookup(mm, base) is not None or not expand_stack(mm, base):
                 break
@@ -137,9 +138,9 @@ def __access_remote_vm(mm: mm_struct, addr: int, data: bytes | int, gup_flags: i
         pa = (pages[0].pfn << PAGE_SHIFT) + offset
         if isinstance(data, bytes):
             system.phys.write(pa, data[len(done) : len(done) + part])
-            folio_mark_dirty(pages[0])
+            folio_mark_dirty(page_folio(pages[0]))
         done += system.phys.read(pa, part)
-        folio_put(pages[0])
+        put_page(pages[0])
     mmap_read_unlock(mm)
     return bytes(done)
 
@@ -199,7 +200,7 @@ def io_register_buffer(addr: int, size: int) -> int:
     mm, task = current_mm(), current()
     first = addr & PAGE_MASK
     nr = (PAGE_ALIGN(addr + size) - first) >> PAGE_SHIFT
-    pages: list[folio] = []
+    pages: list[page] = []
     ret = gup_fast_fallback(first, nr, FOLL_WRITE | FOLL_LONGTERM | FOLL_PIN, pages)
     if ret != nr:
         unpin_user_pages_dirty_lock(pages, make_dirty=False)
@@ -233,7 +234,7 @@ def vmsplice(fd: int, addr: int, size: int) -> int:
     if pipe is None:
         return -EBADF  #: descriptor {fd} is not a pipe -> a descriptor that pipe gave
     pieces = _pieces(addr, size)
-    pages: list[folio] = []
+    pages: list[page] = []
     ret = gup_fast_fallback(addr & PAGE_MASK, len(pieces), FOLL_GET, pages)
     if ret <= 0:
         return ret

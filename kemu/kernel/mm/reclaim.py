@@ -15,13 +15,19 @@ from __future__ import annotations
 
 from itertools import product
 
-from kemu.kernel.arch.pgtable import pte_dirty, pte_unmap_unlock, ptep_clear_flush, set_pte_at
+from kemu.kernel.arch.pgtable import (
+    pte_dirty,
+    pte_pfn,
+    pte_unmap_unlock,
+    ptep_clear_flush,
+    set_pte_at,
+)
 from kemu.kernel.include.flags import *
 from kemu.kernel.include.lists import list_for_each
-from kemu.kernel.include.mm_types import MM_ANONPAGES, folio
+from kemu.kernel.include.mm_types import MM_ANONPAGES, folio, folio_nr_pages
 from kemu.kernel.include.pagemap import folio_trylock, folio_unlock
 from kemu.kernel.include.sched_types import LRU_ACTIVE_FILE, LRU_INACTIVE_FILE
-from kemu.kernel.include.system import system
+from kemu.kernel.include.system import pfn_to_page, system
 from kemu.kernel.mm.filemap import filemap_remove_folio, folio_mark_dirty, mm_counter_file
 from kemu.kernel.mm.lru import lru_add_drain
 from kemu.kernel.mm.page_alloc import folio_put, folio_try_get
@@ -45,7 +51,8 @@ def try_to_free_pages(nr: int) -> int:
     freed = 0
     for node, lru in product(system.node_data, (LRU_INACTIVE_FILE, LRU_ACTIVE_FILE)):
         for folio in reversed(list(list_for_each(node.lruvec.lists[lru]))):
-            freed += shrink_folio(folio)
+            nr_pages = folio_nr_pages(folio)
+            freed += nr_pages if shrink_folio(folio) else 0
             if freed >= nr:
                 return freed
     return freed
@@ -100,7 +107,7 @@ def try_to_unmap(folio: folio) -> None:
         if pte_dirty(pte):
             folio_mark_dirty(folio)
         dec_mm_counter(vma.vm_mm, mm_counter_file(folio))
-        folio_remove_rmap_pte(folio, vma)
+        folio_remove_rmap_pte(folio, pfn_to_page(pte_pfn(pte)), vma)
         pte_unmap_unlock(ptep)
         folio_put(folio)
 
@@ -124,7 +131,7 @@ def discard_lazyfree(folio: folio) -> bool:
             pte_unmap_unlock(ptep)
             return False
         dec_mm_counter(vma.vm_mm, MM_ANONPAGES)
-        folio_remove_rmap_pte(folio, vma)
+        folio_remove_rmap_pte(folio, pfn_to_page(pte_pfn(pte)), vma)
         pte_unmap_unlock(ptep)
         folio_put(folio)
     return True

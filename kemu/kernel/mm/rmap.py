@@ -14,6 +14,7 @@ child writes later hangs on its own, and only the child and its descendants are 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import product
 
 from kemu.abi.uapi import *
 from kemu.kernel.arch.pgtable import (
@@ -32,7 +33,9 @@ from kemu.kernel.include.mm_types import (
     anon_vma,
     anon_vma_chain,
     folio,
+    folio_nr_pages,
     mm_struct,
+    page,
     vm_area_struct,
     vm_fault,
     vma_pages,
@@ -61,17 +64,17 @@ def folio_mapcount(folio: folio) -> int:
     return folio._mapcount + 1
 
 
-def PageAnonExclusive(page: folio) -> bool:
+def PageAnonExclusive(page: page) -> bool:
     """True if this one entry may write the page without a copy."""
     return bool(page.flags & PG_anon_exclusive)
 
 
-def SetPageAnonExclusive(page: folio) -> None:
+def SetPageAnonExclusive(page: page) -> None:
     """Mark the page as belonging to one entry alone."""
     page.flags |= PG_anon_exclusive
 
 
-def ClearPageAnonExclusive(page: folio) -> None:
+def ClearPageAnonExclusive(page: page) -> None:
     """The page is, or is about to be, shared."""
     page.flags &= ~PG_anon_exclusive
 
@@ -277,25 +280,25 @@ def folio_add_file_rmap_pte(folio: folio, vma: vm_area_struct) -> None:
     mlock_vma_folio(folio, vma)
 
 
-def folio_dup_file_rmap_pte(folio: folio) -> None:
+def folio_dup_file_rmap_pte(page: page) -> None:
     """Fork copied an entry of a page-cache page."""
-    atomic_inc(folio, "_mapcount")
+    atomic_inc(page, "_mapcount")
 
 
-def folio_try_dup_anon_rmap_pte(folio: folio, maybe_pinned: bool) -> bool:
+def folio_try_dup_anon_rmap_pte(page: page, maybe_pinned: bool) -> bool:
     """Fork wants to share the page: clear its exclusivity and count the child's entry.  False if it
     is pinned and exclusive: then the child must get its own copy at once."""
-    if PageAnonExclusive(folio):
+    if PageAnonExclusive(page):
         if maybe_pinned:
             return False
-        ClearPageAnonExclusive(folio)
-    atomic_inc(folio, "_mapcount")
+        ClearPageAnonExclusive(page)
+    atomic_inc(page, "_mapcount")
     return True
 
 
-def folio_remove_rmap_pte(folio: folio, vma: vm_area_struct) -> None:
-    """One entry less maps the page."""
-    atomic_add_negative(folio, "_mapcount", -1)
+def folio_remove_rmap_pte(folio: folio, page: page, vma: vm_area_struct) -> None:
+    """One entry less maps ``page`` of the folio."""
+    atomic_add_negative(page, "_mapcount", -1)
     munlock_vma_folio(folio, vma)
 
 
@@ -308,24 +311,25 @@ def folio_maybe_dma_pinned(folio: folio) -> bool:
 # ---------------------------------------------------------------- walking back
 
 
-def vma_address(folio: folio, vma: vm_area_struct) -> int | None:
-    """The address at which ``vma`` would map the page, or None if the page's index lies outside."""
-    if not vma.vm_pgoff <= folio.index < vma.vm_pgoff + vma_pages(vma):
+def vma_address(vma: vm_area_struct, pgoff: int) -> int | None:
+    """The address at which ``vma`` would map the page with index ``pgoff``, or None if that lies
+    outside."""
+    if not vma.vm_pgoff <= pgoff < vma.vm_pgoff + vma_pages(vma):
         return None
-    return vma.vm_start + ((folio.index - vma.vm_pgoff) << PAGE_SHIFT)
+    return vma.vm_start + ((pgoff - vma.vm_pgoff) << PAGE_SHIFT)
 
 
 def rmap_walk(folio: folio) -> Iterator[tuple[vm_area_struct, int, int]]:
-    """(vma, address, physical address of the entry) of every entry that maps the page, as rmap
-    finds them.  Nothing is locked: ``lock_mapped`` comes before an entry is changed."""
+    """(vma, address, physical address of the entry) of every entry that maps a page of the folio,
+    as rmap finds them.  Nothing is locked: ``lock_mapped`` comes before an entry is changed."""
     if isinstance(folio.mapping, anon_vma):
         vmas = [avc.vma for avc in folio.mapping.rb_root]
     elif isinstance(folio.mapping, address_space):
         vmas = list(folio.mapping.i_mmap)
     else:
         return
-    for vma in vmas:
-        address = vma_address(folio, vma)
+    for vma, n in product(vmas, range(folio_nr_pages(folio))):
+        address = vma_address(vma, folio.index + n)
         if address is not None:
             ptep = page_vma_mapped(vma.vm_mm, address, folio)
             if ptep:
@@ -333,7 +337,7 @@ def rmap_walk(folio: folio) -> Iterator[tuple[vm_area_struct, int, int]]:
 
 
 def page_vma_mapped(mm: mm_struct, address: int, folio: folio) -> int:
-    """The entry of ``mm`` that maps ``address`` to this very page, or 0."""
+    """The entry of ``mm`` that maps ``address`` to a page of this folio, or 0."""
     pmd = pmd_of(mm, address)
     ptep = pte_offset_map(pmd, address) if pmd else 0
     return ptep if ptep and maps(ptep, folio) else 0
@@ -350,6 +354,6 @@ def lock_mapped(ptep: int, folio: folio) -> bool:
 
 
 def maps(ptep: int, folio: folio) -> bool:
-    """True if the entry maps this very page."""
+    """True if the entry maps a page of this folio (``check_pte``)."""
     pte = ptep_get(ptep)
-    return pte_present(pte) and pte_pfn(pte) == folio.pfn
+    return pte_present(pte) and 0 <= pte_pfn(pte) - folio.pfn < folio_nr_pages(folio)

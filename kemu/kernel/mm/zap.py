@@ -40,6 +40,7 @@ from kemu.kernel.include.mm_types import (
     folio,
     mm_struct,
     page,
+    page_folio,
     vm_area_struct,
     vma_is_anonymous,
     vma_pages,
@@ -100,6 +101,12 @@ def ptes_in(ptep: int, addr: int, end: int) -> list[tuple[int, int, int]]:
     else:
         indices = [i for i in range(first, last) if i in frame]
     return [(ptep + (i - first) * 8, addr + ((i - first) << PAGE_SHIFT), frame[i]) for i in indices]
+
+
+def vm_normal_folio(vma: vm_area_struct, addr: int, pte: int) -> folio | None:
+    """The folio of that page."""
+    page = vm_normal_page(vma, addr, pte)
+    return None if page is None else page_folio(page)
 
 
 def vm_normal_page(vma: vm_area_struct, addr: int, pte: int) -> page | None:
@@ -211,7 +218,7 @@ def zap_pte_range(
             zap_nonpresent_ptes(vma, at, pte, details)
             continue
         page = vm_normal_page(vma, address, pte)
-        if page is not None and not details.even_cows and folio_test_anon(page):
+        if page is not None and not details.even_cows and folio_test_anon(page_folio(page)):
             continue
         ptep_get_and_clear(mm, address, at)
         tlb_track(tlb, address)
@@ -242,18 +249,19 @@ def zap_nonpresent_ptes(vma: vm_area_struct, ptep: int, pte: int, details: zap_d
     set_pte(ptep, 0)
 
 
-def _zap_present_page(tlb: mmu_gather, vma: vm_area_struct, page: folio, pte: int) -> int:
+def _zap_present_page(tlb: mmu_gather, vma: vm_area_struct, page: page, pte: int) -> int:
     """One mapping of ``page`` is gone (``zap_present_folio_ptes``); the rss counter in which it
     counted."""
+    folio = page_folio(page)
     counter = MM_ANONPAGES
-    if not folio_test_anon(page):
-        counter = mm_counter_file(page)
+    if not folio_test_anon(folio):
+        counter = mm_counter_file(folio)
         if pte_dirty(pte):
-            folio_mark_dirty(page)
+            folio_mark_dirty(folio)
         if pte_young(pte) and not vma.vm_flags & (VM_SEQ_READ | VM_RAND_READ):
-            folio_mark_accessed(page)
-    folio_remove_rmap_pte(page, vma)
-    tlb.pages.append(page)
+            folio_mark_accessed(folio)
+    folio_remove_rmap_pte(folio, page, vma)
+    tlb.pages.append(folio)
     return counter
 
 
