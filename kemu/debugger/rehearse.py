@@ -11,25 +11,15 @@ what *would* have happened.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from kemu.experiment.session import Journal, Record, Session
+    from kemu.experiment.session import Record, Session
     from kemu.language.tokens import Line
 
 
-@contextmanager
-def rehearsal(session: Session, record: Record) -> Iterator[Journal]:
-    """Within the block the state is the one before the command, and changes go to the journal that
-    is given."""
-    with session.beside(record.first) as scratch:
-        yield scratch
-
-
 def perform(session: Session, record: Record) -> Any:
-    """Run the command of the record inside a rehearsal; its reading."""
+    """Run the command of the record, inside `Session.beside` its first event; its reading."""
     from kemu.language.tokens import split
 
     (line,) = split(record.text)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from kemu import readings
 from kemu.debugger.debugger import OpenRow
-from kemu.debugger.rehearse import perform, rehearsal
+from kemu.debugger.rehearse import perform
 from kemu.errors import KernelBug, UsageError
 from kemu.language import kinds
 from kemu.language.spec import FREE, command, maybe
@@ -67,7 +67,7 @@ def entries_of(session: Session, number: int) -> tuple[readings.EventReading, ..
     if record is None:
         raise KernelBug(f"the row #{number} belongs to no command")
     index = len(loops(session.journal, record.first, number))
-    with rehearsal(session, record) as scratch:
+    with session.beside(record.first) as scratch:
         with without_rows():
             perform(session, record)
         scratch.catch_up()

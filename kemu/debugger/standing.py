@@ -1,4 +1,4 @@
-"""Where the session stands, and the search for a moment at which something is true: what all moves
+"""The moment that is shown, and the search for a moment at which something is true: what all moves
 end with.
 
 A move shows the moment that it ends at. How much is shown of the way there, the choice of `context`
@@ -45,10 +45,11 @@ def repeated(step: Callable[[int], int], begin: int, count: int) -> int:
 
 
 def moment(session: Session, begin: int, stops: tuple[str, ...] = ()) -> readings.Moment:
-    """Where the session stands, after a move from the moment `begin`; `stops` are the lines about
+    """The moment that is shown, after a move from the moment `begin`; `stops` are the lines about
     what stopped it here."""
     from kemu.debugger.stops import displays
     from kemu.observe.events import one_event
+    from kemu.observe.rows import is_row
 
     now = session.now
     inside = session.command_at(now)
@@ -65,20 +66,11 @@ def moment(session: Session, begin: int, stops: tuple[str, ...] = ()) -> reading
         event=event,
         stops=stops,
         shown=displays(session),
-        hint=_hint(session, now),
+        hint="a whole table in one event: step into shows its entries one by one"
+        if now and is_row(session.journal, now)
+        else "",
     )
     return _with_context(session, made, begin)
-
-
-def _hint(session: Session, now: int) -> str:
-    """A word on an event that holds more than it shows."""
-    from kemu.observe.rows import is_row
-
-    return (
-        "a whole table in one event: step into shows its entries one by one"
-        if now and is_row(session.journal, now)
-        else ""
-    )
 
 
 def _with_context(session: Session, made: readings.Moment, begin: int) -> readings.Moment:
@@ -161,8 +153,7 @@ def _picture(session: Session, begin: int, now: int) -> readings.ThreeLines | No
 
 @contextmanager
 def stopping(session: Session) -> Iterator[None]:
-    """Where Ctrl-C breaks off a search in the block, the session stands at the event that was
-    reached."""
+    """Where Ctrl-C breaks off a search in the block, the event that was reached is shown."""
     try:
         yield
     except interrupts.Interrupted as stop:
@@ -171,7 +162,7 @@ def stopping(session: Session) -> Iterator[None]:
 
 
 def search(session: Session, condition: Expression, first: int, last: int) -> readings.Moment:
-    """Go to the first of the moments first..last (or back, where `last` lies before `first`) at
+    """Go to the first of the moments first..last (or back, where `last` is before `first`) at
     which the condition holds. Raises UsageError, and stays, if there is none."""
     from kemu.debugger.stops import first_true, text_of
     from kemu.names.session import check

@@ -7,10 +7,9 @@
 
 A command always runs to its end; then its events are searched, and the moment shown is moved back
 to the first that matches. So a stop never leaves a call half done, and `continue` and
-`reverse-continue` are the same search from wherever the session stands.
+`reverse-continue` are the same search from the moment that is shown.
 
-The rule that keeps this file honest: searching changes nothing but the moment that is shown, and
-puts that back.
+Searching changes nothing but the moment that is shown, and puts that back.
 """
 
 from __future__ import annotations
@@ -85,7 +84,7 @@ def _first(session: Session, stop: Stop, first: int, last: int, backwards: bool)
     for low, high in chunks(first, last, backwards=backwards):
         found: Iterable[tuple[int, str]] = matching(low, high)
         for moment, what in reversed(list(found)) if backwards else found:
-            if stop.condition is None or _true_at(session, stop.condition, moment):
+            if stop.condition is None or is_true(value_at(session, stop.condition, moment)):
                 return Hit(moment, stop, what)
     return None
 
@@ -113,7 +112,7 @@ def _matcher(session: Session, stop: Stop) -> Callable[[int, int], Iterable[tupl
 def _calls(
     session: Session, functions: frozenset[int], low: int, high: int
 ) -> Iterator[tuple[int, str]]:
-    """The first event in or behind the entry of each call."""
+    """The first event after the entry of each call."""
     from kemu.observe.moves import entries, named
 
     last = -1
@@ -171,7 +170,7 @@ class Changes:
         looked at."""
 
     def within(self, low: int, high: int) -> Iterator[tuple[int, str]]:
-        """Those in (low, high], in order, with old and new value and who did it."""
+        """Those in (low, high], in order, with old and new value and the function that wrote it."""
         from kemu.observe.moves import function_of
 
         for moment, old, new in self.values(low, high):
@@ -197,7 +196,7 @@ class Changes:
                 yield moment, old, self.value
 
     def _next(self, high: int, named: list[int]) -> int | None:
-        """The next moment behind the last one, up to `high`, at which the value may be another."""
+        """The next moment after the last one, up to `high`, at which the value may be another."""
         from kemu.observe.reads import next_write
 
         if self.moment >= high:
@@ -253,10 +252,6 @@ def value_at(session: Session, expression: Expression, moment: int) -> Value:
         return NOT_THERE
 
 
-def _true_at(session: Session, condition: Expression, moment: int) -> bool:
-    return is_true(value_at(session, condition, moment))
-
-
 def is_true(value: Value) -> bool:
     """Does the condition with that value hold? A text is no truth, least of all "not there"."""
     return bool(value) and not isinstance(value, str | TaskValue)
@@ -274,18 +269,15 @@ def first_true(session: Session, condition: Expression, first: int, last: int) -
             found = (
                 _last_true(changes, begin, end)
                 if last < first
-                else _first_true(changes, begin, end)
+                else next(
+                    (at for at, _, value in changes.values(begin, end) if is_true(value)), None
+                )
             )
             if found is not None:
                 return found
     if changes.complaint is not None and not changes.valued:
         raise changes.complaint
     return None
-
-
-def _first_true(changes: Changes, begin: int, end: int) -> int | None:
-    """The first moment of (begin, end] at which a condition that is false before becomes true."""
-    return next((moment for moment, _, value in changes.values(begin, end) if is_true(value)), None)
 
 
 def _last_true(changes: Changes, begin: int, end: int) -> int | None:
@@ -317,7 +309,7 @@ def stop_at(session: Session, found: list[Hit]) -> tuple[str, ...]:
 
 
 def stop_after(session: Session, first: int) -> None:
-    """After a command whose events begin behind `first`: move back to the first stop in it, and say
+    """After a command whose events begin after `first`: move back to the first stop in it, and say
     so in a note."""
     found = find(session, first, session.end)
     if found:

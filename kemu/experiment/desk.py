@@ -90,7 +90,7 @@ class Desk:
         self.granularity = granularity
 
     def follow(self, guide: Guide | None) -> None:
-        """Let the guide watch from now on; None: nobody does."""
+        """Let the guide watch from now on; None: no guide."""
         self.guide = guide
 
     def keep(self, result: Result) -> None:
@@ -100,7 +100,7 @@ class Desk:
 
     @contextmanager
     def guided(self, guide: Guide | None) -> Iterator[None]:
-        """A block in which another guide watches, or nobody."""
+        """A block in which another guide watches, or none."""
         before, self.guide = self.guide, guide
         try:
             yield

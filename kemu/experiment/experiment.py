@@ -11,7 +11,7 @@ looked at anywhere; a change is accepted only between commands, and in the past 
 timeline: the commands of the old one are kept as text, which is enough, since the same commands
 from boot give the same journal.
 
-The rule that keeps this file honest: it knows no parser, no output and no terminal.
+It knows no parser, no output and no terminal.
 """
 
 from __future__ import annotations
@@ -151,8 +151,8 @@ class Experiment(TaskNames):
         return [record for record in records[begin:end] if record.last > record.first]
 
     def last_command(self) -> tuple[int, int]:
-        """The events (first, last] of the newest command that has some, as far as they have
-        happened at this moment."""
+        """The events (first, last] of the newest command that has some; last is at most this
+        moment."""
         for record in reversed(self.timeline.records):
             if record.first < self.now and record.last > record.first:
                 return record.first, min(record.last, self.now)

@@ -3,7 +3,7 @@ known, keep the value.
 
     timelines   1: spawn app, mmap ...       2: spawn app, write ...     shown: 2
     names       #12 app -> 3, #57 kid -> 4   each with the event from which it holds
-    used        #0 init, #12 app             who is current from when
+    used        #0 init, #12 app             the current task, from that event on
     homes       #60 app on CPU 1
     marks       before = #57
 """

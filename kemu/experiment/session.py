@@ -25,7 +25,7 @@ __all__ = ["INIT", "Journal", "Outcome", "Record", "Session", "Task", "Timeline"
 
 @attrs.frozen
 class Snapshot:
-    """An experiment with its debugger, to come back to as long as nobody changes its machine."""
+    """An experiment with its debugger, to come back to while its machine is not changed."""
 
     kernel: Kernel
     performer: Performer

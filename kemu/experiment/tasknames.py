@@ -8,7 +8,7 @@ What the user calls a task is no state of the machine: it is kept with the event
 holds, so that it comes and goes with the moment. The same holds for the current task and for the
 CPUs that tasks were put on.
 
-The rule that keeps this file honest: it reads the machine and writes only what it keeps itself.
+It reads the machine and writes only what it keeps itself.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class TaskNames:
 
     @property
     def now(self) -> int:
-        """The number of the event after which the state stands."""
+        """The number of the event whose state is shown."""
         return self.journal.cursor
 
     @property

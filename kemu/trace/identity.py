@@ -43,7 +43,7 @@ class Numbers:
         return self._by_address.get(id(obj))
 
     def at(self, addresses: Iterable[int]) -> set[int]:
-        """The numbers of the objects with these addresses (``id``), as far as they were met."""
+        """The numbers of the objects with these addresses (``id``) that were met."""
         return {self._by_address[address] for address in addresses if address in self._by_address}
 
     def forget_from(self, number: int) -> None:

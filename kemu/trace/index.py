@@ -6,8 +6,7 @@
 Most stretches say nothing about a given thing, and with these three sets a search goes past them
 without a look at their events.  Objects are called by their numbers (``identity.py``).
 
-The rule that keeps this file honest: only whole stretches are kept; the end of the log, which still
-grows, is looked at anew each time.
+Only whole stretches are kept; the end of the log, which still grows, is looked at anew each time.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ def contents(log: list[Any], numbers: Numbers) -> Contents:
 @uninterruptible
 class Index:
     """The contents of the whole stretches of one log, from its beginning on, and the numbers of the
-    objects that have an event in it. Both are taken in when somebody asks."""
+    objects that have an event in it. Both are taken in when asked for."""
 
     def __init__(self) -> None:
         self.known: list[Contents] = []
@@ -51,7 +50,7 @@ class Index:
         """How many objects are met before each stretch."""
 
     def of(self, log: list[Any], number: int) -> Contents:
-        """The contents of stretch ``number``, as far as there are events."""
+        """The contents of stretch ``number``, or the part of it that exists."""
         self.catch_up(log)
         if number < len(self.known):
             return self.known[number]

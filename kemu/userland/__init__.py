@@ -1,1 +1,1 @@
-"""Who executes instructions: user code as single accesses and system calls."""
+"""Performers of user code."""

@@ -20,7 +20,7 @@ from kemu.kernel.include.sched_types import task_struct
 @attrs.frozen
 class SigInfo:
     """A signal that a task took: ``killed`` if it ended the task; ``error_code`` of the page fault
-    behind it."""
+    that caused it."""
 
     signo: int
     code: int
@@ -31,7 +31,7 @@ class SigInfo:
 
 @attrs.frozen
 class Completed:
-    """A call that had waited and has now returned: who, which, what."""
+    """A call that had waited and has now returned: the task, the call, its result."""
 
     pid: int
     call: str

@@ -133,7 +133,7 @@ class Script:
             )
 
     def settle(self) -> tuple[Completed, ...]:
-        """Let everybody run who became runnable: those that waited, those that were sent a
+        """Let every task run that became runnable: those that waited, those that were sent a
         signal."""
         done: list[Completed] = []
         for _ in range(1000):
@@ -186,7 +186,7 @@ class Script:
 
 
 def _returned(ret: int) -> int:
-    """The result of the current task's call, which now stands in its register too."""
+    """The result of the current task's call, which its register now holds too."""
     syscall_return(ret)
     return ret
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from kemu.api import Session
-from kemu.debugger.rehearse import perform, rehearsal
+from kemu.debugger.rehearse import perform
 from kemu.errors import UsageError
 from kemu.kernel.mm.fork_row import row_copy
 
@@ -53,7 +53,7 @@ def test_a_rehearsal_leaves_no_trace():
         session.timeline.records,
     )
     for record in session.timeline.records:
-        with rehearsal(session, record) as scratch:
+        with session.beside(record.first) as scratch:
             perform(session, record)
             scratch.catch_up()
             assert len(scratch) == record.last - record.first
@@ -71,7 +71,7 @@ def test_the_state_after_a_row_is_that_after_its_sub_steps():
     session.run("spawn app; mmap app 0x200000 600p rw populate; fork app as kid")
     record = session.timeline.records[-1]
     after = session.state_hash()
-    with rehearsal(session, record):
+    with session.beside(record.first):
         kept, row_copy.enabled = row_copy.enabled, False
         try:
             perform(session, record)
