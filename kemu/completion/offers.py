@@ -292,6 +292,6 @@ OFFERS: dict[str, Callable[[Place], Iterable[Candidate]]] = {
     "HOSTFILE": _host_files,
     "EXPR": _expressions,
     "COMMAND": _commands,
-    "WORD": _commands,
+    "TOPIC": _commands,
 }
 """By the word that stands for the kind in a synopsis."""

@@ -104,5 +104,5 @@ def test_an_error_points_at_the_word_that_is_wrong(made, tmp_path, monkeypatch):
     assert seen <= placed | accepts_all
 
 
-ANYTHING = {"ARGS", "EXPR", "NAME", "COMMAND", "HOSTFILE", "WORD", "FILE", "TEXT"}
+ANYTHING = {"ARGS", "EXPR", "NAME", "COMMAND", "HOSTFILE", "TOPIC", "WORDS", "FILE", "TEXT"}
 """Kinds of which any word can be one."""

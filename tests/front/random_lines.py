@@ -163,7 +163,7 @@ _SAMPLES = {
     "FUNCTION": ["do_wp_page", "copy_mm", "exc_page_fault", "nosuch"],
     "WHERE": ["do_wp_page", "pte", "_refcount", "nosuch"],
     "FIELD": ["_refcount", "vm_flags", "total_vm", "state", "nosuch"],
-    "WORD": ["fork", "mmap", "copy", "sizes", "zzz"],
+    "TOPIC": ["fork", "mmap", "copy", "sizes", "zzz"],
 }
 
 
