@@ -218,23 +218,23 @@ def access_error(error_code: int, vma: vm_area_struct) -> bool:
 @linux("arch/x86/mm/fault.c")
 def bad_area_nosemaphore(regs: fault_regs, error_code: int, address: int) -> None:
     """Nothing is mapped there: SIGSEGV with SEGV_MAPERR."""
-    _bad_area(regs, error_code, address, SEGV_MAPERR)
+    __bad_area_nosemaphore(regs, error_code, address, SEGV_MAPERR)
 
 
 @linux("arch/x86/mm/fault.c")
 def bad_area_access_error(regs: fault_regs, error_code: int, address: int) -> None:
     """Something is mapped there that does not allow this: SIGSEGV with SEGV_ACCERR."""
-    _bad_area(regs, error_code, address, SEGV_ACCERR)
+    __bad_area_nosemaphore(regs, error_code, address, SEGV_ACCERR)
 
 
-def _bad_area(regs: fault_regs, error_code: int, address: int, code: int) -> None:
-    """A signal for the user, the fix-up for the kernel (``__bad_area_nosemaphore``)."""
+def __bad_area_nosemaphore(regs: fault_regs, error_code: int, address: int, code: int) -> None:
+    """A signal for the user, the fix-up for the kernel."""
     if not regs.user_mode:
         regs.fixed_up = True
         return
     if address >= task_size_max():
         error_code |= PF_PROT
-    _set_signal_archinfo(address, error_code)
+    set_signal_archinfo(address, error_code)
     force_sig_fault(SIGSEGV, code, address, error_code)
 
 
@@ -244,11 +244,11 @@ def do_sigbus(regs: fault_regs, error_code: int, address: int) -> None:
     if not regs.user_mode:
         regs.fixed_up = True
         return
-    _set_signal_archinfo(address, error_code)
+    set_signal_archinfo(address, error_code)
     force_sig_fault(SIGBUS, BUS_ADRERR, address, error_code)
 
 
-def _set_signal_archinfo(address: int, error_code: int) -> None:
+def set_signal_archinfo(address: int, error_code: int) -> None:
     """What the signal frame will show of the fault."""
     tsk = current()
     tsk.trap_nr = 14

@@ -24,8 +24,8 @@ tlb_single_page_flush_ceiling = 33
 """A range of more pages than this is flushed as a whole."""
 
 
-def _pcid(asid: int) -> int:
-    """The hardware tag of a slot (``kern_pcid``); 0 is not used."""
+def kern_pcid(asid: int) -> int:
+    """The hardware tag of a slot; 0 is not used."""
     return asid + 1
 
 
@@ -52,23 +52,23 @@ def switch_mm_irqs_off(next: mm_struct) -> None:
         cpu.is_lazy = False
     if real_prev is next:
         if was_lazy and cpu.ctxs[cpu.loaded_mm_asid][1] < next.tlb_gen:
-            _load(next, cpu.loaded_mm_asid, flush=True)
+            load_new_mm_cr3(next, cpu.loaded_mm_asid, flush=True)
         return
     if real_prev is not None:
         real_prev.mm_cpumask -= {cpu.id}
     next.mm_cpumask |= {cpu.id}
     asid, need_flush = choose_new_asid(next)
-    _load(next, asid, flush=need_flush)
+    load_new_mm_cr3(next, asid, flush=need_flush)
 
 
-def _load(next: mm_struct, asid: int, *, flush: bool) -> None:
-    """Write CR3 (``load_new_mm_cr3``) and note what the slot now holds."""
+def load_new_mm_cr3(next: mm_struct, asid: int, *, flush: bool) -> None:
+    """Write CR3 and note what the slot now holds."""
     cpu = system.cpu
     if flush:
         cpu.ctxs.put(asid, (next.context_id, next.tlb_gen))
     cpu.loaded_mm = next
     cpu.loaded_mm_asid = asid
-    cpu.hw.load_cr3(next.pgd, _pcid(asid), flush=flush)
+    cpu.hw.load_cr3(next.pgd, kern_pcid(asid), flush=flush)
 
 
 @linux("arch/x86/mm/tlb.c")
@@ -102,21 +102,21 @@ def flush_tlb_func(cpu: percpu, mm: mm_struct, start: int, end: int) -> None:
         return
     asid = cpu.loaded_mm_asid
     if cpu.is_lazy:
-        _leave_mm(cpu)
+        leave_mm(cpu)
         return
     _, seen = cpu.ctxs[asid]
     if seen >= mm.tlb_gen:
         return
     if end != TLB_FLUSH_ALL and seen == mm.tlb_gen - 1:
         for vpn in range(start >> PAGE_SHIFT, (end + 4095) >> PAGE_SHIFT):
-            cpu.hw.tlb.invlpg(vpn, _pcid(asid))
+            cpu.hw.tlb.invlpg(vpn, kern_pcid(asid))
     else:
-        cpu.hw.tlb.flush_pcid(_pcid(asid))
+        cpu.hw.tlb.flush_pcid(kern_pcid(asid))
     cpu.ctxs.put(asid, (mm.context_id, mm.tlb_gen))
 
 
-def _leave_mm(cpu: percpu) -> None:
-    """A lazy CPU gives up the borrowed tables and goes on with those of init_mm (``leave_mm``)."""
+def leave_mm(cpu: percpu) -> None:
+    """A lazy CPU gives up the borrowed tables and goes on with those of init_mm."""
     executing = system.cpu
     system.cpu = cpu
     switch_mm_irqs_off(system.init_mm)

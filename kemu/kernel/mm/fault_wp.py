@@ -163,7 +163,7 @@ def wp_page_copy(vmf: vm_fault) -> int:
 
 def _copy_for_write(vmf: vm_fault, old: page | None) -> folio | None:
     """A page with the contents of ``old`` (None: zeros), not mapped yet; None when out of memory
-    (``folio_prealloc``)."""
+    (``folio_prealloc`` and ``__wp_page_copy_user``)."""
     if vmf_anon_prepare(vmf):
         return None
     new = alloc_page(GFP_ZERO if old is None else GFP_KERNEL)

@@ -66,7 +66,7 @@ def mlock_folio_batch(cpu: percpu) -> None:
         if what == LRU_FOLIO:
             __mlock_folio(folio)
         elif what == NEW_FOLIO:
-            _make_unevictable(folio)
+            __mlock_new_folio(folio)
         else:
             __munlock_folio(folio)
         folio_put(folio)
@@ -81,11 +81,11 @@ def __mlock_folio(folio: folio) -> None:
         folio.mlock_count += 1
         return
     lruvec_del_folio(folio)
-    _make_unevictable(folio)
+    __mlock_new_folio(folio)
 
 
-def _make_unevictable(folio: folio) -> None:
-    """Put a page that is on no list on the unevictable one (``__mlock_new_folio``)."""
+def __mlock_new_folio(folio: folio) -> None:
+    """Put a page that is on no list on the unevictable one."""
     if folio.flags & PG_mlocked:
         folio.flags = folio.flags & ~PG_active | PG_unevictable
         folio.mlock_count = 1

@@ -234,7 +234,7 @@ def mmap_region(file: file | None, addr: int, length: int, vm_flags: int, pgoff:
         vms.nr_accounted = 0
         vm_flags |= VM_ACCOUNT
     vms_clean_up_area(vms)
-    vma = call_mmap_prepare(file, vm_flags) or _merge_or_new(
+    vma = call_mmap_prepare(file, vm_flags) or __mmap_new_vma(
         mm, file, addr, addr + length, vm_flags, pgoff
     )
     vms_complete_munmap_vmas(vms)
@@ -265,11 +265,10 @@ def _count_locked(mm: mm_struct, vma: vm_area_struct, pages: int) -> None:
         mm.locked_vm += pages
 
 
-def _merge_or_new(
+def __mmap_new_vma(
     mm: mm_struct, file: file | None, start: int, end: int, vm_flags: int, pgoff: int
 ) -> vm_area_struct | int:
-    """Let a neighbour grow over the range, or make a VMA for it (``__mmap_new_vma``); a negative
-    error."""
+    """Let a neighbour grow over the range, or make a VMA for it; a negative error."""
     prev, next = neighbours(mm, start, end)
     if not (file is None and vm_flags & VM_SHARED):
         merged = vma_merge_new_range(

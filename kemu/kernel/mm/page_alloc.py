@@ -141,7 +141,7 @@ def __alloc_pages_slowpath(gfp: int, order: int, preferred_nid: int) -> page | N
     for _ in range(MAX_RECLAIM_RETRIES):
         if page is not None:
             return page
-        if _is_dying(current()):
+        if oom_reserves_allowed(current()):
             return get_page_from_freelist(gfp, order, ALLOC_NO_WATERMARKS, preferred_nid)
         if not system.reclaim(32) and not system.out_of_memory():
             return None  #: no page is free, and nothing can be reclaimed
@@ -149,7 +149,7 @@ def __alloc_pages_slowpath(gfp: int, order: int, preferred_nid: int) -> page | N
     return page
 
 
-def _is_dying(task: object) -> bool:
+def oom_reserves_allowed(task: object) -> bool:
     """True for an OOM victim or an exiting task, which gets the reserves (TIF_MEMDIE)."""
     flags: int = getattr(task, "flags", 0)
     return bool(flags & (PF_EXITING | PF_SIGNALED)) or getattr(task, "exit_state", 0) == EXIT_ZOMBIE

@@ -82,8 +82,8 @@ def ClearPageAnonExclusive(page: page) -> None:
 # ---------------------------------------------------------------- anon_vma
 
 
-def _anon_vma_alloc() -> anon_vma | None:
-    """A new one with one reference (``anon_vma_alloc``); None when out of memory."""
+def anon_vma_alloc() -> anon_vma | None:
+    """A new one with one reference; None when out of memory."""
     if slab_fails("anon_vma"):
         return None
     number = system.counters.next_anon_vma
@@ -104,14 +104,14 @@ def __anon_vma_prepare(vma: vm_area_struct) -> int:
         return -ENOMEM  #: {slab_fails}
     av = find_mergeable_anon_vma(vma)
     if av is None:
-        av = _anon_vma_alloc()
+        av = anon_vma_alloc()
         if av is None:
-            return -ENOMEM  #: {_anon_vma_alloc}
+            return -ENOMEM  #: {anon_vma_alloc}
         av.root = av
         av.parent = av
         av.num_children = 1
     vma.anon_vma = av
-    _anon_vma_chain_link(vma, av)
+    anon_vma_chain_link(vma, av)
     av.num_active_vmas += 1
     return 0
 
@@ -122,9 +122,8 @@ def vmf_anon_prepare(vmf: vm_fault) -> int:
     return VM_FAULT_OOM if anon_vma_prepare(vmf.vma) else 0  #: {anon_vma_prepare}
 
 
-def _anon_vma_chain_link(vma: vm_area_struct, av: anon_vma) -> None:
-    """Connect a VMA and an anon_vma (``anon_vma_chain_link``); the newest link stands first in the
-    VMA's chain."""
+def anon_vma_chain_link(vma: vm_area_struct, av: anon_vma) -> None:
+    """Connect a VMA and an anon_vma; the newest link is the first of the VMA's chain."""
     avc = anon_vma_chain(vma, av)
     vma.anon_vma_chain = (avc, *vma.anon_vma_chain)
     av.rb_root += (avc,)
@@ -175,7 +174,7 @@ def anon_vma_clone(dst: vm_area_struct, src: vm_area_struct) -> int:
             dst.anon_vma = None
             unlink_anon_vmas(dst)
             return -ENOMEM  #: {slab_fails}
-        _anon_vma_chain_link(dst, av)
+        anon_vma_chain_link(dst, av)
         if (
             dst.anon_vma is None
             and src.anon_vma is not None
@@ -198,16 +197,16 @@ def anon_vma_fork(vma: vm_area_struct, pvma: vm_area_struct) -> int:
     error = anon_vma_clone(vma, pvma)
     if error or _took_over(vma):
         return error
-    av = _anon_vma_alloc()
+    av = anon_vma_alloc()
     if av is None or slab_fails("anon_vma_chain"):
         unlink_anon_vmas(vma)
-        return -ENOMEM  #: {_anon_vma_alloc}{slab_fails}
+        return -ENOMEM  #: {anon_vma_alloc}{slab_fails}
     av.num_active_vmas += 1
     av.root = pvma.anon_vma.root
     av.parent = pvma.anon_vma
     atomic_inc(av.root, "refcount")
     vma.anon_vma = av
-    _anon_vma_chain_link(vma, av)
+    anon_vma_chain_link(vma, av)
     av.parent.num_children += 1
     return 0
 
@@ -258,12 +257,12 @@ def folio_add_new_anon_rmap(folio: folio, vma: vm_area_struct, address: int) -> 
     if not vma.vm_flags & VM_DROPPABLE:
         folio.flags |= PG_swapbacked
     folio._mapcount = 0
-    _folio_set_anon(folio, vma, address)
+    __folio_set_anon(folio, vma, address)
     SetPageAnonExclusive(folio)
 
 
-def _folio_set_anon(folio: folio, vma: vm_area_struct, address: int) -> None:
-    """Hang the page on the VMA's anon_vma at its linear index (``__folio_set_anon``)."""
+def __folio_set_anon(folio: folio, vma: vm_area_struct, address: int) -> None:
+    """Hang the page on the VMA's anon_vma at its linear index."""
     folio.mapping = vma.anon_vma
     folio.index = vma.vm_pgoff + ((address - vma.vm_start) >> PAGE_SHIFT)
 

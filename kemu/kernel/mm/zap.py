@@ -223,7 +223,7 @@ def zap_pte_range(
         ptep_get_and_clear(mm, address, at)
         tlb_track(tlb, address)
         if page is not None:
-            counter = _zap_present_page(tlb, vma, page, pte)
+            counter = zap_present_folio_ptes(tlb, vma, page, pte)
             rss[counter] = rss.get(counter, 0) - 1
     for counter, nr in rss.items():
         mm.rss_stat.put(counter, mm.rss_stat[counter] + nr)
@@ -249,8 +249,8 @@ def zap_nonpresent_ptes(vma: vm_area_struct, ptep: int, pte: int, details: zap_d
     set_pte(ptep, 0)
 
 
-def _zap_present_page(tlb: mmu_gather, vma: vm_area_struct, page: page, pte: int) -> int:
-    """One mapping of ``page`` is gone (``zap_present_folio_ptes``); the rss counter in which it
+def zap_present_folio_ptes(tlb: mmu_gather, vma: vm_area_struct, page: page, pte: int) -> int:
+    """One mapping of ``page`` is gone; the rss counter in which it
     counted."""
     folio = page_folio(page)
     counter = MM_ANONPAGES
