@@ -6,6 +6,7 @@ must stop there with a ``KernelBug``.  Those that only look show it as what it i
 
 import pytest
 
+from kemu.abi.uapi import EFAULT
 from kemu.conform.observation import entries
 from kemu.errors import KernelBug
 from kemu.kernel.include.flags import FAULT_FLAG_WRITE
@@ -105,3 +106,7 @@ def test_whoever_looks_sees_a_large_page(s):
     assert 0x800 not in {table.pfn for table in tables(mm.pgd)}
     assert [address for address, _ in entries(mm, START, START + SIZE)] == [START]
     assert vma_lookup(mm, START).vm_end == START + SIZE
+
+
+def test_a_pin_of_the_kernels_half_never_reaches_its_large_pages(s):
+    assert s.call(s.p, "pin", 0xFFFFFFFF81000000, PAGE_SIZE).errno == EFAULT

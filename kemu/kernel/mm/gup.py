@@ -267,8 +267,8 @@ def gup_fast_fallback(start: int, nr_pages: int, gup_flags: int, pages: list[pag
 def gup_fast(mm: mm_struct, address: int, gup_flags: int) -> page | None:
     """One page if its entry alone allows the access; None leaves it to the slow way
     (``gup_fast_pte_range``)."""
-    entry = mapped_entry(mm, address)
     vma = vma_lookup(mm, address)
+    entry = mapped_entry(mm, address) if vma is not None else 0
     if vma is None or not pte_present(entry) or pte_protnone(entry) or pte_special(entry):
         return None
     if gup_flags & FOLL_WRITE and not pte_write(entry):
