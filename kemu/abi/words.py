@@ -5,6 +5,8 @@ Words("MAP_", "private shared anon")   {"private": MAP_PRIVATE, "shared": ..., "
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from kemu.abi import uapi
@@ -15,9 +17,12 @@ _NUMBERS: dict[str, Any] = vars(uapi)
 class Words(dict[str, int]):
     """Word -> number. `prefix`: what Linux writes before the word in capitals."""
 
-    def __init__(self, prefix: str, words: str) -> None:
+    def __init__(
+        self, prefix: str, words: str, numbers: Mapping[str, Any] = MappingProxyType(vars(uapi))
+    ) -> None:
+        """`numbers`: where Linux's names are found; those of one call alone are beside its row."""
         self.prefix = prefix
-        super().__init__((word, _NUMBERS[prefix + word.upper()]) for word in words.split())
+        super().__init__((word, numbers[prefix + word.upper()]) for word in words.split())
 
 
 PROT = {"r": uapi.PROT_READ, "w": uapi.PROT_WRITE, "x": uapi.PROT_EXEC, "-": uapi.PROT_NONE}

@@ -158,10 +158,8 @@ def _flags(_at: Translator, _asked: Asked, arg: Arg, given: tuple[int, ...]) -> 
     return {arg.key: bits(arg.in_recordings, value, "flag")}
 
 
-def _place(at: Translator, asked: Asked, arg: Arg, addr: int | None) -> Op:
+def _place(at: Translator, asked: Asked, arg: Arg, addr: int) -> Op:
     """In the other task's memory, if the call is about that."""
-    if addr is None:
-        return {}
     who = asked.values.get("other") or asked.task
     return at.place(who, addr, arg.key, "off" if arg.key == "page" else "newoff")
 
@@ -170,12 +168,6 @@ def _whole_pages(_at: Translator, _asked: Asked, arg: Arg, size: int) -> Op:
     if size % PAGE:
         raise Unexpressed(f"a program counts this {arg.name} in pages")
     return {arg.key: size // PAGE}
-
-
-def _own_buffer(_at: Translator, _asked: Asked, _arg: Arg, into: int | None) -> Op:
-    if into is not None:
-        raise Unexpressed("a program reads into a buffer of its own")
-    return {}
 
 
 SAYINGS: dict[str, Callable[[Translator, Asked, Arg, Any], Op]] = {
@@ -194,7 +186,6 @@ SAYINGS: dict[str, Callable[[Translator, Asked, Arg, Any], Op]] = {
         arg.key: uapi.RLIM_INFINITY if value is None else value
     },
     "task": lambda at, _asked, arg, value: {arg.key: at.letter(value)},
-    "buffer": _own_buffer,
     "data": lambda _at, _asked, _arg, value: {"n": _transfer(len(value)), "byte": value[0]},
 }
 """Kind of argument -> what a recording says for its value."""
@@ -206,6 +197,10 @@ def _call(row: Call) -> Action:
     def act(at: Translator, asked: Asked) -> list[Op]:
         op: Op = {"op": row.op, "p": at.letter(asked.task)}
         for arg in row.args:
+            if arg.option and asked.values[arg.name] is None:
+                continue
+            if arg.kind == "buffer":
+                raise Unexpressed("a program reads into a buffer of its own")
             op |= SAYINGS[arg.kind](at, asked, arg, asked.values[arg.name])
         return [op]
 
