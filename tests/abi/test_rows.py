@@ -64,7 +64,9 @@ def in_completion(row):
     made = table.find(word)
     flags = [arg for arg in row.args if arg.kind == "flags" and not row.module]
     return all(
-        set(arg.words) <= set(made.option_words()) and arg.words.prefix.isupper() for arg in flags
+        set(arg.words) <= {word for option in made.options for word in option.words}
+        and arg.words.prefix.isupper()
+        for arg in flags
     )
 
 
