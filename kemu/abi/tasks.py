@@ -2,7 +2,26 @@
 
 from __future__ import annotations
 
-from kemu.abi.row import Call
+from kemu.abi.row import Arg, Call, Fuzz, flags
+from kemu.abi.words import Words
+
+MEMBARRIER_CMD_QUERY, MEMBARRIER_CMD_GLOBAL, MEMBARRIER_CMD_GLOBAL_EXPEDITED = 0, 1, 2
+MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED = 4
+MEMBARRIER_CMD_PRIVATE_EXPEDITED, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED = 8, 0x10
+MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE = 0x20
+MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_SYNC_CORE = 0x40
+MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ = 0x80
+MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_RSEQ = 0x100
+MEMBARRIER_CMD_GET_REGISTRATIONS = 0x200
+MEMBARRIER_CMD_FLAG_CPU = 1
+_MEMBARRIER = Words(
+    "MEMBARRIER_CMD_",
+    "query global global_expedited register_global_expedited private_expedited "
+    "register_private_expedited private_expedited_sync_core "
+    "register_private_expedited_sync_core private_expedited_rseq "
+    "register_private_expedited_rseq get_registrations",
+    globals(),
+)
 
 _START = "spawn app; mmap app 0x10000 1p rw; write app 0x10000 7; "
 _NO_SIGNALS = "a program sends no signals; whoever died of one is ended"
@@ -144,5 +163,33 @@ CALLS = (
         word="signal",
         errnos="EINVAL",
         module="tasks",
+    ),
+    Call(
+        "membarrier",
+        324,
+        "doing",
+        "make every thread's memory accesses ordered",
+        (
+            "spawn app; membarrier app query",
+            "spawn app; membarrier app register_private_expedited; membarrier private_expedited",
+        ),
+        more="query gives a bit for each command that the kernel has. The private commands need "
+        "registration first (else EPERM); a child inherits it, exec drops it. kemu's CPUs "
+        "reorder nothing, so there is never anything to wait for.",
+        args=(
+            Arg(
+                "cmd",
+                "choice",
+                words=_MEMBARRIER,
+                recorded={**_MEMBARRIER, "unknown": 3},
+                what="a command such as query, or its number",
+            ),
+            flags(Words("MEMBARRIER_CMD_FLAG_", "cpu", globals()), draw=([], [], [], [], ["cpu"])),
+            Arg("cpu_id", "number", 0, option=True, what="the number of a CPU", draw=(0, 1, 9)),
+        ),
+        returns="count",
+        errnos="EINVAL EPERM",
+        op="membarrier",
+        fuzz=Fuzz(2, "others locks"),
     ),
 )

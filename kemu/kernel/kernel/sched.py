@@ -1,4 +1,4 @@
-"""Switching between tasks, and which address space comes along (kernel/sched/core.c).
+"""Switching between tasks, and which address space comes along (kernel/sched/core.c); membarrier.
 
     user A -> user B             load B's tables
     user A -> kernel thread      keep A's tables, borrowed: active_mm = A's mm, mm_count + 1, the CPU is lazy
@@ -10,10 +10,13 @@ There is no scheduling policy: kemu's user decides who runs (``schedule_to``).  
 
 from __future__ import annotations
 
+from kemu.abi import tasks as abi
+from kemu.abi.uapi import *
 from kemu.kernel.arch.tlbflush import enter_lazy_tlb, switch_mm_irqs_off
+from kemu.kernel.include.linkage import asmlinkage
 from kemu.kernel.include.mm_types import mm_struct
 from kemu.kernel.include.sched_types import TASK_DEAD, TASK_RUNNING, percpu, task_struct
-from kemu.kernel.include.system import system
+from kemu.kernel.include.system import current_mm, system
 from kemu.machine.atomic import atomic_dec_and_test, atomic_inc
 from kemu.trace.frames import linux
 
@@ -97,3 +100,110 @@ def wake_up_process(task: task_struct) -> bool:
         return False
     task.state = TASK_RUNNING
     return True
+
+
+# ---------------------------------------------------------------- membarrier
+
+MEMBARRIER_STATE_PRIVATE_EXPEDITED_READY, MEMBARRIER_STATE_PRIVATE_EXPEDITED = 1, 2
+MEMBARRIER_STATE_GLOBAL_EXPEDITED_READY, MEMBARRIER_STATE_GLOBAL_EXPEDITED = 4, 8
+MEMBARRIER_STATE_PRIVATE_EXPEDITED_SYNC_CORE_READY = 0x10
+MEMBARRIER_STATE_PRIVATE_EXPEDITED_SYNC_CORE = 0x20
+MEMBARRIER_STATE_PRIVATE_EXPEDITED_RSEQ_READY = 0x40
+MEMBARRIER_STATE_PRIVATE_EXPEDITED_RSEQ = 0x80
+
+PRIVATE_STATES = {
+    abi.MEMBARRIER_CMD_PRIVATE_EXPEDITED: (
+        MEMBARRIER_STATE_PRIVATE_EXPEDITED_READY,
+        MEMBARRIER_STATE_PRIVATE_EXPEDITED,
+    ),
+    abi.MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE: (
+        MEMBARRIER_STATE_PRIVATE_EXPEDITED_SYNC_CORE_READY,
+        MEMBARRIER_STATE_PRIVATE_EXPEDITED | MEMBARRIER_STATE_PRIVATE_EXPEDITED_SYNC_CORE,
+    ),
+    abi.MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ: (
+        MEMBARRIER_STATE_PRIVATE_EXPEDITED_RSEQ_READY,
+        MEMBARRIER_STATE_PRIVATE_EXPEDITED | MEMBARRIER_STATE_PRIVATE_EXPEDITED_RSEQ,
+    ),
+}
+"""A private command: the bit that says it is ready, and what its registration sets before."""
+
+REGISTRATIONS = (
+    (
+        MEMBARRIER_STATE_GLOBAL_EXPEDITED | MEMBARRIER_STATE_GLOBAL_EXPEDITED_READY,
+        abi.MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED,
+    ),
+    (
+        MEMBARRIER_STATE_PRIVATE_EXPEDITED | MEMBARRIER_STATE_PRIVATE_EXPEDITED_READY,
+        abi.MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED,
+    ),
+    (
+        MEMBARRIER_STATE_PRIVATE_EXPEDITED_SYNC_CORE
+        | MEMBARRIER_STATE_PRIVATE_EXPEDITED_SYNC_CORE_READY,
+        abi.MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_SYNC_CORE,
+    ),
+    (
+        MEMBARRIER_STATE_PRIVATE_EXPEDITED_RSEQ | MEMBARRIER_STATE_PRIVATE_EXPEDITED_RSEQ_READY,
+        abi.MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_RSEQ,
+    ),
+)
+"""The bits that say that a command was registered, and the command that registers it."""
+
+
+@linux("kernel/sched/membarrier.c")
+def membarrier_private_expedited(mm: mm_struct, cmd: int) -> int:
+    """0, or -EPERM without registration.  The interrupts that it sends to the CPUs which run the
+    process find nothing to order."""
+    ready, _ = PRIVATE_STATES[cmd]
+    if not mm.membarrier_state & ready:
+        return -EPERM  #: the process has not registered for it -> use the register_ command first
+    return 0
+
+
+@linux("kernel/sched/membarrier.c")
+def membarrier_register_private_expedited(mm: mm_struct, cmd: int) -> int:
+    """Register for the private command ``cmd``; 0."""
+    ready, registered = PRIVATE_STATES[cmd]
+    if mm.membarrier_state & ready:
+        return 0
+    mm.membarrier_state |= registered
+    mm.membarrier_state |= ready
+    return 0
+
+
+@linux("kernel/sched/membarrier.c")
+def membarrier_register_global_expedited(mm: mm_struct) -> int:
+    """Take part in the global barriers of others; 0."""
+    if mm.membarrier_state & MEMBARRIER_STATE_GLOBAL_EXPEDITED_READY:
+        return 0
+    mm.membarrier_state |= MEMBARRIER_STATE_GLOBAL_EXPEDITED
+    mm.membarrier_state |= MEMBARRIER_STATE_GLOBAL_EXPEDITED_READY
+    return 0
+
+
+@linux("kernel/sched/membarrier.c")
+def membarrier_get_registrations(mm: mm_struct) -> int:
+    """The commands that registered the process, as bits."""
+    return sum(cmd for state, cmd in REGISTRATIONS if mm.membarrier_state & state)
+
+
+@asmlinkage
+def sys_membarrier(cmd: int, flags: int = 0, cpu_id: int = 0) -> int:
+    """membarrier(2): a mask of commands, 0, -EINVAL or -EPERM.  With MEMBARRIER_CMD_FLAG_CPU only
+    the CPU ``cpu_id`` is meant; one that there is not is no error."""
+    mm = current_mm()
+    takes_cpu = cmd == abi.MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ
+    if flags and not (takes_cpu and flags == abi.MEMBARRIER_CMD_FLAG_CPU):
+        return -EINVAL  #: command {cmd} does not take the flags {flags:#x}
+    if cmd == abi.MEMBARRIER_CMD_QUERY:
+        return 2 * abi.MEMBARRIER_CMD_GET_REGISTRATIONS - 1
+    if cmd in (abi.MEMBARRIER_CMD_GLOBAL, abi.MEMBARRIER_CMD_GLOBAL_EXPEDITED):
+        return 0
+    if cmd == abi.MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED:
+        return membarrier_register_global_expedited(mm)
+    if cmd == abi.MEMBARRIER_CMD_GET_REGISTRATIONS:
+        return membarrier_get_registrations(mm)
+    if cmd in PRIVATE_STATES:
+        return membarrier_private_expedited(mm, cmd)
+    if cmd > 0 and cmd >> 1 in PRIVATE_STATES:
+        return membarrier_register_private_expedited(mm, cmd >> 1)
+    return -EINVAL  #: there is no command {cmd} -> see membarrier query
