@@ -6,9 +6,11 @@ Two holders cannot hide: the second one unlocks a page that is not locked, and t
 import pytest
 
 from kemu.errors import KernelBug
+from kemu.invariants import check
 from kemu.kernel.include.flags import PG_locked
 from kemu.kernel.include.pagemap import folio_lock, folio_trylock, folio_unlock
 from kemu.kernel.include.system import system
+from kemu.kernel.mm import filemap, shmem
 from kemu.kernel.mm.page_alloc import alloc_page, folio_put
 from tests.races.raced import explored, session
 
@@ -64,6 +66,33 @@ def test_alone_on_the_machine_a_page_that_is_held_will_never_be_released(page):
     assert not folio_trylock(page)
     with pytest.raises(KernelBug, match="deadlock: folio_lock of page"):
         folio_lock(page)
+
+
+@pytest.mark.parametrize("kind", ["disk", "tmpfs"])
+def test_a_page_that_another_cpu_brought_in_while_memory_was_reclaimed_is_taken(kind, monkeypatch):
+    """-EEXIST of the page cache: the second page is given back, and nothing is counted twice."""
+    made = session(f"set tmpfs 4p; mkfile /data 2p {kind} sparse; spawn a")
+    node, module = system.files["/data"], {"disk": filemap, "tmpfs": shmem}[kind]
+    alloc, left = module.alloc_page, [1]
+
+    def slow(*gfp):
+        if left.pop() if left else 0:
+            monkeypatch.setattr(module, "alloc_page", alloc)
+            bring_in()
+        return alloc(*gfp)
+
+    def bring_in():
+        if kind == "disk":
+            assert filemap.read_folio(node, 0)
+        else:
+            found = shmem.shmem_get_folio_gfp(node, 0)
+            folio_unlock(found)
+            folio_put(found)
+
+    monkeypatch.setattr(module, "alloc_page", slow)
+    bring_in()
+    assert (list(node.i_mapping.i_pages), node.i_mapping.nrpages) == ([0], 1)
+    assert check(made.kernel) == []
 
 
 def test_whoever_unlocks_must_hold_it(page):

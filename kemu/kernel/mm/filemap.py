@@ -199,10 +199,14 @@ def get_init_ra_size(size: int) -> int:
 
 
 def read_folio(node: inode, index: int) -> bool:
-    """Read one page from disk into the cache (``a_ops->read_folio``); False when out of memory."""
+    """Read one page from disk into the cache (``a_ops->read_folio``), unless another CPU has done so
+    while memory was reclaimed for this one; False when out of memory."""
     page = alloc_page()
     if page is None:
         return False
+    if index in node.i_mapping.i_pages:
+        folio_put(page)
+        return True
     system.phys.set_page(page.pfn, node.disk.get(index, b""))
     page.flags |= PG_uptodate
     filemap_add_folio(node.i_mapping, page, index)

@@ -38,6 +38,7 @@ from kemu.kernel.include.mm_types import (
     vm_area_struct,
     vma_is_anonymous,
 )
+from kemu.kernel.include.pagemap import folio_trylock, folio_unlock
 from kemu.kernel.include.swapops import classify, only_marker
 from kemu.kernel.include.system import current_mm
 from kemu.kernel.mm.gup import faultin_page_range
@@ -198,9 +199,13 @@ def madvise_free_pte_range(
         if folio is None:
             continue
         if folio.flags & PG_dirty:
+            if not folio_trylock(folio):
+                continue
             if folio_mapcount(folio) != 1:
+                folio_unlock(folio)
                 continue
             folio.flags &= ~PG_dirty
+            folio_unlock(folio)
         if pte_young(pte) or pte_dirty(pte):
             ptep_get_and_clear(mm, address, at)
             set_pte_at(mm, address, at, pte_mkclean(pte_mkold(pte)))

@@ -55,22 +55,20 @@ def shmem_get_folio_gfp(node: inode, index: int, sgp: int = SGP_CACHE) -> folio 
     SGP_FALLOC for fallocate(2), which leaves a page that it makes without content (not uptodate)
     until somebody needs it."""
     if sgp == SGP_CACHE and index >= file_pages(node):
-        return (
-            -EINVAL
-        )  #: the file ends before its page {index} -> ftruncate it to a larger size first
+        return -EINVAL  #: the file ends before its page {index} -> enlarge it with ftruncate
     folio = filemap_lock_folio(node.i_mapping, index)
     if sgp == SGP_CACHE and index >= file_pages(node):
         if folio is not None:
             folio_unlock(folio)
             folio_put(folio)
-        return (
-            -EINVAL
-        )  #: the file ends before its page {index} -> ftruncate it to a larger size first
+        return -EINVAL  #: the file ends before its page {index} -> enlarge it with ftruncate
     if folio is not None:
         if sgp == SGP_WRITE:
             folio_mark_accessed(folio)
     else:
         made = shmem_alloc_and_add_folio(node, index, PG_referenced if sgp == SGP_WRITE else 0)
+        if made == -EEXIST:
+            return shmem_get_folio_gfp(node, index, sgp)
         if isinstance(made, int):
             return made
         folio = made
@@ -83,7 +81,8 @@ def shmem_get_folio_gfp(node: inode, index: int, sgp: int = SGP_CACHE) -> folio 
 @linux("mm/shmem.c")
 def shmem_alloc_and_add_folio(node: inode, index: int, flags: int) -> folio | int:
     """A new page of zeros at ``index``, in the cache and on the LRU, with these PG_* flags,
-    referenced and locked; -ENOMEM, -ENOSPC where the tmpfs is full."""
+    referenced and locked; -ENOMEM, -ENOSPC where the tmpfs is full, -EEXIST where another CPU made
+    the page while memory was reclaimed for this one."""
     error = shmem_inode_acct_blocks(1) if node.kind == "tmpfs" else 0
     if error:
         return error
@@ -91,6 +90,10 @@ def shmem_alloc_and_add_folio(node: inode, index: int, flags: int) -> folio | in
     if page is None:
         shmem_inode_unacct_blocks(1 if node.kind == "tmpfs" else 0)
         return -ENOMEM  #: {shmem_alloc_folio}
+    if index in node.i_mapping.i_pages:
+        shmem_inode_unacct_blocks(1 if node.kind == "tmpfs" else 0)
+        folio_put(page)
+        return -EEXIST
     __folio_set_locked(page)
     page.flags |= PG_swapbacked | flags
     shmem_add_to_page_cache(page, node.i_mapping, index)
