@@ -15,7 +15,7 @@ from types import CodeType, FunctionType
 from typing import Any, cast
 
 from kemu.machine import atomic
-from kemu.machine.atomic import _wrap
+from kemu.machine.atomic import ADD_OVF, INT_MAX, SUB_UAF, _wrap, refcount_warn_saturate
 from kemu.trace.steps import step
 
 
@@ -55,7 +55,40 @@ def atomic_inc_not_zero(obj: Any, field: str) -> bool:
     return True
 
 
+def refcount_inc_not_zero(obj: Any, field: str) -> bool:
+    """Load, compare, store."""
+    step()
+    value = getattr(obj, field)
+    if value == 0:
+        return False
+    if value < 0 or value + 1 > INT_MAX:
+        refcount_warn_saturate(obj, field, ADD_OVF)
+        return True
+    step()
+    setattr(obj, field, value + 1)
+    return True
+
+
+def refcount_dec_and_test(obj: Any, field: str) -> bool:
+    """Load, compare, store."""
+    step()
+    value = getattr(obj, field)
+    if value <= 0:
+        refcount_warn_saturate(obj, field, SUB_UAF)
+        return False
+    step()
+    setattr(obj, field, value - 1)
+    return bool(value == 1)
+
+
 def bodies() -> Mapping[FunctionType, CodeType]:
     """What ``Kernel.bodies`` must hold for counts to be changed in this way."""
-    variants = (atomic_inc, atomic_dec, atomic_add_return, atomic_inc_not_zero)
+    variants = (
+        atomic_inc,
+        atomic_dec,
+        atomic_add_return,
+        atomic_inc_not_zero,
+        refcount_inc_not_zero,
+        refcount_dec_and_test,
+    )
     return {cast(FunctionType, getattr(atomic, made.__name__)): made.__code__ for made in variants}

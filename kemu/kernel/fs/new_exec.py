@@ -49,7 +49,7 @@ from kemu.kernel.mm.slab import slab_fails
 from kemu.kernel.mm.stack import expand_stack_locked
 from kemu.kernel.mm.vma_exec import relocate_vma_down
 from kemu.kernel.mm.zap import tlb_finish_mmu, tlb_gather_mmu
-from kemu.machine.atomic import atomic_dec_and_test
+from kemu.machine.atomic import refcount_dec_and_test
 from kemu.trace.frames import linux
 
 EXSTACK_DEFAULT, EXSTACK_DISABLE_X, EXSTACK_ENABLE_X = 0, 1, 2
@@ -179,7 +179,7 @@ def unshare_sighand(me: task_struct) -> int:
     for sig in sorted(old.action):
         new.action.put(sig, old.action[sig])
     me.sighand = new
-    atomic_dec_and_test(old, "count")
+    refcount_dec_and_test(old, "count")
     return 0
 
 

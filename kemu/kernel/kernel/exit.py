@@ -41,7 +41,7 @@ from kemu.kernel.kernel.signal import (
 )
 from kemu.kernel.mm.mmap_lock import mmap_read_lock, mmap_read_unlock
 from kemu.kernel.mm.process_vm import unpin_user_pages_dirty_lock
-from kemu.machine.atomic import atomic_dec, atomic_dec_and_test
+from kemu.machine.atomic import atomic_dec_and_test, refcount_dec_and_test
 from kemu.trace.frames import linux
 from kemu.trace.steps import is_explored, step
 
@@ -247,7 +247,7 @@ def release_task(p: task_struct) -> None:
     else:
         p.signal.min_flt += p.min_flt
         p.signal.maj_flt += p.maj_flt
-    atomic_dec(p.sighand, "count")
+    refcount_dec_and_test(p.sighand, "count")
     p.signal.nr_threads -= 1
     p.signal.thread_head = tuple(t for t in p.signal.thread_head if t is not p)
     system.tasks.put(p.pid, None)

@@ -35,7 +35,7 @@ from kemu.kernel.kernel.sched import wake_up_process
 from kemu.kernel.mm.fork_mm import dup_mm
 from kemu.kernel.mm.slab import slab_fails
 from kemu.kernel.mm.vma import fput, get_file
-from kemu.machine.atomic import atomic_dec_and_test, atomic_inc
+from kemu.machine.atomic import atomic_dec_and_test, atomic_inc, refcount_dec_and_test, refcount_inc
 from kemu.trace.frames import linux
 
 
@@ -169,7 +169,7 @@ def copy_sighand(flags: int, p: task_struct) -> int:
     """Share the signal actions (CLONE_SIGHAND) or copy them; 0 or -ENOMEM."""
     old = current().sighand
     if flags & CLONE_SIGHAND:
-        atomic_inc(old, "count")
+        refcount_inc(old, "count")
         p.sighand = old
         return 0
     if slab_fails("sighand_cache"):
@@ -220,7 +220,7 @@ def _undo_copy(p: task_struct) -> None:
     if p.mm is not None:
         mmput(p.mm)
     if p.sighand is current().sighand:
-        atomic_dec_and_test(p.sighand, "count")
+        refcount_dec_and_test(p.sighand, "count")
     if p.files is not None:
         put_files_struct(p.files)
 

@@ -17,7 +17,7 @@ from kemu.kernel.include.linkage import asmlinkage
 from kemu.kernel.include.mm_types import mm_struct
 from kemu.kernel.include.sched_types import TASK_DEAD, TASK_RUNNING, percpu, task_struct
 from kemu.kernel.include.system import current_mm, system
-from kemu.machine.atomic import atomic_dec_and_test, atomic_inc
+from kemu.machine.atomic import atomic_dec_and_test, atomic_inc, refcount_dec_and_test
 from kemu.trace.frames import linux
 
 
@@ -68,7 +68,7 @@ def finish_task_switch(prev: task_struct) -> None:
 
 def put_task_struct(task: task_struct) -> None:
     """Drop a reference to the task structure."""
-    atomic_dec_and_test(task, "usage")
+    refcount_dec_and_test(task, "usage")
 
 
 def schedule_to(task: task_struct) -> None:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from kemu.kernel.include.flags import *
 from kemu.kernel.include.mm_types import mm_struct, vm_area_struct, vm_fault
-from kemu.machine.atomic import atomic_dec, atomic_inc_not_zero
+from kemu.machine.atomic import refcount_dec_and_test, refcount_inc_not_zero
 from kemu.trace.frames import linux
 from kemu.trace.steps import is_removed, step, step_until
 
@@ -82,13 +82,13 @@ def vma_start_read(mm: mm_struct, vma: vm_area_struct) -> bool:
         return True
     if mm.mmap_lock < 0:
         return False
-    return atomic_inc_not_zero(vma, "vm_refcnt")
+    return refcount_inc_not_zero(vma, "vm_refcnt")
 
 
 def vma_end_read(vma: vm_area_struct) -> None:
     """The fault is done with the VMA."""
     if not is_removed(VMA_LOCK):
-        atomic_dec(vma, "vm_refcnt")
+        refcount_dec_and_test(vma, "vm_refcnt")
 
 
 def vma_start_write(vma: vm_area_struct) -> None:
