@@ -195,7 +195,8 @@ class vm_fault:
     ``orig_pte`` the entry that was seen (u64)."""
 
     __slots__ = (
-        "vma", "mm", "address", "real_address", "pgoff", "flags", "pmd", "pte", "orig_pte", "page", "cow_page",
+        "vma", "mm", "address", "real_address", "pgoff", "flags", "pmd", "pte", "orig_pte", "page",
+        "cow_page",
     )  # fmt: skip
 
     def __init__(self, vma: vm_area_struct, address: int, flags: int) -> None:

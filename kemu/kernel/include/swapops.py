@@ -33,7 +33,8 @@ SWP_PTE_MARKER = 31
 PTE_MARKER_UFFD_WP, PTE_MARKER_POISONED, PTE_MARKER_GUARD = 1, 2, 4
 
 Kind = Literal[
-    "none", "present", "guard", "uffd-wp", "poison", "swap", "hwpoison", "migration", "device", "unknown"
+    "none", "present", "guard", "uffd-wp", "poison", "swap", "hwpoison", "migration", "device",
+    "unknown"
 ]  # fmt: skip
 """What an entry is.  ``guard``, ``uffd-wp`` and ``poison`` are the markers."""
 

@@ -35,9 +35,10 @@ class System:
     boot)."""
 
     __slots__ = (
-        "phys", "geometry", "bits", "protection_map", "pgd_shift", "p4d_shift", "pud_shift", "pmd_shift", "cpus",
-        "cpu", "mem_map", "node_data", "init_mm", "init_task", "tasks", "files", "zero_pfn", "vdso_pfn", "vmstat",
-        "sysctl", "counters", "trap", "delivered", "out_of_memory", "reclaim", "mmdrop", "fatal_signal",
+        "phys", "geometry", "bits", "protection_map", "pgd_shift", "p4d_shift", "pud_shift",
+        "pmd_shift", "cpus", "cpu", "mem_map", "node_data", "init_mm", "init_task", "tasks",
+        "files", "zero_pfn", "vdso_pfn", "vmstat", "sysctl", "counters", "trap", "delivered",
+        "out_of_memory", "reclaim", "mmdrop", "fatal_signal",
     )  # fmt: skip
 
     phys: PhysMem

@@ -181,7 +181,8 @@ class Kernel:
 
 
 STATE = (
-    "cpus", "node_data", "init_mm", "init_task", "tasks", "files", "vmstat", "sysctl", "counters", "mem_map", "phys",
+    "cpus", "node_data", "init_mm", "init_task", "tasks", "files", "vmstat", "sysctl", "counters",
+    "mem_map", "phys",
 )  # fmt: skip
 """The globals whose contents are state; the others are constant after boot."""
 

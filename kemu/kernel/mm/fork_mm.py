@@ -90,8 +90,9 @@ def dup_mm(oldmm: mm_struct) -> mm_struct | None:
 
 
 INHERITED = (
-    "def_flags", "mmap_base", "mmap_legacy_base", "start_code", "end_code", "start_data", "end_data", "start_brk", "brk",
-    "start_stack", "arg_start", "arg_end", "env_start", "env_end", "saved_auxv", "vdso",
+    "def_flags", "mmap_base", "mmap_legacy_base", "start_code", "end_code", "start_data",
+    "end_data", "start_brk", "brk", "start_stack", "arg_start", "arg_end", "env_start", "env_end",
+    "saved_auxv", "vdso",
 )  # fmt: skip
 """What the byte copy of the structure brings along (mm_init resets the rest)."""
 

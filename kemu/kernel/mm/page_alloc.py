@@ -2,10 +2,11 @@
 include/linux/page_ref.h).
 
     order 10  [ 1024 frames                                   ]
-    order  9  [ 512                    ][ 512                 ]      a block is split in halves until it is small enough,
-    order  8  [ 256     ][ 256         ]                             the upper half goes on the list of its order;
-                                                                     a freed block joins with its
-                                                                     buddy (pfn ^ size)
+    order  9  [ 512          ][ 512          ]
+    order  8  [ 256  ][ 256  ]
+
+A block is split in halves until it is small enough; the upper half goes on the list of its order.
+A freed block joins with its buddy (pfn ^ size).
 
 A page lives while ``_refcount`` is above 0: allocation gives one reference, ``folio_get`` adds,
 ``folio_put`` drops, and the last drop frees.  There are no per-CPU lists of single pages, so
