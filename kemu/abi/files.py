@@ -40,9 +40,8 @@ CALLS = (
             _START + "close app 3",
             "spawn app; open app /new rdwr creat; mmap app 1p rw shared fd 3",
         ),
-        more="Gives its descriptor, the lowest free number from 3 on. For reading unless "
-        "wronly or rdwr is given; creat makes an empty file in memory where there is "
-        "none.",
+        more="Returns its descriptor, the lowest free number from 3 on. For reading unless "
+        "wronly or rdwr is given; creat makes an empty file in memory if there is none.",
         args=(PATH, flags(OPEN_FLAGS)),
         returns="fd",
         errnos="EACCES EEXIST EFAULT EINVAL EISDIR ELOOP EMFILE ENAMETOOLONG ENFILE ENOENT ENOMEM ENOSPC ENOTDIR EROFS ETXTBSY",
@@ -51,12 +50,13 @@ CALLS = (
         "memfd_create",
         319,
         "files",
-        "make a nameless file of memory",
+        "make an anonymous file in memory",
         (
             "spawn app; memfd_create app buffer; ftruncate app 3 2p; mmap app 2p rw shared fd 3",
             "spawn app; memfd x",
         ),
-        more="Gives its descriptor. It is empty: ftruncate gives it a size, mmap with fd maps it.",
+        more="Returns its descriptor. The file is empty: ftruncate gives it a size, mmap with fd "
+        "maps it.",
         also=("memfd",),
         args=(Arg("name", "title"),),
         returns="fd",
@@ -71,7 +71,7 @@ CALLS = (
             _START + "close app 3",
             "spawn app; close app 3",
         ),
-        more="Mappings of the file stay.",
+        more="Mappings of the file remain.",
         args=(FD,),
         errnos="EBADF EINTR EIO",
         op="close",
@@ -98,7 +98,7 @@ CALLS = (
         "pwrite",
         18,
         "files",
-        "write memory into a file",
+        "write to a file from memory",
         (
             _BUFFER + 'write app 0x10000 "hello"; pwrite app 3 0x10000 5 100',
             _BUFFER + "pwrite app 3 0x10000 1p 5p; ls",
@@ -114,13 +114,13 @@ CALLS = (
         "ftruncate",
         77,
         "files",
-        "give a file another size",
+        "change the size of a file",
         (
             _START + "ftruncate app 3 1p; ls",
             _START + "mmap app 0x20000 2p r file /data; ftruncate app 3 1; read app 0x21000",
         ),
-        more="Pages behind the new end leave every mapping, private copies too; who touches "
-        "them gets SIGBUS.",
+        more="Pages beyond the new end are unmapped everywhere, private copies too; touching "
+        "them raises SIGBUS.",
         args=(FD, Arg("size", "file_size")),
         errnos="EBADF EFBIG EINTR EINVAL EIO EPERM ETXTBSY",
         op="ftruncate",
@@ -130,13 +130,13 @@ CALLS = (
         "fallocate",
         285,
         "files",
-        "make room in a file, or a hole",
+        "allocate space in a file, or punch a hole",
         (
             _START + "fallocate app 3 0 1p punch_hole keep_size; ls",
             _START + "fallocate app 3 2p 2p; ls",
         ),
-        more="punch_hole needs keep_size: the file's own pages in the hole go, private copies "
-        "of them stay.",
+        more="punch_hole needs keep_size: the file's own pages in the hole go, private copies of "
+        "them stay.",
         args=(
             FD,
             Arg("offset", "extent", field="foff", draw=_OFFSETS),
@@ -168,12 +168,12 @@ CALLS = (
         "fadvise64",
         221,
         "files",
-        "say what will be done with a file",
+        "give advice about a file",
         (
             _START + "fadvise app 3 dontneed; ls",
             _START + "fadvise app 3 willneed 0 1p",
         ),
-        more="dontneed drops clean cached pages that nobody maps, willneed reads ahead. A "
+        more="dontneed drops clean cached pages that are not mapped, willneed reads ahead. A "
         "length of 0 means to the end.",
         linux="posix_fadvise(2)",
         word="fadvise",
@@ -197,7 +197,7 @@ CALLS = (
             "spawn app; pipe app",
             "spawn app; mmap app 0x10000 1p rw; pipe app; vmsplice app 3 0x10000 8; pipe_read app 3 8",
         ),
-        more="One descriptor stands for both ends and nobody ever sleeps at it; pipe2 makes "
+        more="One descriptor serves as both ends, and nothing ever sleeps on it; pipe2 makes "
         "two. vmsplice puts pages into it, pipe_read takes bytes out.",
         returns="fd",
         errnos="EMFILE ENFILE ENOMEM",
@@ -211,9 +211,9 @@ CALLS = (
             _HELLO + "pipe2 app; write_fd app 4 0x10000 5; pipe_read app 3 8",
             "spawn app; pipe2 app; close app 4; pipe_read app 3 8",
         ),
-        more="The two descriptors, the end to read from first, are stored as ints at ADDR, on "
-        "the task's stack if none is given. A read of an empty pipe sleeps as long as "
-        "somebody has the other end open, and a fork opens it once more.",
+        more="The two descriptors, the reading end first, are stored as ints at ADDR, by default "
+        "on the task's stack. A read of an empty pipe sleeps while any process has the "
+        "writing end open; fork opens it once more.",
         args=(INTO._replace(size=8), flags(PIPE_FLAGS)),
         fills="into",
         errnos="EFAULT EINVAL EMFILE ENFILE ENOMEM",
@@ -223,14 +223,14 @@ CALLS = (
         "read",
         0,
         "files",
-        "read from a file where it stands",
+        "read from a file at its position",
         (
             _BUFFER
             + "read_fd app 3 0x10000 4; fork app as child; read_fd child 3 0x10000 4; lseek app 3 0 cur",
             _BUFFER + "lseek app 3 8; read_fd app 3 0x10000 8",
         ),
         more="The position belongs to the open file: after fork, parent and child share it. "
-        "pread reads at a position of its own.",
+        "pread reads at an offset of its own.",
         word="read_fd",
         args=(FD, ADDR, SIZE),
         returns="count",
@@ -242,13 +242,13 @@ CALLS = (
         "write",
         1,
         "files",
-        "write into a pipe, or into a file where it stands",
+        "write to a pipe, or to a file at its position",
         (
             _BUFFER + 'write app 0x10000 "hello"; write_fd app 3 0x10000 5; lseek app 3 0 cur',
             "spawn app; mmap app 0x10000 1p rw; pipe2 app; close app 3; signal app PIPE ignore; write_fd app 4 0x10000 5",
         ),
-        more="A pipe without a reader kills the writer by SIGPIPE. pwrite writes at a "
-        "position of its own.",
+        more="Writing to a pipe without a reader raises SIGPIPE. pwrite writes at an offset of "
+        "its own.",
         word="write_fd",
         args=(FD, ADDR, SIZE),
         returns="count",
@@ -259,13 +259,13 @@ CALLS = (
         "lseek",
         8,
         "files",
-        "say where a file stands",
+        "set the position of an open file",
         (
             _START + "lseek app 3 100; lseek app 3 0 cur",
             _START + "lseek app 3 0 end",
         ),
-        more="From the beginning (set), from where it stands (cur) or from its end (end). "
-        "Gives the new position.",
+        more="From the beginning (set), from the current position (cur) or from the end (end). "
+        "Returns the new position.",
         args=(FD, Arg("offset", "offset"), SEEK),
         returns="offset",
         errnos="EBADF EINVAL ENXIO EOVERFLOW ESPIPE",
@@ -275,12 +275,12 @@ CALLS = (
         "vmsplice",
         278,
         "files",
-        "put pages into a pipe, not copies of them",
+        "put pages into a pipe without copying them",
         (
             'spawn app; mmap app 0x10000 1p rw; pipe app; vmsplice app 3 0x10000 1; write app 0x10000 "b"; pipe_read app 3 1',
             "spawn app; pipe app; vmsplice app 3 0x10000 8",
         ),
-        more="The pipe holds a plain reference to each page: who writes to it later changes "
+        more="The pipe holds a plain reference to each page: a later write to the page changes "
         "what is read from the pipe.",
         args=(FD, ADDR, SIZE),
         host="fd {addr size} 1 0",

@@ -44,10 +44,10 @@ CALLS = (
             "spawn app; mmap app 0x10000 4p rw",
             "spawn app; mmap app 1M r shared; mmap 4p rw populate",
         ),
-        more="Private anonymous memory unless shared or file says otherwise. Without an "
-        "address the kernel looks for a place, from the top down; an address is a hint "
-        "unless fixed. file PATH@1p maps from page 1 of the file on; fd 3 offset 1p does "
-        "the same with an open file.",
+        more="Private anonymous memory unless shared or file says otherwise. Without an address "
+        "the kernel looks for a place, from the top down; an address is a hint unless fixed "
+        "is given. file PATH@1p maps the file from page 1; fd 3 offset 1p does the same "
+        "with an open file.",
         args=(
             ADDR,
             LENGTH,
@@ -66,7 +66,7 @@ CALLS = (
         "munmap",
         11,
         "memory",
-        "take a mapping away",
+        "remove a mapping",
         (
             _START + "munmap app 0x11000 1p",
             _START + "munmap app 0x10000 4p; maps app",
@@ -80,7 +80,7 @@ CALLS = (
         "mprotect",
         10,
         "memory",
-        "change what may be done with memory",
+        "change the protection of a range",
         (
             _START + "mprotect app 0x11000 1p r",
             _START + "mprotect app 0x10000 4p none; maps app",
@@ -99,8 +99,8 @@ CALLS = (
             "spawn app; brk app",
             "spawn app; brk app app.heap+3p; maps app",
         ),
-        more="Gives the end of the heap behind the call; without an address it only asks. The "
-        "raw call never fails: where it cannot move the end, it gives the old one.",
+        more="Returns the end of the heap after the call; without an address it only asks. The "
+        "raw call never fails: if it cannot move the end, it returns the old one.",
         args=(ADDR._replace(default=0),),
         returns="address",
         errnos="ENOMEM",
@@ -117,9 +117,10 @@ CALLS = (
             _TOUCHED + "mremap app 0x10000 4p 8p",
             _TOUCHED + "mremap app 0x10000 4p 4p maymove fixed to 0x200000; maps app",
         ),
-        more="The page-table entries move, the pages stay. Without maymove it grows only "
-        "where room follows; fixed maymove to ADDR names the new place; dontunmap leaves "
-        "an empty mapping behind; an old length of 0 maps shared memory once more.",
+        more="The page-table entries move, the pages stay. Without maymove the mapping grows "
+        "only if there is room after it; maymove fixed to ADDR names the new place; "
+        "dontunmap leaves an empty mapping at the old one; an old length of 0 maps shared "
+        "memory again.",
         args=(
             ADDR,
             LENGTH._replace(name="old"),
@@ -136,15 +137,15 @@ CALLS = (
         "madvise",
         28,
         "memory",
-        "say what will be done with a range",
+        "give advice about a range",
         (
             _TOUCHED + "madvise app 0x10000 1p dontneed; read app 0x10000",
             _TOUCHED + "madvise app 0x11000 1p guard_install; write app 0x11000 1",
         ),
-        more="dontneed and free drop pages, remove punches a hole into a file, populate_read "
-        "and populate_write fault in, dontfork and wipeonfork say what fork does, "
-        "guard_install makes pages that kill and guard_remove takes them away; cold, "
-        "pageout, willneed, random, sequential and others.",
+        more="dontneed and free drop pages, remove punches a hole in a file, populate_read and "
+        "populate_write fault pages in, dontfork and wipeonfork say what fork does, "
+        "guard_install turns pages into guards that kill and guard_remove undoes that; also "
+        "cold, pageout, willneed, random, sequential and others.",
         args=(ADDR, LENGTH, ADVICE._replace(recorded=RECORDED_ADVICE, draw=_ADVICE)),
         errnos="EACCES EAGAIN EBADF EFAULT EINVAL EIO ENOMEM EPERM",
         op="madvise",
@@ -154,13 +155,13 @@ CALLS = (
         "msync",
         26,
         "memory",
-        "write a mapped file back",
+        "write a mapped file back to disk",
         (
             _TOUCHED + "msync app 0x10000 4p sync",
             _SHARED + "write app 0x10000 7; msync app 0x10000 2p sync",
         ),
-        more="With sync the dirty pages of a shared file mapping are written to the disk and "
-        "their entries made clean and read-only.",
+        more="With sync, dirty pages of a shared file mapping are written to the disk and their "
+        "entries become clean and read-only.",
         args=(
             ADDR,
             LENGTH,
@@ -177,12 +178,12 @@ CALLS = (
         "mincore",
         27,
         "memory",
-        "which pages are in memory",
+        "ask which pages are in memory",
         (
             _TOUCHED + "mincore app 0x10000 4p",
             _TOUCHED + "mmap app 0x20000 1p rw; mincore app 0x10000 4p into 0x20000",
         ),
-        more="The answer, a byte a page, is stored on the task's stack unless into ADDR is "
+        more="The answer, one byte per page, is stored on the task's stack unless into ADDR is "
         "given. At most 65536 pages.",
         args=(ADDR, LENGTH, Arg("into", "buffer", None, option=True, size="pages")),
         errnos="EAGAIN EFAULT EINVAL ENOMEM",
@@ -194,7 +195,7 @@ CALLS = (
         "mseal",
         462,
         "memory",
-        "forbid changes of a mapping for ever",
+        "seal a mapping against changes for ever",
         (
             _TOUCHED + "mseal app 0x10000 4p; munmap app 0x10000 4p",
             _TOUCHED + "mseal app 0x10000 4p; smaps app",
@@ -214,7 +215,7 @@ CALLS = (
             _SHARED + "remap_file_pages app 0x10000 1p 1",
             _TOUCHED + "remap_file_pages app 0x10000 1p 1",
         ),
-        more="PGOFF is a page of the file. Linux does it with mmap today.",
+        more="PGOFF is a page of the file. Linux implements it with mmap today.",
         args=(
             ADDR,
             LENGTH,
@@ -234,8 +235,7 @@ CALLS = (
             _TOUCHED + "pkey_mprotect app 0x10000 1p r -1",
             _TOUCHED + "pkey_mprotect app 0x10000 1p r 1",
         ),
-        more="The machine has no protection keys, so that every key but -1, the one that "
-        "means none, is refused.",
+        more="The machine has no protection keys: every key but -1, which means none, is refused.",
         args=(
             ADDR,
             LENGTH,
@@ -250,12 +250,12 @@ CALLS = (
         "mlock",
         149,
         "memory",
-        "keep a range in memory",
+        "lock a range in memory",
         (
             _TOUCHED + "mlock app 0x10000 4p; smaps app",
             _TOUCHED + "mlock app 0x10000 1p; maps app",
         ),
-        more="Faults in all of it at once.",
+        more="Faults in the whole range at once.",
         args=(ADDR, LENGTH),
         errnos="EAGAIN EINVAL ENOMEM EPERM",
         op="mlock",
@@ -265,12 +265,12 @@ CALLS = (
         "mlock2",
         325,
         "memory",
-        "keep a range in memory, page by page",
+        "lock a range in memory, perhaps as it is touched",
         (
             _TOUCHED + "mlock2 app 0x10000 4p onfault; smaps app",
             _TOUCHED + "mlock2 app 0x10000 4p",
         ),
-        more="With onfault each page is locked when it is first touched, not before.",
+        more="With onfault, each page is locked when it is first touched.",
         args=(ADDR, LENGTH, flags(MLOCK2_FLAGS)),
         errnos="EAGAIN EINVAL ENOMEM EPERM",
     ),
@@ -278,7 +278,7 @@ CALLS = (
         "munlock",
         150,
         "memory",
-        "take the lock off a range",
+        "unlock a range",
         (
             _TOUCHED + "mlock app 0x10000 4p; munlock app 0x10000 4p",
             _TOUCHED + "munlock app 0x11000 1p",
@@ -292,13 +292,13 @@ CALLS = (
         "mlockall",
         151,
         "memory",
-        "keep all memory of a process",
+        "lock all memory of a process",
         (
             _TOUCHED + "mlockall app current",
             _TOUCHED + "mlockall app future; mmap app 0x20000 2p rw; smaps app",
         ),
-        more="current: what is mapped now; future: what will be; onfault: each page when it "
-        "is touched.",
+        more="current: what is mapped now; future: what will be mapped; onfault: each page when "
+        "it is touched.",
         args=(flags(MLOCKALL_FLAGS, draw=_MLOCKALL),),
         errnos="EINVAL ENOMEM EPERM",
         op="mlockall",
@@ -308,7 +308,7 @@ CALLS = (
         "munlockall",
         152,
         "memory",
-        "take all locks off",
+        "unlock all memory of a process",
         (
             _TOUCHED + "mlockall app current; munlockall app",
             _TOUCHED + "mlock app 0x10000 1p; munlockall app; smaps app",

@@ -42,7 +42,7 @@ CALLS = (
         "unpin",
         None,
         "memory",
-        "take the pin off a range",
+        "unpin a range",
         (
             _TOUCHED + "pin app 0x10000 1p; unpin app 0x10000 1p",
             _TOUCHED + "unpin app 0x10000 1p",
@@ -62,10 +62,10 @@ CALLS = (
             _FAMILY + "process_vm_readv app kid 0x10000 5",
             _FAMILY + "process_vm_readv kid 0x10000 5; walk kid 0x10000",
         ),
-        more="The first task reads from the second; with one task the current one reads. It "
-        "honours the rights of the pages, and even reading gives the other process a "
-        "copy of its own where fork left it to share. The bytes go to the reader's stack "
-        "unless into ADDR is given.",
+        more="The first task reads from the second; with one task, the current one reads. It "
+        "honours page protection, and even reading gives the other process its own copy of "
+        "a page that fork left shared. The bytes go to the reader's stack unless into ADDR "
+        "is given.",
         args=(OTHER, ADDR, SIZE, INTO),
         order="other into addr size",
         host="other {into size} 1 {addr size} 1 0",
@@ -79,13 +79,13 @@ CALLS = (
         "process_vm_writev",
         311,
         "memory",
-        "write into the memory of another process",
+        "write to the memory of another process",
         (
             _FAMILY + 'process_vm_writev app kid 0x10000 "bye"',
             _FAMILY + "process_vm_writev kid 0x10000 7; read kid 0x10000 8",
         ),
-        more="The first task writes into the second; with one task the current one writes. "
-        "The data lies on the writer's stack.",
+        more="The first task writes to the second; with one task, the current one writes. The "
+        "data is on the writer's stack.",
         args=(OTHER, ADDR, DATA),
         order="other data addr size",
         host="other {data size} 1 {addr size} 1 0",
@@ -103,8 +103,8 @@ CALLS = (
             _FAMILY + "memread app kid 0x10000 5",
             _FAMILY + "mprotect kid 0x10000 1p none; memread app kid 0x10000 5",
         ),
-        more="As a debugger reads: also what the other process itself may not read. The bytes "
-        "go to the reader's stack unless into ADDR is given.",
+        more="Reads as a debugger does: also what the other process itself may not read. The "
+        "bytes go to the reader's stack unless into ADDR is given.",
         linux="pread(2) on /proc/PID/mem",
         args=(OTHER, ADDR, SIZE, INTO),
         order="other into addr size",
@@ -123,8 +123,8 @@ CALLS = (
             _FAMILY + 'memwrite app kid 0x10000 "bye"; read kid 0x10000 5',
             _FAMILY + "mprotect kid 0x10000 1p r; memwrite app kid 0x10000 7b; walk kid 0x10000",
         ),
-        more="As a debugger sets a breakpoint: where the other process may not write, it gets "
-        "a private copy first.",
+        more="Writes as a debugger does to set a breakpoint: where the other process may not "
+        "write, it gets a private copy first.",
         linux="pwrite(2) on /proc/PID/mem",
         args=(OTHER, ADDR, DATA),
         order="other data addr size",
@@ -142,8 +142,8 @@ CALLS = (
             "spawn app; setrlimit app as 1M; mmap app 2M rw",
             "spawn app; setrlimit app stack 64K unlimited",
         ),
-        more="as (all of the address space), data, stack, memlock, fsize in bytes; others are "
-        "kept but bind nothing. The hard limit stays as it is unless it is given.",
+        more="as (the whole address space), data, stack, memlock and fsize in bytes; the others "
+        "are stored but limit nothing. The hard limit is unchanged unless it is given.",
         linux="setrlimit(2), prlimit(2)",
         also=("prlimit",),
         args=(

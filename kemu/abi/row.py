@@ -32,7 +32,7 @@ class Arg(NamedTuple):
     limit, task (another one), buffer (where the kernel stores; the task's stack unless given),
     data (bytes that the task stores on its stack first), path, title.
 
-    `option`: given as `name VALUE` behind the arguments.  `field`: its name in a recording.
+    `option`: given as `name VALUE` after the arguments.  `field`: its name in a recording.
     `words`: word -> number, of flags or of a choice; `recorded`: those of a recording, if they
     differ.  `what` and `bounds` describe a number or a choice.  `most`: pages at most.  `size`: of
     a buffer, in bytes or as the name of another argument.  `draw`: what fuzz chooses from, in the
@@ -76,7 +76,7 @@ class Fuzz(NamedTuple):
 
 
 class Call(NamedTuple):
-    """One system call, or what stands in for one.
+    """One system call, or what kemu has in its place.
 
     `name`: as the kernel's table has it.  `number`: on x86-64, None for what is not a call of its
     own.  `word`: the command, and `also` its aliases.  `args`: in the order of the shell;  `order`:

@@ -24,7 +24,7 @@ _MEMBARRIER = Words(
 )
 
 _START = "spawn app; mmap app 0x10000 1p rw; write app 0x10000 7; "
-_NO_SIGNALS = "a program sends no signals; whoever died of one is ended"
+_NO_SIGNALS = "a program sends no signals; a process that died of one is ended"
 
 CALLS = (
     Call(
@@ -36,7 +36,7 @@ CALLS = (
             _START + "fork app as kid",
             _START + "fork; ps",
         ),
-        more="Gives the child's pid to the parent. A child without a name is PARENT.2, "
+        more="Returns the child's pid to the parent. A child without a name is PARENT.2, "
         "PARENT.3 ...",
         returns="pid",
         errnos="EAGAIN ENOMEM",
@@ -83,8 +83,8 @@ CALLS = (
             "spawn app; exec app /missing",
             "spawn app; exec app '/missing' one 'two words'",
         ),
-        more="PATH is a file that load brought. The words behind it are its arguments; "
-        "argv[0] is PATH as typed, the environment is HOME=/ TERM=linux.",
+        more="PATH is a file that load brought in. The words after it are its arguments; argv[0] "
+        "is PATH as typed, the environment is HOME=/ TERM=linux.",
         word="exec",
         errnos="E2BIG EACCES EFAULT EINVAL EIO EISDIR ELIBBAD ELOOP ENOENT ENOEXEC ENOMEM ENOTDIR EPERM ETXTBSY",
         unreal="it would replace the process that makes the calls (see: kemu conform exec)",
@@ -99,7 +99,8 @@ CALLS = (
             "spawn app; fork as kid; exit kid 3; ps",
             "spawn app; exit app",
         ),
-        more="It is a zombie until its parent waits for it. quit or Ctrl-D leaves kemu.",
+        more="It remains a zombie until its parent waits for it. To leave kemu, use quit or "
+        "Ctrl-D.",
         word="exit",
         op="exit",
         module="tasks",
@@ -108,13 +109,13 @@ CALLS = (
         "wait4",
         61,
         "doing",
-        "collect a child that has ended",
+        "wait for a child and collect its status",
         (
             "spawn app; fork as kid; exit kid 3; wait app",
             "spawn app; fork as kid; wait app; exit kid; ps",
         ),
-        more="Gives its pid and exit status. Without a zombie the caller waits: it is blocked "
-        "until a child ends. With for only that child will do; nohang does not wait.",
+        more="Returns its pid and exit status. If no child has ended, the caller blocks until "
+        "one does. for waits for that child only; nohang does not wait.",
         word="wait",
         returns="pid",
         errnos="ECHILD EINTR EINVAL",
@@ -130,7 +131,7 @@ CALLS = (
             "spawn app; fork as kid; kill kid SEGV; wait app",
         ),
         more="TASK receives it; the current task sends it, or the task after by. TERM unless "
-        "another is given.",
+        "another signal is given.",
         errnos="EINVAL EPERM ESRCH",
         unreal=_NO_SIGNALS,
         module="tasks",
@@ -144,7 +145,7 @@ CALLS = (
             "spawn app; fork as kid; tgkill kid",
             "spawn app; fork as kid; tgkill kid SEGV by app; wait app",
         ),
-        more="As kill, but TASK alone may take the signal, not another thread of its process.",
+        more="Like kill, but only TASK may take the signal, not another thread of its process.",
         errnos="EAGAIN EINVAL EPERM ESRCH",
         unreal=_NO_SIGNALS,
         module="tasks",
@@ -153,13 +154,13 @@ CALLS = (
         "sigaction",
         13,
         "doing",
-        "say what a signal does to a process",
+        "set what a signal does to a process",
         (
             "spawn app; signal app SEGV handle; read app 0",
             "spawn app; signal TERM ignore; kill app TERM; ps",
         ),
-        more="default: SEGV, BUS and most others kill. handle: the access fails and the "
-        "process goes on. ignore: nothing happens; a fault kills all the same.",
+        more="default: SEGV, BUS and most others kill. handle: the access fails and the process "
+        "goes on. ignore: nothing happens, but a fault still kills.",
         word="signal",
         errnos="EINVAL",
         module="tasks",
@@ -168,7 +169,7 @@ CALLS = (
         "membarrier",
         324,
         "doing",
-        "make every thread's memory accesses ordered",
+        "order the memory accesses of all threads",
         (
             "spawn app; membarrier app query",
             "spawn app; membarrier app register_private_expedited; membarrier private_expedited",

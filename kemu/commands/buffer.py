@@ -44,7 +44,7 @@ def filled_buffer(session: Session, task: Task, data: bytes) -> int:
 
 
 def seen(session: Session, task: Task, address: int, size: int) -> bytes:
-    """The bytes that lie there now, as far as they are mapped; looked at, not touched."""
+    """The bytes at the address now, up to the first that is not mapped; looked at, not touched."""
     from kemu.observe.translation import dump
 
     size = min(size, MOST_SHOWN, 2**64 - address)

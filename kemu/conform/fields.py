@@ -1,8 +1,8 @@
-"""The shape of every operation of a recorded program: which fields it has and what may stand in
-them.
+"""The shape of every operation of a recorded program: which fields it has and what they may
+hold.
 
     OPERATIONS   operation -> fields that it must have and fields that it may have
-    FIELDS       field -> what may stand in it; ``(operation, field)`` where two operations mean different things by it
+    FIELDS       field -> what it may hold; ``(operation, field)`` where two operations mean different things by it
 
 Data with one function, ``complaint``: program.py turns what it says into an error message.
 """
@@ -21,7 +21,7 @@ from kemu.conform import words
 
 @attrs.frozen
 class Field:
-    """What may stand in a field: in words, and as a test."""
+    """What a field may hold: in words, and as a test."""
 
     want: str
     fits: Callable[[Any], bool]
@@ -29,7 +29,7 @@ class Field:
 
 @attrs.frozen
 class Operation:
-    """``needs``: fields that must stand there, ``a|b`` if either may; ``may``: fields that can be left out."""
+    """``needs``: fields that it must have, ``a|b`` if either may; ``may``: fields that can be left out."""
 
     needs: tuple[str, ...] = ()
     may: tuple[str, ...] = ()
@@ -133,13 +133,13 @@ _SHAPES: dict[tuple[str, str], tuple[str, tuple[str, ...]]] = {
     ("buffer", ""): ("", ("n",)),
     ("data", "byte"): ("", ("n", "byte")),
 }
-"""For an argument by kind and field: the field, alternatives joined by |, and fields that may stand
-beside it.  The others have one field of their own."""
+"""For an argument by kind and field: the field, alternatives joined by |, and fields that may
+go with it.  The others have one field of their own."""
 
 
 def _operation(row: Call) -> Operation:
-    """The operation that is the row's call; what may stand in a field with words or a number of the
-    row's own goes to FIELDS."""
+    """The operation that is the row's call; what a field with words or a number of
+    the row's own may hold goes to FIELDS."""
     needs: list[str] = []
     may: list[str] = []
     for arg in row.args:
@@ -187,7 +187,7 @@ OPERATIONS: dict[str, Operation] = {
 
 
 def field_of(operation: str, name: str) -> Field:
-    """What may stand in the field ``name`` of ``operation``."""
+    """What the field ``name`` may hold of ``operation``."""
     return FIELDS.get((operation, name)) or FIELDS[name]
 
 

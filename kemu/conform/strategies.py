@@ -241,7 +241,7 @@ class _World:
 
 
 def settle(many: list[Wish], *, heap: bool = False) -> list[dict[str, Any]]:
-    """Operations that are valid in this order; a wish that means nothing where it stands is left
+    """Operations that are valid in this order; a wish that means nothing at its place is left
     out."""
     world = _World(heap)
     for kind, wish in many:

@@ -131,7 +131,7 @@ class Translator:
     def _ops(self, line: Line, record: Record) -> list[Op]:
         made = find(line.tokens[0].text)
         if made is None:
-            raise Unexpressed("it is no command of the shell")
+            raise Unexpressed("it is not a command of the shell")
         values = bind(made, line, self.session).values
         if made.name == "on":
             return self._on(values["cpu"], values["command"], record)
@@ -175,7 +175,7 @@ class Translator:
         """The process of the program that the task is."""
         if task.pid not in self.letters:
             raise Unexpressed(
-                f"{self.session.name_of(task.pid)} is no process of the first one's family"
+                f"{self.session.name_of(task.pid)} is not of the first process's family"
             )
         return self.letters[task.pid]
 
@@ -252,7 +252,7 @@ class Translator:
 
         node = system_of(self.session.kernel).files.get(path)
         if node is None:
-            raise Unexpressed(f"there is no file {path}")
+            raise Unexpressed(f"no file {path}")
         name, known = self.files.get(node.i_ino, ("", ""))
         if name:
             if known != mode:
@@ -260,7 +260,7 @@ class Translator:
             return name
         waiting = self.waiting.pop(path, None)
         if waiting is None:
-            raise Unexpressed(f"{path} is no file that mkfile made")
+            raise Unexpressed(f"{path} was not made by mkfile")
         name = f"f{len(self.files)}"
         self.files[node.i_ino] = (name, mode)
         self.made.ops.append((f"mkfile {path}", {**waiting, "id": name, "mode": mode}))
@@ -274,7 +274,7 @@ class Translator:
         if file is None:
             return {"fd": -1}
         if file.f_inode.i_ino not in self.files:
-            raise Unexpressed(f"descriptor {fd} is no file of the program")
+            raise Unexpressed(f"descriptor {fd} is not a file of the program")
         return {"file": self.files[file.f_inode.i_ino][0]}
 
 

@@ -105,7 +105,7 @@ def test_what_cannot_be_expressed_is_named_with_a_reason():
         "brk app": "the heap of a program on the host lies elsewhere",
         "read app app.stack-8": "the stack of a program on the host lies elsewhere",
         "spawn b": "a program has one family of processes",
-        "kill b KILL": "a program sends no signals; whoever died of one is ended",
+        "kill b KILL": "a program sends no signals; a process that died of one is ended",
         "madvise app 0x10000 1p hwpoison": "a program has no word for this advice",
     }
 
