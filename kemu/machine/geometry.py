@@ -18,6 +18,8 @@ from __future__ import annotations
 
 import attrs
 
+from kemu.trace._plain import Pointers
+
 
 @attrs.frozen
 class Level:
@@ -109,10 +111,6 @@ class Decode(dict[int, tuple[bool, bool, bool, bool]]):
         )
         found = self[have] = (write, user, exec_, read)
         return found
-
-
-Pointers = tuple[tuple[tuple[int, int], ...], int, int, int]
-"""What a walk needs above the last level (``Geometry.pointers``)."""
 
 
 @attrs.frozen

@@ -22,8 +22,9 @@ import attrs
 from kemu.errors import KernelBug
 from kemu.machine.cpu import Cpu
 from kemu.machine.geometry import EntryBits, Geometry, Level
-from kemu.machine.physmem import EMPTY, FRAME_SHIFT, PhysMem
+from kemu.machine.physmem import PhysMem
 from kemu.machine.tlb import TlbEntry, make_entry
+from kemu.trace import tape
 from kemu.trace.frames import hardware
 from kemu.trace.steps import step
 
@@ -214,7 +215,9 @@ def translate(cpu: Cpu, va: int, access: int, user: bool) -> int | PageFault | G
 def page_walk(cpu: Cpu, va: int, access: int, user: bool) -> int | PageFault:
     """What the CPU does on a TLB miss: walk, check, set Accessed and Dirty, remember."""
     geometry = cpu.geometry
-    table = _last_table(cpu.phys, geometry, cpu.root, va)
+    table = None  # tables as the kernel makes them need nothing but their leaf
+    if not geometry.careful:
+        table = tape.last_table(cpu.phys.frames, geometry.pointers, cpu.root, va)
     page_shift, last_mask, present, nx = geometry.last
     span, stopped, vpn = 1, "", va >> page_shift
     if table is None:
@@ -242,26 +245,6 @@ def page_walk(cpu: Cpu, va: int, access: int, user: bool) -> int | PageFault:
             return pfn << page_shift | va & geometry.offset_mask
     cpu.tlb.invlpg(vpn, cpu.pcid)  # a page fault drops what the TLB knew about the page
     return make_fault((va, error_code(stopped, access, user)))
-
-
-def _last_table(phys: PhysMem, geometry: Geometry, root: int, va: int) -> dict[int, int] | None:
-    """The walk without its last step: the words of the table with the last entry for ``va``.
-
-    Tables as the kernel makes them need nothing but their leaf.  None: others are on the way, to be
-    walked with care."""
-    if geometry.careful:
-        return None
-    table = None
-    frames, pfn = phys.frames, root >> FRAME_SHIFT
-    upper, plain, pointer, pfn_shift = geometry.pointers
-    for shift, mask in upper:
-        entry = frames.get(pfn, EMPTY).get(va >> shift & mask, 0)
-        if entry & plain != pointer:
-            break
-        pfn = entry >> pfn_shift
-    else:
-        table = frames.get(pfn, EMPTY)
-    return table
 
 
 def _leaf_with_care(

@@ -17,6 +17,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from kemu.machine.physmem import PhysMem
+from kemu.trace import _plain, tape
 from kemu.trace.barrier import STRUCTS, Table
 from kemu.trace.index import STRETCH
 from kemu.trace.journal import SLOTS
@@ -55,12 +57,14 @@ def noting() -> Iterator[Reads]:
     try:
         for cls in STRUCTS:
             cls.__getattribute__ = attribute  # type: ignore[method-assign,assignment]  # as barrier.py does
+        PhysMem.load, tape.last_table = _plain.load, _plain.last_table  # by the methods below
         for name in KEYED:
             setattr(Table, name, _keyed(name, cells))
         for name in WHOLE:
             setattr(Table, name, _whole(name, whole))
         yield found
     finally:
+        PhysMem.load, tape.last_table = tape.load, tape.implementation.last_table
         for cls in STRUCTS:
             _take_away(cls, "__getattribute__")
         for name in (*KEYED, *WHOLE):

@@ -9,6 +9,8 @@
 #include <Python.h>
 #include <structmember.h>
 
+#define VERSION 2	/* as in _plain.py */
+
 #ifndef SOURCE
 #define SOURCE 0	/* CRC-32 of this file, so that a test can see whether it was compiled as it is now */
 #endif
@@ -20,6 +22,7 @@ static PyObject *refuse;	/* called with (obj, field) instead of recording; NULL:
 static PyObject *object_setattr;	/* object.__setattr__, the _restore of a structure */
 static PyObject *table_put;		/* put below, the _restore of a table */
 static PyObject *restore_name;		/* "_restore" */
+static PyObject *frames_name;		/* "frames" */
 
 /* Append the items to the list, all or none. */
 static int append(PyObject *list, PyObject *const *items, int count)
@@ -113,6 +116,19 @@ static PyObject **slot(PyObject *obj, PyObject *field)
 	return *place ? place : NULL;
 }
 
+/* object.__setattr__ */
+static int store_field(PyObject *obj, PyObject *field, PyObject *value)
+{
+	PyObject **place = slot(obj, field), *old;
+
+	if (!place)
+		return PyObject_GenericSetAttr(obj, field, value);
+	old = *place;
+	*place = Py_NewRef(value);
+	Py_DECREF(old);
+	return 0;
+}
+
 static PyObject *recorded_setattr(PyObject *self, PyObject *const *args, Py_ssize_t count)
 {
 	PyObject **place, *old;
@@ -126,7 +142,7 @@ static PyObject *recorded_setattr(PyObject *self, PyObject *const *args, Py_ssiz
 		return NULL;
 	done = record(self, args[0], old, args[1]);
 	Py_DECREF(old);
-	if (done < 0 || PyObject_GenericSetAttr(self, args[0], args[1]) < 0)
+	if (done < 0 || store_field(self, args[0], args[1]) < 0)
 		return NULL;
 	Py_RETURN_NONE;
 }
@@ -170,13 +186,13 @@ static PyObject *recorded_put(PyObject *self, PyObject *const *args, Py_ssize_t 
 
 /* ---------------------------------------------------------------- going over a log */
 
-/* obj._restore(field, value) */
-static int restore(PyObject *obj, PyObject *field, PyObject *value)
+/* obj._restore(field, value), where ``how`` is the _restore of its type */
+static int restore(PyObject *how, PyObject *obj, PyObject *field, PyObject *value)
 {
-	PyObject *how = _PyType_Lookup(Py_TYPE(obj), restore_name), *done;
+	PyObject *done;
 
 	if (how == object_setattr)
-		return PyObject_GenericSetAttr(obj, field, value);
+		return store_field(obj, field, value);
 	if (how == table_put && PyDict_Check(obj))
 		return store_key(obj, field, value);
 	done = PyObject_CallMethodObjArgs(obj, restore_name, field, value, NULL);
@@ -193,7 +209,8 @@ static PyObject *go_over(PyObject *log, Py_ssize_t first, Py_ssize_t step, int w
 		PyObject *obj = Py_NewRef(PyList_GET_ITEM(log, at));
 		PyObject *field = Py_NewRef(PyList_GET_ITEM(log, at + 1));
 		PyObject *value = Py_NewRef(PyList_GET_ITEM(log, at + which));
-		int done = restore(obj, field, value);
+		PyObject *how = _PyType_Lookup(Py_TYPE(obj), restore_name);
+		int done = restore(how, obj, field, value);
 
 		Py_DECREF(obj);
 		Py_DECREF(field);
@@ -214,6 +231,71 @@ static PyObject *forward(PyObject *module, PyObject *log)
 	return go_over(log, 0, 4, 3);
 }
 
+/* ---------------------------------------------------------------- RAM */
+
+/* The word at an index of a frame, the table ``frames`` holding the frames; 0 where there is none.  -1 with an
+ * exception set on an error. */
+static unsigned long long word(PyObject *frames, unsigned long long pfn, int index)
+{
+	PyObject *key = PyLong_FromUnsignedLongLong(pfn), *frame, *found;
+
+	frame = key ? PyDict_GetItemWithError(frames, key) : NULL;
+	Py_XDECREF(key);
+	if (!frame)
+		return PyErr_Occurred() ? -1ULL : 0;
+	key = PyLong_FromLong(index);
+	found = key ? PyDict_GetItemWithError(frame, key) : NULL;
+	Py_XDECREF(key);
+	if (!found)
+		return PyErr_Occurred() ? -1ULL : 0;
+	return PyLong_AsUnsignedLongLong(found);
+}
+
+static PyObject *load(PyObject *self, PyObject *pa)
+{
+	unsigned long long at = PyLong_AsUnsignedLongLong(pa), found;
+	PyObject *frames;
+
+	if (at == -1ULL && PyErr_Occurred())
+		return NULL;
+	frames = PyObject_GetAttr(self, frames_name);
+	if (!frames)
+		return NULL;
+	found = word(frames, at >> 12, at >> 3 & 511);
+	Py_DECREF(frames);
+	return found == -1ULL && PyErr_Occurred() ? NULL : PyLong_FromUnsignedLongLong(found);
+}
+
+static PyObject *last_table(PyObject *module, PyObject *const *args, Py_ssize_t count)
+{
+	unsigned long long pfn, va, plain, pointer, entry;
+	int pfn_shift, shift, mask;
+	PyObject *upper, *key, *found;
+
+	if (expect("last_table", count, 4) < 0)
+		return NULL;
+	pfn = PyLong_AsUnsignedLongLong(args[2]) >> 12;
+	va = PyLong_AsUnsignedLongLong(args[3]);
+	if (PyErr_Occurred() || !PyArg_ParseTuple(args[1], "OKKi", &upper, &plain, &pointer, &pfn_shift))
+		return NULL;
+	for (Py_ssize_t i = 0; i < PyTuple_Size(upper); i++) {
+		if (!PyArg_ParseTuple(PyTuple_GET_ITEM(upper, i), "ii", &shift, &mask))
+			return NULL;
+		entry = word(args[0], pfn, va >> shift & mask);
+		if (entry == -1ULL && PyErr_Occurred())
+			return NULL;
+		if ((entry & plain) != pointer)
+			Py_RETURN_NONE;
+		pfn = entry >> pfn_shift;
+	}
+	key = PyLong_FromUnsignedLongLong(pfn);
+	found = key ? PyDict_GetItemWithError(args[0], key) : NULL;
+	Py_XDECREF(key);
+	if (found || PyErr_Occurred())
+		return Py_XNewRef(found);
+	return PyDict_New();
+}
+
 /* ---------------------------------------------------------------- the module */
 
 #define FASTCALL(name) #name, (PyCFunction)(void (*)(void))name, METH_FASTCALL
@@ -224,6 +306,7 @@ static PyMethodDef functions[] = {
 	{"mark", mark, METH_O, "mark(fid)"},
 	{"back", back, METH_O, "back(log)"},
 	{"forward", forward, METH_O, "forward(log)"},
+	{FASTCALL(last_table), "last_table(frames, pointers, root, va)"},
 	{NULL},
 };
 
@@ -231,6 +314,7 @@ static PyMethodDef methods[] = {
 	{FASTCALL(recorded_setattr), "__setattr__ of a structure"},
 	{FASTCALL(put), "put of a table"},
 	{FASTCALL(recorded_put), "put of a table"},
+	{"load", load, METH_O, "load of a PhysMem"},
 };
 
 static struct PyModuleDef definition = {
@@ -240,9 +324,10 @@ static struct PyModuleDef definition = {
 PyMODINIT_FUNC PyInit__fast(void)
 {
 	PyObject *module = PyModule_Create(&definition);
-	PyTypeObject *of[] = {&PyBaseObject_Type, &PyDict_Type, &PyDict_Type};
+	PyTypeObject *of[] = {&PyBaseObject_Type, &PyDict_Type, &PyDict_Type, &PyBaseObject_Type};
 
-	for (int i = 0; module && i < 3; i++) {
+	frames_name = PyUnicode_InternFromString("frames");
+	for (int i = 0; module && i < 4; i++) {
 		PyObject *method = PyDescr_NewMethod(of[i], &methods[i]);
 
 		if (!method || PyModule_AddObjectRef(module, methods[i].ml_name, method) < 0)
@@ -251,11 +336,12 @@ PyMODINIT_FUNC PyInit__fast(void)
 			table_put = Py_XNewRef(method);
 		Py_XDECREF(method);
 	}
-	if (module && PyModule_AddIntConstant(module, "SOURCE", SOURCE) < 0)
+	if (module && (PyModule_AddIntConstant(module, "SOURCE", SOURCE) < 0
+		       || PyModule_AddIntConstant(module, "VERSION", VERSION) < 0))
 		Py_CLEAR(module);
 	restore_name = PyUnicode_InternFromString("_restore");
 	object_setattr = PyObject_GetAttrString((PyObject *)&PyBaseObject_Type, "__setattr__");
-	if (!restore_name || !object_setattr)
+	if (!frames_name || !restore_name || !object_setattr)
 		Py_CLEAR(module);
 	return module;
 }

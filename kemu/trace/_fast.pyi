@@ -1,1 +1,2 @@
 SOURCE: int
+VERSION: int

@@ -1,4 +1,4 @@
-"""Where records go, the barrier, the marks, and going over a log, in Python.
+"""Where records go, the barrier, the marks, going over a log, and reading RAM, in Python.
 
 ``_fast.c`` is the same in C, for speed, where a C compiler was there at installation; this is the
 reference (``tape.py`` chooses).  Everything else in kemu/trace is above the two.
@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
+
+VERSION = 2
+"""Counts the changes of what the two offer; the same number stands in ``_fast.c``."""
 
 Refuse = Callable[[Any, Any], None]
 """Called with object and field of a change that is not allowed; raises."""
@@ -91,3 +94,31 @@ def forward(log: list[Any]) -> None:
     """Restore the new values of the events in ``log``, in order."""
     for obj, field, new in zip(log[::4], log[1::4], log[3::4], strict=True):
         obj._restore(field, new)
+
+
+_NOTHING: dict[int, int] = {}
+"""What an absent frame reads as."""
+
+Pointers = tuple[tuple[tuple[int, int], ...], int, int, int]
+"""What a walk needs above the last level (``Geometry.pointers``)."""
+
+
+def load(self: Any, pa: int) -> int:
+    """``load`` of a PhysMem: the 8-byte word at physical address ``pa`` (u64, aligned)."""
+    word: int = self.frames.get(pa >> 12, _NOTHING).get((pa >> 3) & 511, 0)
+    return word
+
+
+def last_table(
+    frames: dict[int, dict[int, int]], pointers: Pointers, root: int, va: int
+) -> dict[int, int] | None:
+    """The walk from the table at ``root`` without its last step: the words of the table with the
+    last entry for ``va``; None if another entry than a plain pointer is on the way."""
+    upper, plain, pointer, pfn_shift = pointers
+    pfn = root >> 12
+    for shift, mask in upper:
+        entry = frames.get(pfn, _NOTHING).get(va >> shift & mask, 0)
+        if entry & plain != pointer:
+            return None
+        pfn = entry >> pfn_shift
+    return frames.get(pfn, _NOTHING)

@@ -1,4 +1,4 @@
-"""Where records go, the barrier, the marks, going over a log: in C where that was compiled
+"""Where records go, the barrier, the marks, going over a log, reading RAM: in C where that was compiled
 (``_fast.c``), else in Python (``_plain.py``).
 
 Both behave alike, event for event.  With ``KEMU_PURE`` set in the environment it is Python
@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import Any
 
 from kemu.trace import _plain
-from kemu.trace._plain import Refuse
+from kemu.trace._plain import Pointers, Refuse
 
 
 def _choose() -> tuple[ModuleType, str]:
@@ -24,6 +24,8 @@ def _choose() -> tuple[ModuleType, str]:
         from kemu.trace import _fast
     except ImportError as error:
         return _plain, str(error)
+    if getattr(_fast, "VERSION", 0) != _plain.VERSION:
+        return _plain, "the C is of another version; install kemu again"
     return _fast, ""
 
 
@@ -37,3 +39,7 @@ put: Callable[[Any, Any, Any], None] = implementation.put
 recorded_put: Callable[[Any, Any, Any], None] = implementation.recorded_put
 back: Callable[[list[Any]], None] = implementation.back
 forward: Callable[[list[Any]], None] = implementation.forward
+load: Callable[[Any, int], int] = implementation.load
+last_table: Callable[[dict[int, Any], Pointers, int, int], dict[int, int] | None] = (
+    implementation.last_table
+)

@@ -7,6 +7,8 @@ import weakref
 import zlib
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kemu.trace import _plain, tape
 from tests.structure.sources import PACKAGE
@@ -248,6 +250,42 @@ def test_a_log_that_is_no_longer_written_can_go(made):
 def test_the_tape_in_c_is_compiled_from_the_source_as_it_is():
     text = (PACKAGE / "trace" / "_fast.c").read_bytes()
     assert zlib.crc32(text) & 0x7FFFFFFF == _fast.SOURCE, "run: python -m pip install -e ."
+
+
+class Ram:
+    """As PhysMem: a table of frames, each a table of words."""
+
+    def __init__(self, frames):
+        self.frames = frames
+
+
+words = st.dictionaries(st.integers(0, 511), st.integers(1, 2**64 - 1), max_size=4)
+
+
+@given(st.dictionaries(st.integers(0, 2**40), words, max_size=4), st.data())
+def test_a_word_of_ram_is_read(frames, data):
+    pfn = data.draw(st.sampled_from([*frames, 5]))
+    index = data.draw(st.sampled_from([*frames.get(pfn, {}), 7]))
+    for made in (_plain, _fast or _plain):
+        ram = type("RamToo", (Ram,), {"load": made.load})(frames)
+        assert ram.load(pfn << 12 | index << 3) == frames.get(pfn, {}).get(index, 0)
+
+
+@given(st.lists(st.integers(0, 511), min_size=4, max_size=4), st.integers(0, 3), st.booleans())
+def test_a_walk_ends_at_the_last_table(indices, cut, hidden):
+    """Tables at the frames 1 to 4, linked by entries with the bits 7 and nothing above bit 47; one
+    entry may be missing or have another bit."""
+    va = sum(index << 12 + 9 * (3 - level) for level, index in enumerate(indices))
+    frames = {level + 1: {indices[level]: level + 2 << 12 | 7} for level in range(4)}
+    pointers = (((39, 511), (30, 511), (21, 511)), 1 << 47 | 0x87, 7, 12)
+    made = [_plain.last_table, (_fast or _plain).last_table]
+    assert [walk(frames, pointers, 1 << 12, va) for walk in made] == [frames[4]] * 2
+    if hidden:
+        frames[cut + 1][indices[cut]] |= 0x80
+    else:
+        del frames[cut + 1]
+    found = [walk(frames, pointers, 1 << 12, va) for walk in made]
+    assert found == ([frames.get(4, {})] if cut == 3 else [None]) * 2
 
 
 def test_one_of_the_two_is_in_use():
