@@ -54,6 +54,7 @@ newest one.
 
   step, back          one event forwards or backwards; an empty line repeats;
                       step into shows the entries of a table that fork copied
+                      or exit took away as one event
   next, finish        over the calls of this kernel function, out of it;
                       reverse-next, reverse-finish the same backwards
   goto 12, goto NAME  any moment; mark NAME gives the present one a name

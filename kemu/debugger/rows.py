@@ -1,9 +1,10 @@
-"""Look into a whole-row event: the entries that fork copied, one by one.
+"""Look into a whole-row event: a loop over the entries of a table, one by one.
 
-A table of many entries is one event of the journal. Here the fork runs once more beside the journal
-with rows switched off (`rehearse.py`), so the loop of `copy_pte_range` does the same entry by
-entry; what it does is shown as the sub-steps N.1, N.2 ... of event N. They have no numbers of their
-own: nothing can be branched from them.
+What fork copies and what exit takes away is one event of the journal where a table has many entries
+(kernel/mm/rows.py). Here the command runs once more beside the journal with rows switched off
+(`rehearse.py`), so that the loop does the same entry by entry; what it does is shown as the
+sub-steps N.1, N.2 ... of event N. They have no numbers of their own: nothing can be branched from
+them.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _START = "spawn app; mmap app 0x200000 80p rw populate; fork app as kid; "
     "expand",
     arguments=(maybe("event", kinds.MOMENT),),
     effect=FREE,
-    summary="the entries of a table that fork copied as one event, one by one",
+    summary="the entries of a table that fork or exit handled as one event, one by one",
     more="Without an event the one at this moment, else the newest before it.",
     examples=(_START + "expand", _START + "break row; rc; expand"),
 )
@@ -61,17 +62,17 @@ def step_into(session: Session, count: int) -> readings.SubSteps | None:
 def entries_of(session: Session, number: int) -> tuple[readings.EventReading, ...]:
     """The sub-steps of the row event, numbered from 1."""
     from kemu.observe.events import events
-    from kemu.observe.rows import loops, without_rows
+    from kemu.observe.rows import loop_at, place_of, without_rows
 
     record = session.command_of(number)
     if record is None:
         raise KernelBug(f"the row #{number} belongs to no command")
-    index = len(loops(session.journal, record.first, number))
+    place = place_of(session.journal, record.first, number)
     with session.beside(record.first) as scratch:
         with without_rows():
             perform(session, record)
         scratch.catch_up()
-        first, last = loops(scratch, 0, len(scratch))[index - 1]
+        first, last = loop_at(scratch, place)
         found = [
             event
             for event in events(session.kernel, 0, last, session.name_of).events
@@ -95,4 +96,4 @@ def _row_event(session: Session, upto: int, *, exact: bool) -> int:
     if found is not None:
         return found
     hint = "trace shows such events as 'pte table of ...'"
-    raise UsageError(f"expand: #{upto} copies no table as a whole", hint=hint, about="event")
+    raise UsageError(f"expand: #{upto} is not about a whole table", hint=hint, about="event")

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 from kemu.kernel.include.mm_types import PGTY_table, anon_vma, page
 from kemu.kernel.include.system import system
-from kemu.kernel.mm.fork_row import Row
-from kemu.machine.physmem import FRAME_SIZE
+from kemu.kernel.mm.rows import Row
+from kemu.machine.physmem import FRAME_SIZE, Frame
 from kemu.observe.events import events, first_mark
 from kemu.observe.look import travelling
 from kemu.observe.moves import may_be
@@ -77,8 +77,11 @@ def _entries_written(kernel: Kernel, first: int, last: int, names: Names) -> tup
     protected = sum(
         event.function == "__copy_present_ptes" and event.note == "W cleared" for event in written
     )
-    protected += sum(len(row.src_before) for row in rows)
-    return len(written) + sum(len(row.copied) + len(row.src_before) for row in rows), protected
+    words = [
+        (old, new) for row in rows for obj, _, old, new in row.changes() if isinstance(obj, Frame)
+    ]
+    protected += sum(old is not None and new is not None for old, new in words)
+    return len(written) + len(words), protected
 
 
 def _calls(journal: Journal, first: int, last: int) -> dict[str, int]:
@@ -106,7 +109,10 @@ def _pages(journal: Journal, first: int, last: int) -> tuple[int, int, int, int,
             is_share = field == "_mapcount" and new > old >= 0 and isinstance(obj.mapping, anon_vma)
             shared += is_share and inside.name(number) == "copy_present_ptes"
         elif obj.__class__ is Row:
-            shared += sum(isinstance(p.mapping, anon_vma) for p in obj.pages)
+            shared += sum(
+                name == "_mapcount" and after > before and isinstance(p.mapping, anon_vma)
+                for p, name, before, after in obj.changes()
+            )
         elif obj is ram and (new is not None or old is None):
             name = inside.name(number)
             filled += name in COPIERS

@@ -75,6 +75,10 @@ RULES: tuple[Rule, ...] = (
     Rule("pte", "", "pgd_free", "", "the address space is gone, its root with it"),
     Rule("frame", "_refcount", "__alloc_pages_noprof", "", "fresh from the allocator: one "
                                                            "reference, the allocating code's"),
+    Rule("row", "", "zap_pte_range", "", "a whole table of entries was taken away: one entry less "
+                                         "maps each frame"),
+    Rule("row", "", "folios_put_refs", "", "the entries are gone and flushed: their references are "
+                                           "dropped, and the last one frees a frame"),
     Rule("row", "", "", "", "fork copied a whole table: one more entry maps each frame, and "
                             "holds a reference to it"),
     Rule("frame", "_refcount", "copy_present_ptes", "", "fork: the child's entry holds a "

@@ -23,7 +23,7 @@ from kemu.kernel.include.mm_types import MM_COUNTER_NAMES, mm_struct, page, vm_a
 from kemu.kernel.include.mmzone import for_each_zone
 from kemu.kernel.include.sched_types import siginfo, task_struct
 from kemu.kernel.include.system import pfn_to_page, system
-from kemu.kernel.mm.fork_row import Row
+from kemu.kernel.mm.rows import Row
 from kemu.machine import mmu
 from kemu.machine.physmem import Frame
 from kemu.observe.space import space_of
@@ -34,8 +34,8 @@ from kemu.trace.journal import SLOTS
 if TYPE_CHECKING:
     from kemu.trace.journal import Journal
 
-ROWS: dict[type, frozenset[Any]] = {Row: frozenset({"copied"})}
-"""Whole-row events, which may concern any entry and any page."""
+ROWS = frozenset({"copied", "zapped", "put"})
+"""What rows do: such an event may concern anything."""
 
 Change = tuple[Any, Any]
 """Old and new value."""
@@ -93,7 +93,7 @@ def _in_stretch(
             return
         log = log or journal.log[start * SLOTS : end * SLOTS]
         for i in reversed(_candidates(thing, log, fields)):
-            change = thing.change(*log[i * SLOTS : i * SLOTS + SLOTS])
+            change = _change(thing, *log[i * SLOTS : i * SLOTS + SLOTS])
             if change is not None and change[0] is not change[1] and change[0] != change[1]:
                 yield start + i + 1, *change
             if len(thing.objects) != size:
@@ -101,11 +101,24 @@ def _in_stretch(
                 break
 
 
+def _change(thing: Thing, obj: Any, field: Any, old: Any, new: Any) -> Change | None:
+    """What the event did to the thing; of a row, what one of its changes did."""
+    if not isinstance(obj, Row):
+        return thing.change(obj, field, old, new)
+    if thing.objects.isdisjoint(map(id, obj.log[::SLOTS])):
+        return None
+    mine = [change for change in obj.changes() if id(change[0]) in thing.objects]
+    found = [thing.change(*change) for change in reversed(mine)]
+    return next((change for change in found if change is not None), None)
+
+
 def _fields_in(thing: Thing, held: Contents, numbers: Numbers) -> frozenset[Any] | None:
     """The fields to look for in a stretch: none of them, or None for any."""
     found = frozenset[Any]().union(
         *(fields for cls, fields in thing.classes.items() if cls in held.classes)
     )
+    if Row in held.classes:
+        found |= ROWS
     if not held.objects.isdisjoint(numbers.at(thing.objects)):
         if thing.fields is None:
             return None
@@ -115,7 +128,7 @@ def _fields_in(thing: Thing, held: Contents, numbers: Numbers) -> frozenset[Any]
 
 def _candidates(thing: Thing, log: list[Any], fields: frozenset[Any] | None) -> list[int]:
     """The places of events that may concern the thing."""
-    objects, classes = thing.objects, thing.classes
+    objects, classes = thing.objects, {*thing.classes, Row}
     present = log[::SLOTS]
     if fields is None:
         return [
@@ -151,23 +164,13 @@ def word(pfn: int, index: int, text: str) -> Thing:
         if obj is frames and field == pfn:
             found = (old or {}).get(index, 0), value[0]
             objects.add(id(old))
-        elif isinstance(obj, Row):
-            found = _in_row(obj, pfn, index)
         elif isinstance(obj, Frame) and obj.pfn == pfn and field == index:
             found = old or 0, new or 0
         if found is not None:
             value[0] = found[0]
         return found
 
-    return Thing(text, objects, ROWS, change, frozenset({pfn, index}))
-
-
-def _in_row(row: Row, pfn: int, index: int) -> Change | None:
-    if row.dst.pfn == pfn and index in row.copied:
-        return 0, row.copied[index]
-    if row.src.pfn == pfn and index in row.src_before:
-        return row.src_before[index], row.src_before[index] & ~system.bits.write
-    return None
+    return Thing(text, objects, {}, change, frozenset({pfn, index}))
 
 
 def entry(task: task_struct, address: int, name: str) -> Thing:
@@ -197,20 +200,7 @@ def frame(pfn: int, field: str) -> Thing:
         raise UsageError(
             f"pfn: frame {pfn:#x} has never been used", hint="frame PFN shows one; mem shows all"
         )
-    counted = {"_refcount": 1, "_mapcount": 1}.get(field)
-
-    def change(obj: Any, name: Any, old: Any, new: Any) -> Change | None:
-        if isinstance(obj, Row):
-            if counted and any(p is found for p in obj.pages):
-                return "n", f"n + {counted}"
-            return (
-                ("exclusive", "shared")
-                if field == "flags" and any(p is found for p in obj.exclusive)
-                else None
-            )
-        return (old, new) if name == field else None
-
-    return Thing(f"pfn {pfn:#x} {field}", {id(found)}, ROWS, change, frozenset({field}))
+    return field_of(found, f"pfn {pfn:#x}", field)
 
 
 def mapping(task: task_struct, address: int, field: str, name: str) -> Thing:

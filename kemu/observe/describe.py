@@ -18,7 +18,7 @@ from kemu.kernel.include import lists, sched_types
 from kemu.kernel.include import mm_types as mt
 from kemu.kernel.include.swapops import is_guard_pte_marker
 from kemu.kernel.include.system import system
-from kemu.kernel.mm.fork_row import Row
+from kemu.kernel.mm.rows import Row
 from kemu.machine.cpu import Cpu
 from kemu.machine.physmem import Frame
 from kemu.machine.tlb import Tlb, TlbEntry
@@ -381,20 +381,39 @@ def mapped_note(who: Directory, pfn: int, offset: int) -> str:
 
 
 def _row(who: Directory, e: Raw) -> Words:
-    row = e.obj
-    src, dst = (who.tables.get(frame.pfn) for frame in (row.src, row.dst))
-    span = f" from {dst.va:#x}" if dst is not None else ""
+    changes = [Raw(*change) for change in e.obj.changes()]
+    words = [change for change in changes if type(change.obj) is Frame]
+    if e.field == "put":
+        counts = [change.new for change in changes if change.field == "_refcount"]
+        return Words(
+            "row",
+            "pages set aside",
+            "",
+            f"{len(counts)} references",
+            "0 references",
+            f"{counts.count(0)} pages freed",
+        )
+    made = [change for change in words if change.old is None]
+    protected = [change for change in words if change.old is not None and change.new is not None]
+    table = who.tables.get((made or words)[0].obj.pfn)
+    span = f" from {table.va:#x}" if table is not None else ""
+    what = f"pte table of {table.owner if table is not None else 'a child'}{span}"
+    pages = sum(change.field == "_mapcount" for change in changes)
+    if e.field == "zapped":
+        return Words(
+            "row", what, "", f"{len(words)} entries", "0 entries", f"{pages} pages unmapped"
+        )
+    parent = who.tables.get(protected[0].obj.pfn) if protected else None
     cleared = (
-        f"W cleared in {len(row.src_before)} of {src.owner if src is not None else 'the other'}"
+        f"W cleared in {len(protected)} of {parent.owner if parent is not None else 'the other'}"
     )
-    what = f"pte table of {dst.owner if dst is not None else 'a child'}{span}"
     return Words(
         "row",
         what,
         "",
         "0 entries",
-        f"{len(row.copied)} entries",
-        f"{cleared}, {len(row.pages)} pages shared",
+        f"{len(made)} entries",
+        f"{cleared}, {pages} pages shared",
     )
 
 

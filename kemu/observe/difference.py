@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from kemu.kernel.include import mm_types as mt
 from kemu.kernel.include import sched_types
 from kemu.kernel.include.system import system
-from kemu.kernel.mm.fork_row import Row
+from kemu.kernel.mm.rows import Row
 from kemu.machine.physmem import Frame
 from kemu.machine.tlb import Tlb, TlbEntry
 from kemu.observe.describe import LOW, Raw, Words, describe, vma_name, word_words
@@ -115,29 +115,26 @@ def _rank(words: Words) -> tuple[Any, ...]:
 def _touched(log: list[Any], first: int, last: int) -> Touched:
     touched = Touched({}, set(), {})
     for at in range(first * SLOTS, last * SLOTS, SLOTS):
-        obj, field = log[at], log[at + 1]
-        if type(obj) is Frame:
-            touched.frames.add(obj.pfn)
-        elif obj is system.phys.frames:
-            touched.frames.add(field)
-        elif type(obj) is Row:
-            _touch_row(touched, obj)
-        elif type(obj) is mt.maple_tree:
-            touched.trees[id(obj)] = obj
-        elif not _of_tlb(obj):
-            touched.fields[id(obj), field] = (obj, field)
+        _touch(touched, log[at], log[at + 1])
     return touched
+
+
+def _touch(touched: Touched, obj: Any, field: Any) -> None:
+    if type(obj) is Frame:
+        touched.frames.add(obj.pfn)
+    elif obj is system.phys.frames:
+        touched.frames.add(field)
+    elif type(obj) is Row:
+        for part, name, _, _ in obj.changes():
+            _touch(touched, part, name)
+    elif type(obj) is mt.maple_tree:
+        touched.trees[id(obj)] = obj
+    elif not _of_tlb(obj):
+        touched.fields[id(obj), field] = (obj, field)
 
 
 def _of_tlb(obj: Any) -> bool:
     return type(obj) is Tlb or (type(obj) is Table and obj.name == "tlb")
-
-
-def _touch_row(touched: Touched, row: Row) -> None:
-    touched.frames.update((row.src.pfn, row.dst.pfn))
-    for page in row.pages:
-        for field in ("_refcount", "_mapcount", "flags"):
-            touched.fields[id(page), field] = (page, field)
 
 
 def _moment(touched: Touched, who: Directory) -> Moment:

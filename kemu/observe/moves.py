@@ -28,7 +28,7 @@ from kemu.kernel.include.mm_types import (
     page,
     vm_area_struct,
 )
-from kemu.kernel.mm.fork_row import Row
+from kemu.kernel.mm.rows import Row
 from kemu.machine.physmem import Frame
 from kemu.observe.events import first_mark
 from kemu.trace.barrier import STRUCTS, Table

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kemu.kernel.include.mm_types import maple_tree, mm_struct, vm_area_struct
 from kemu.kernel.include.system import system
-from kemu.kernel.mm.fork_row import Row
+from kemu.kernel.mm.rows import Row
 from kemu.machine import mmu
 from kemu.machine.physmem import Frame
 from kemu.observe.entries import read_entry
@@ -134,8 +134,11 @@ def _entries(who: Directory, number: int, obj: Any, field: Any) -> list[Page]:
     if isinstance(obj, Frame):
         return _entry(who, number, obj.pfn, field)
     if isinstance(obj, Row):
-        index = min(obj.src_before, default=min(obj.copied, default=0))
-        return [*_entry(who, number, obj.src.pfn, index), *_entry(who, number, obj.dst.pfn, index)]
+        first: dict[int, int] = {}
+        for part, index, _, _ in obj.changes():
+            if isinstance(part, Frame):
+                first.setdefault(part.pfn, index)
+        return [page for pfn in first for page in _entry(who, number, pfn, min(first.values()))]
     return []
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from kemu.explain.rules import rule_for
 from kemu.kernel.include.mm_types import page
 from kemu.kernel.include.system import system
-from kemu.kernel.mm.fork_row import Row
+from kemu.kernel.mm.rows import Row
 from kemu.machine.physmem import Frame
 from kemu.observe.calls import calls
 from kemu.observe.describe import LOW
@@ -163,10 +163,8 @@ def _command_finder(commands: tuple[Played, ...]) -> Callable[[int], Played | No
 def _keys(obj: Any, field: Any, old: Any, new: Any) -> Iterator[Key]:
     """The things that the event wrote; none where it stored what was there."""
     if isinstance(obj, Row):
-        yield from (("word", obj.dst.pfn, index) for index in obj.copied)
-        yield from (("word", obj.src.pfn, index) for index in obj.src_before)
-        yield from ((id(p), name) for p in obj.pages for name in ("_refcount", "_mapcount"))
-        yield from ((id(p), "flags") for p in obj.exclusive)
+        for change in obj.changes():
+            yield from _keys(*change)
     elif obj is system.phys.frames:
         words = (old or {}, new or {})
         yield from (

@@ -24,8 +24,8 @@ from kemu.kernel.include import mm_types as mt
 from kemu.kernel.include.mm_types import PGTY_table, mm_struct, page
 from kemu.kernel.include.swapops import classify
 from kemu.kernel.include.system import system
-from kemu.kernel.mm.fork_row import Row
 from kemu.kernel.mm.rmap import PageAnonExclusive, folio_mapcount
+from kemu.kernel.mm.rows import Row
 from kemu.machine.mmu import is_leaf
 from kemu.machine.physmem import Frame
 from kemu.machine.tlb import Tlb
@@ -149,8 +149,15 @@ class States:
         return ops
 
     def _row(self, obj: Row, _field: Any, _old: Any, _new: Any) -> list[Op]:
-        ops = [*self._entries(obj.src.pfn, obj.src_before), *self._entries(obj.dst.pfn, obj.copied)]
-        return [*ops, *self._looks(sorted({p.pfn for p in obj.pages}))]
+        words: dict[int, list[int]] = {}
+        pages = set()
+        for part, field, _, _ in obj.changes():
+            if isinstance(part, Frame):
+                words.setdefault(part.pfn, []).append(field)
+            elif isinstance(part, page):
+                pages.add(part.pfn)
+        ops = [op for pfn, indices in words.items() for op in self._entries(pfn, indices)]
+        return [*ops, *self._looks(sorted(pages))]
 
     def _cpu(self, _obj: Any, _field: str, old: Any, new: Any) -> list[Op]:
         batches = [item for batch in (old, new) if isinstance(batch, tuple) for item in batch]

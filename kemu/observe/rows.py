@@ -1,25 +1,26 @@
-"""Whole-row events in the journal, and the loops over entries that they replace."""
+"""Whole-row events in the journal, and the loops over entries that they stand for."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import NamedTuple
 
-from kemu.kernel.mm.fork_row import Row, row_copy
+from kemu.errors import KernelBug
+from kemu.kernel.mm.rows import Row, bulk
 from kemu.observe.events import first_mark
-from kemu.observe.moves import fids_named, may_have
+from kemu.observe.moves import may_have
 from kemu.trace.journal import SLOTS, Journal
-
-COPY, ENTRY = "copy_pte_range", "copy_present_ptes"
 
 
 def is_row(journal: Journal, number: int) -> bool:
-    """Is the event the copy of a whole table?"""
+    """Is the event a loop over a whole table?"""
     return isinstance(journal.event(number)[0], Row)
 
 
 def newest_row(journal: Journal, upto: int) -> int | None:
-    """The newest event up to `upto` that copies a whole table."""
+    """The newest event up to `upto` that is a loop over a whole table."""
     for first, last in reversed(may_have(journal, "", "row", 0, upto)):
         found = next((number for number in range(last, first, -1) if is_row(journal, number)), None)
         if found is not None:
@@ -27,29 +28,59 @@ def newest_row(journal: Journal, upto: int) -> int | None:
     return None
 
 
-def loops(journal: Journal, first: int, last: int) -> list[tuple[int, int]]:
-    """(first, last] of the loop over the entries in each call of copy_pte_range that begins in the
-    range; in a call that copied a row the loop is empty."""
-    copy, entry = fids_named(COPY), fids_named(ENTRY)
-    found: list[tuple[int, int]] = []
-    open_at = -1
-    for i in range(first_mark(journal, first), first_mark(journal, last + 1), 2):
-        at, fid = journal.marks[i] // SLOTS, journal.marks[i + 1]
-        if fid in copy and at < last:
-            found.append((at, at))
-            open_at = -1
-        elif found and fid in entry and open_at < 0:
-            open_at = at
-        elif found and ~fid in entry:
-            found[-1] = (open_at, at)
-    return found
+class Place(NamedTuple):
+    """Where a row is among the calls of its command: in the call number `call` (from 0) of the
+    function `fid`, with so many events of that call before and after it."""
+
+    fid: int
+    call: int
+    before: int
+    after: int
+
+
+def place_of(journal: Journal, first: int, number: int) -> Place:
+    """The place of the row event in the command that begins after event `first`."""
+    marks = journal.marks
+    begun: Counter[int] = Counter()
+    calls: list[tuple[int, int, int]] = []
+    i = first_mark(journal, first)
+    while marks[i] // SLOTS < number:
+        fid = marks[i + 1]
+        if fid >= 0:
+            calls.append((fid, begun[fid], marks[i] // SLOTS))
+            begun[fid] += 1
+        elif calls:
+            calls.pop()
+        i += 2
+    fid, call, start = calls.pop()
+    depth = 1
+    while depth:
+        depth += 1 if marks[i + 1] >= 0 else -1
+        i += 2
+    return Place(fid, call, number - 1 - start, marks[i - 2] // SLOTS - number)
+
+
+def loop_at(journal: Journal, place: Place) -> tuple[int, int]:
+    """(first, last] of the loop that takes that place in a journal of the same command without
+    rows."""
+    marks, seen, depth, start = journal.marks, -1, 0, -1
+    for i in range(0, len(marks), 2):
+        at, fid = marks[i] // SLOTS, marks[i + 1]
+        if start < 0:
+            seen += fid == place.fid
+            start = at if seen == place.call else -1
+        elif fid == ~place.fid and not depth:
+            return start + place.before, at - place.after
+        elif fid in (place.fid, ~place.fid):
+            depth += 1 if fid >= 0 else -1
+    raise KernelBug("the same command made other calls")
 
 
 @contextmanager
 def without_rows() -> Iterator[None]:
-    """Within the block fork copies entry by entry."""
-    kept, row_copy.enabled = row_copy.enabled, False
+    """Within the block all loops go entry by entry."""
+    kept, bulk.enabled = bulk.enabled, False
     try:
         yield
     finally:
-        row_copy.enabled = kept
+        bulk.enabled = kept

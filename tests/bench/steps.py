@@ -12,7 +12,7 @@ import random
 import sys
 import time
 
-from kemu.abi.uapi import MAP_ANONYMOUS, MAP_PRIVATE, PROT_READ, PROT_WRITE
+from kemu.abi.uapi import MADV_DONTNEED, MAP_ANONYMOUS, MAP_PRIVATE, PROT_READ, PROT_WRITE
 from kemu.kernel.include.system import system
 from kemu.kernel.init.boot import Kernel
 from kemu.machine.mmu import WRITE, access
@@ -75,6 +75,20 @@ class Machine:
         assert self.task.mm is not None
         return self.found
 
+    def give_back(self):
+        """Give up all pages, write them again, and unmap them, as the C program does at its
+        end."""
+        where = (self.area, self.pages * PAGE)
+        self.script.store(self.task, self.area, b"the parent again")
+        self.touch(1, self.pages)
+        self.measure(
+            "dontneed",
+            self.pages,
+            lambda: self.script.syscall(self.task, "madvise", *where, MADV_DONTNEED),
+        )
+        self.touch(0, self.pages)
+        self.measure("munmap", self.pages, lambda: self.script.syscall(self.task, "munmap", *where))
+
 
 def memory_for(pages):
     """Bytes of emulated RAM: one and a half times the pages, and room for tables and watermarks."""
@@ -124,6 +138,7 @@ def main(pages, recorded):
     found["events"] = len(machine.journal)
     if recorded:
         found |= seeks(machine.journal)
+    machine.give_back()
     sys.stdout.write(json.dumps(found))
 
 

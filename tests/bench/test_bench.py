@@ -16,6 +16,8 @@ ROWS = (
     "copy-on-write fault, recorded",
     "fork, a page-table entry, recorded",
     "exit, a page-table entry, recorded",
+    "MADV_DONTNEED, a page-table entry, recorded",
+    "munmap, a page-table entry, recorded",
     "fork, recorded: a page of",
     "host memory",
     "journal, an event",
@@ -54,7 +56,7 @@ def test_without_a_compiler_python_does_the_real_kernels_steps(monkeypatch):
     assert "Python" in real.how
     found = real.run(256)
     real.close()
-    assert set(found) == {"fault", "cow", "fork", "exit"}
+    assert set(found) == {"fault", "cow", "fork", "exit", "dontneed", "munmap"}
     assert found["fork"] > 0
 
 

@@ -12,7 +12,7 @@ import pytest
 from kemu.api import Session
 from kemu.debugger.rehearse import perform
 from kemu.errors import UsageError
-from kemu.kernel.mm.fork_row import row_copy
+from kemu.kernel.mm.rows import bulk
 
 START = "spawn app; mmap app 0x10000 1p rw; write app 0x10000 7; fork app as kid"
 
@@ -72,11 +72,11 @@ def test_the_state_after_a_row_is_that_after_its_sub_steps():
     record = session.timeline.records[-1]
     after = session.state_hash()
     with session.beside(record.first):
-        kept, row_copy.enabled = row_copy.enabled, False
+        kept, bulk.enabled = bulk.enabled, False
         try:
             perform(session, record)
         finally:
-            row_copy.enabled = kept
+            bulk.enabled = kept
         assert session.kernel.state_hash() == after
 
 

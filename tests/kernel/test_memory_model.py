@@ -28,8 +28,8 @@ from kemu.abi.uapi import (
 from kemu.invariants import check
 from kemu.kernel.fs.files import create_file
 from kemu.kernel.include.system import system
-from kemu.kernel.mm.fork_row import row_copy
 from kemu.kernel.mm.lru import lru_add_drain
+from kemu.kernel.mm.rows import bulk
 from kemu.machine.geometry import RISCV_SV39, X86_64_4LEVEL, X86_64_5LEVEL
 from tests.kernel.scenes import Scene, prot, signal
 
@@ -320,8 +320,8 @@ MACHINES = {
 @example(STALE)
 @settings(max_examples=15)
 def test_the_same_on_other_machines_and_with_whole_rows_copied(machine, program):
-    row_copy.min_entries = 1
+    bulk.min_entries = 1
     try:
         play(program, **MACHINES[machine])
     finally:
-        row_copy.min_entries = 64
+        bulk.min_entries = 64

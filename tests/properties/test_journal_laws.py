@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from kemu.abi.uapi import MADV_GUARD_INSTALL, MAP_ANONYMOUS, MAP_PRIVATE
 from kemu.kernel.include.system import system
 from kemu.kernel.init.boot import Kernel
-from kemu.kernel.mm.fork_row import row_copy
+from kemu.kernel.mm.rows import bulk
 from kemu.machine.geometry import RISCV_SV39, X86_64_5LEVEL
 from kemu.trace.blocks import Blocks
 from kemu.userland.script import Script
@@ -99,7 +99,7 @@ GUARD = 8
 def _fork_after(writes, prot_changes, *, rows):
     """The states before and after a fork of a process with scattered pages, with whole-row events
     or without."""
-    row_copy.enabled, row_copy.min_entries = rows, 1
+    bulk.enabled, bulk.min_entries = rows, 1
     try:
         kernel = Kernel()
         script = Script(kernel)
@@ -125,7 +125,7 @@ def _fork_after(writes, prot_changes, *, rows):
         script.store(child, base + writes[0][0] * 4096, b"c")
         return after, kernel.state_hash(), events
     finally:
-        row_copy.enabled, row_copy.min_entries = True, 64
+        bulk.enabled, bulk.min_entries = True, 64
 
 
 @settings(max_examples=40)

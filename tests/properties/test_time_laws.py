@@ -14,8 +14,9 @@ from kemu.commands.asking import _thing
 from kemu.errors import UsageError
 from kemu.explain.why import writers
 from kemu.kernel.include.system import pfn_to_page, system
-from kemu.kernel.mm.fork_row import Row, row_copy
+from kemu.kernel.mm.rows import Row, bulk
 from kemu.machine import mmu
+from kemu.machine.physmem import Frame
 
 START = "spawn app; mmap app 0x10000 4p rw; write app 0x10000 7"
 COMMANDS = (
@@ -67,12 +68,12 @@ def story(lines, rows=64):
     fork copies tables of at least `rows` entries as one event."""
     session = Session()
     session.run(START)
-    row_copy.min_entries = rows
+    bulk.min_entries = rows
     try:
         for line in lines:
             attempt(session, line)
     finally:
-        row_copy.min_entries = 64
+        bulk.min_entries = 64
     return session
 
 
@@ -245,11 +246,11 @@ def test_the_state_after_a_row_is_the_state_after_its_sub_steps(pages, seed):
         for number in range(1, session.end + 1)
         if isinstance(session.journal.event(number)[0], Row)
     ]
-    row_copy.enabled = False
+    bulk.enabled = False
     try:
         plain.run("fork app as kid")
     finally:
-        row_copy.enabled = True
+        bulk.enabled = True
     assert session.state_hash() == plain.state_hash()
     shown = session.run(f"expand {rows[0]}")[-1].reading if rows else None
     if shown:
@@ -258,7 +259,51 @@ def test_the_state_after_a_row_is_the_state_after_its_sub_steps(pages, seed):
             for event in shown.events
             if event.kind == "pte" and event.what.startswith("pte kid")
         ]
-        assert len(written) == len(set(written)) == len(session.journal.event(rows[0])[0].copied)
+        made = [
+            new
+            for obj, _, old, new in session.journal.event(rows[0])[0].changes()
+            if isinstance(obj, Frame) and old is None
+        ]
+        assert len(written) == len(set(written)) == len(made)
+
+
+@settings(max_examples=6)
+@given(
+    st.integers(64, 120),
+    st.sampled_from(["munmap app 0x200000 {}p", "exit kid", "madvise app 0x200000 {}p dontneed"]),
+)
+def test_the_sub_steps_of_what_is_taken_away_clear_each_entry_and_free_each_page(pages, line):
+    """The parent's first and last page are its own, and so is what kid wrote."""
+    session = Session()
+    for before in (
+        f"spawn app; mmap app 0x200000 {pages}p rw populate; fork app as kid",
+        "write kid 0x201000 1; write kid 0x203000 1; write app 0x200000 1",
+        line.format(pages),
+    ):
+        session.run(before)
+    start = session.command_of(session.end).first
+    rows = {
+        session.journal.event(number)[1]: number
+        for number in range(start + 1, session.end + 1)
+        if isinstance(session.journal.event(number)[0], Row)
+    }
+    assert set(rows) == {"zapped", "put"}
+    for what, kind in (("zapped", "pte"), ("put", "frame")):
+        shown = session.run(f"expand {rows[what]}")[-1].reading
+        changed = [
+            event.what
+            for event in shown.events
+            if event.kind == kind
+            and event.field in ("", "_refcount")
+            and event.new in ("0x0", "0")
+        ]
+        changes = list(session.journal.event(rows[what])[0].changes())
+        gone = [
+            obj
+            for obj, field, _, new in changes
+            if (isinstance(obj, Frame) and new is None) or (field == "_refcount" and new == 0)
+        ]
+        assert len(changed) == len(gone) > 0
 
 
 def test_the_stories_are_not_all_empty():

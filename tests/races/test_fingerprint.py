@@ -6,7 +6,7 @@ import pytest
 from kemu.kernel.include.mm_types import vm_area_struct
 from kemu.kernel.include.system import system
 from kemu.kernel.init import boot
-from kemu.kernel.mm.fork_row import Row
+from kemu.kernel.mm.rows import Row
 from kemu.machine.physmem import Frame
 from kemu.races.checking import Checker
 from kemu.races.fingerprint import Fingerprint, reachable
@@ -78,9 +78,9 @@ def of_run(*links):
 
 def row(*pages):
     """What fork writes as one event, for these pages."""
-    made = Row(Frame(5), Frame(6))
-    made.keys, made.child = list(range(len(pages))), [page.pfn << 12 for page in pages]
-    made.pages = list(pages)
+    made = Row()
+    counts = [0] * len(pages)
+    made.change(pages, ["_mapcount"] * len(pages), counts, [count + 1 for count in counts])
     return made
 
 

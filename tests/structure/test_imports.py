@@ -102,10 +102,10 @@ KERNEL_ORDER = [
     },
     {"page_alloc", "lru", "mlock_folio", "tlbflush", "sched", "signal", "mmap_lock"},
     {"pgtable"},
-    {"rmap", "util", "swapops"},
+    {"rmap", "util", "swapops", "rows"},
     {"vma"},
     {"files", "filemap", "shmem", "swap"},
-    {"reclaim", "oom", "zap", "truncate", "writeback"},
+    {"reclaim", "oom", "zap", "zap_row", "truncate", "writeback"},
     {
         "mm_life",
         "fork",

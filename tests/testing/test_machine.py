@@ -6,7 +6,7 @@ import sys
 from hypothesis import given, settings
 
 from kemu.kernel.include.linkage import SYSCALLS
-from kemu.kernel.mm.fork_row import row_copy
+from kemu.kernel.mm.rows import bulk
 from kemu.machine.geometry import RISCV_SV39, X86_64_5LEVEL
 from kemu.testing.family import PLAIN_CALLS
 from kemu.testing.machine import MemoryMachine
@@ -86,13 +86,13 @@ def test_there_is_a_rule_for_every_system_call_and_access():
 @settings(max_examples=15)
 @given(programs())
 def test_the_same_with_batches_and_whole_rows(program):
-    row_copy.min_entries = 1
+    bulk.min_entries = 1
     try:
         world = play(program, lru_batch=True)
         world.verify()
         world.finish()
     finally:
-        row_copy.min_entries = 64
+        bulk.min_entries = 64
 
 
 @settings(max_examples=10)

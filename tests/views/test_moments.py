@@ -10,7 +10,7 @@ from kemu.abi.uapi import MAP_ANONYMOUS, MAP_FIXED, MAP_PRIVATE, PROT_READ, PROT
 from kemu.api import Session
 from kemu.errors import UsageError
 from kemu.kernel.include.system import system
-from kemu.kernel.mm.fork_row import row_copy
+from kemu.kernel.mm.rows import bulk
 from kemu.machine.geometry import RISCV_SV39
 from kemu.observe.calls import calls
 from kemu.observe.describe import LOW
@@ -184,7 +184,7 @@ def test_a_row_is_one_event_that_says_how_much_it_copied():
     story.call(
         "mmap many", "parent", "mmap", 0x200000, 512 * PAGE, PROT_READ | PROT_WRITE, flags, -1, 0
     )
-    for page in range(row_copy.min_entries + 6):
+    for page in range(bulk.min_entries + 6):
         story.store("fill", "parent", 0x200000 + page * PAGE, b"x")
     story.fork()
     rows = [

@@ -163,8 +163,10 @@ def get_page_from_freelist(
     """A block of ``order`` from the first zone that has one and keeps as many free frames as
     ``alloc_flags`` (ALLOC_*) ask."""
     for zone in node_zonelist(preferred_nid):
-        marks = {ALLOC_WMARK_MIN: zone.watermark_min, ALLOC_WMARK_LOW: zone.watermark_low}
-        if zone.nr_free_pages - (1 << order) < marks.get(alloc_flags, 0):
+        mark = zone.watermark_low if alloc_flags & ALLOC_WMARK_LOW else zone.watermark_min
+        if alloc_flags & ALLOC_NO_WATERMARKS:
+            mark = 0
+        if zone.nr_free_pages - (1 << order) < mark:
             continue
         page = __rmqueue_smallest(zone, order)
         if page is not None:

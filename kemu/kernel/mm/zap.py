@@ -51,8 +51,10 @@ from kemu.kernel.mm.filemap import folio_mark_dirty, mm_counter_file
 from kemu.kernel.mm.lru import folio_mark_accessed
 from kemu.kernel.mm.page_alloc import folio_put
 from kemu.kernel.mm.rmap import folio_remove_rmap_pte, folio_test_anon, unlink_anon_vmas
+from kemu.kernel.mm.rows import bulk
 from kemu.kernel.mm.util import update_hiwater, vm_unacct_memory
 from kemu.kernel.mm.vma import remove_vma, unlink_file_vma, vma_iter_clear
+from kemu.kernel.mm.zap_row import put_row, zap_row
 from kemu.trace.frames import linux
 
 # ---------------------------------------------------------------- walking ranges
@@ -118,6 +120,10 @@ def vm_normal_page(vma: vm_area_struct, addr: int, pte: int) -> page | None:
 # ---------------------------------------------------------------- mmu_gather
 
 
+MAX_NR_FOLIOS_PER_FREE = 512
+"""Pages that are given back together."""
+
+
 class mmu_gather:
     """What one unmapping has collected: the range to flush, pages and tables to free after the
     flush."""
@@ -154,12 +160,25 @@ def tlb_flush_mmu(tlb: mmu_gather) -> None:
         flush_tlb_mm_range(
             tlb.mm, 0 if tlb.fullmm else tlb.start, end, freed_tables=tlb.freed_tables
         )
-    for page in tlb.pages:
-        folio_put(page)
+    for at in range(0, len(tlb.pages), MAX_NR_FOLIOS_PER_FREE):
+        batch = tlb.pages[at : at + MAX_NR_FOLIOS_PER_FREE]
+        if len(batch) < bulk.min_entries:
+            for page in batch:
+                folio_put(page)
+        else:
+            folios_put_refs(batch)
     for table in tlb.tables:
         pte_free(table)
     tlb.pages, tlb.tables = [], []
     tlb.start, tlb.end, tlb.freed_tables = U64, 0, False
+
+
+@linux("mm/swap.c")
+def folios_put_refs(folios: list[folio]) -> None:
+    """Drop a reference of each page; as one row (zap_row.py) where that is possible."""
+    if not put_row(folios):
+        for folio in folios:
+            folio_put(folio)
 
 
 @linux("mm/mmu_gather.c")
@@ -209,11 +228,20 @@ def zap_pte_range(
     tlb: mmu_gather, vma: vm_area_struct, pmd: int, addr: int, end: int, details: zap_details
 ) -> None:
     """Clear the entries of [addr, end) in one table.  Dirty and accessed bits of file pages are not
-    lost, and each page is put aside with the reference that its entry had."""
+    lost, and each page is put aside with the reference that its entry had.  Many plain entries go
+    as one row (zap_row.py); the loop here is the same thing entry by entry."""
     mm = tlb.mm
     rss: dict[int, int] = {}
     ptep = pte_offset_map_lock(mm, pmd, addr)
-    for at, address, pte in ptes_in(ptep, addr, end):
+    ptes = ptes_in(ptep, addr, end)
+    row = zap_row(vma, ptes, even_cows=details.even_cows)
+    if row is not None:
+        pages, rss = row
+        tlb.pages += pages
+        tlb_track(tlb, ptes[0][1])
+        tlb_track(tlb, ptes[-1][1])
+        ptes = []
+    for at, address, pte in ptes:
         if not pte_present(pte):
             zap_nonpresent_ptes(vma, at, pte, details)
             continue
