@@ -63,7 +63,7 @@ def read(session: Session, task: Task, addr: int, size: int) -> AccessOutcome:
     ),
     effect=CHANGE,
     summary="store bytes, as user code does",
-    more="See: help data. With a size at the end the data is repeated over that many bytes: write "
+    more="See: help data. With COUNT, repeat the data to fill COUNT bytes: write "
     "app 0x10000 0b 3p.",
     examples=(
         _START + 'write app 0x10000 "x"',

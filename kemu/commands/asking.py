@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 THINGS = {
     "pte": "an entry of a page table: pte TASK ADDRESS",
     "frame": "a field of struct page: frame PFN [FIELD]",
-    "vma": "a mapping, or that there is none: vma TASK ADDRESS",
+    "vma": "a mapping, or its absence: vma TASK ADDRESS",
     "mm": "a number of an address space: mm TASK FIELD",
     "task": "a field of a task: task TASK [FIELD]",
     "tlb": "what a CPU remembers: tlb ADDRESS [CPU]",
@@ -51,7 +51,7 @@ _ARGUMENTS = (maybe("task", kinds.TASK), maybe("at", kinds.NUMBER), _FIELD)
 _THING_TEXT = (
     "pte TASK ADDRESS is the last entry on the way to the address; frame PFN [FIELD] a field of "
     "struct page (else "
-    "_refcount); vma TASK ADDRESS [FIELD] the mapping there, or that there is none; mm TASK FIELD "
+    "_refcount); vma TASK ADDRESS [FIELD] the mapping there, or its absence; mm TASK FIELD "
     "a number of the address "
     "space, such as MM_ANONPAGES or total_vm; task TASK [FIELD] (else state); tlb ADDRESS what CPU "
     "0 remembers, tlb "
@@ -78,7 +78,7 @@ _THING_TEXT = (
 def why(
     session: Session, what: str, task: Task, at: int | None, field: str | None
 ) -> readings.Reading:
-    """The chain of events behind a thing, or the check behind a failure."""
+    """The events that led to a thing, or the check that failed."""
     if what in FAILURES:
         from kemu.explain.failures import why_failed
 
@@ -146,7 +146,7 @@ def _chain(session: Session, thing: Thing) -> list[Written]:
 
 def event_of(session: Session, kind: str, thing: Thing, change: Written) -> readings.EventReading:
     """The event in words: of a number what it did to just this thing, of anything else as `trace`
-    has it. The moment shown is another one behind it."""
+    has it. The moment shown is a later one."""
     from kemu.observe.events import event_from_here, one_event
 
     number, old, new = change
@@ -206,7 +206,7 @@ def _rule(event: readings.EventReading, old: Any, new: Any) -> str:
 def _thing(
     session: Session, what: str, task: Task, at: int | None, field: str, *, command: str = "why"
 ) -> Thing:
-    """What the words behind the command (why, history) mean. Raises UsageError for a thing that is
+    """What the words after the command (why, history) mean. Raises UsageError for a thing that is
     not there."""
     from kemu.explain import why as things
 
@@ -263,15 +263,17 @@ def _check_counter(command: str, field: str) -> None:
         )
     if field not in known:
         guess = did_you_mean(field, known) or f"known are {some_of(sorted(known), 8)}"
-        raise UsageError(f"counter: the kernel counts no '{field[:40]}'", hint=guess, about="field")
+        raise UsageError(
+            f"counter: no kernel counter named '{field[:40]}'", hint=guess, about="field"
+        )
 
 
 def _cpu(session: Session, text: str) -> int:
     if not text:
         return 0
     if not (text.isascii() and text.isdigit() and int(text) < session.cpus):
-        hint = f"the machine has the CPUs 0 to {session.cpus - 1}"
-        raise UsageError(f"cpu: there is no CPU {text[:20]}", hint=hint, about="field")
+        hint = f"the machine has CPUs 0 to {session.cpus - 1}"
+        raise UsageError(f"cpu: no CPU {text[:20]}", hint=hint, about="field")
     return int(text)
 
 

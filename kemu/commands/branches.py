@@ -57,7 +57,7 @@ def timelines(session: Session) -> readings.Timelines:
     "switch",
     arguments=(one("number", kinds.COUNT),),
     effect=FREE,
-    summary="go over to the end of another timeline",
+    summary="switch to the end of another timeline",
     examples=(_START + "switch 1; timelines", _START + "switch 1; switch 2"),
 )
 def switch(session: Session, number: int) -> readings.Moment:
@@ -70,12 +70,12 @@ def switch(session: Session, number: int) -> readings.Moment:
 def _line(session: Session, number: int) -> Timeline:
     found = next((line for line in session.timelines if line.number == number), None)
     if found is None:
-        raise UsageError(f"timeline: there is no {number}", hint="timelines lists them")
+        raise UsageError(f"timeline: no timeline {number}", hint="timelines lists them")
     return found
 
 
 def go_to(session: Session, line: Timeline) -> None:
-    """Run what the timeline does not share with the current one, and stand at its end."""
+    """Run what the timeline does not share with the current one, and stay at its end."""
     old, wanted = session.timeline, line.records
     if line.number == old.number:
         session.goto(session.end)

@@ -65,7 +65,7 @@ def effect(
 
 
 def _counted(word: str) -> str:
-    """The word behind a number."""
+    """The word for a number."""
     return "of the page cache" if word == CACHED else word.split(maxsplit=1)[0].rstrip(":")
 
 

@@ -42,7 +42,7 @@ def _of_a_file(path: str) -> str:
     if path.rsplit("/", 1)[-1] in ("", ".", ".."):
         raise UsageError(
             f"path: '{path}' names a folder, not a file",
-            hint="end it in the name of the file, such as /bin/a.out",
+            hint="end the path with a file name, such as /bin/a.out",
             about="path",
         )
     return path
@@ -56,18 +56,18 @@ def _content(host: str) -> bytes:
             what = (
                 "is a folder"
                 if path.is_dir()
-                else "is no file"
+                else "is not a file"
                 if path.exists()
                 else "does not exist"
             )
             raise UsageError(
                 f"load: '{host}' {what}",
-                hint="the path is one of the host, such as ./a.out",
+                hint="give a path of the host, such as ./a.out",
                 about="host",
             )
         if path.stat().st_size > LARGEST:
             raise UsageError(
-                f"load: '{host}' has {path.stat().st_size} bytes",
+                f"load: '{host}' is too large: {path.stat().st_size} bytes",
                 hint=f"at most {LARGEST}",
                 about="host",
             )

@@ -76,8 +76,8 @@ class AliasKind(kinds.NameKind):
     "alias",
     arguments=(maybe("name", AliasKind()), rest("command", kinds.COMMAND, needed=False)),
     effect=FREE,
-    summary="a short word for a command",
-    more="Without arguments lists the aliases. What is typed behind the alias is put behind its "
+    summary="define a short word for a command",
+    more="Without arguments lists the aliases. What is typed after the alias is appended to its "
     "command. In the shell at a "
     "terminal an alias is kept for the next time; unalias forgets it.",
     examples=("alias look walk app 0x10000", "alias"),
@@ -92,13 +92,15 @@ def alias(session: Session, name: str | None, command: Line | None) -> Text:
     if command is None:
         if name not in known:
             raise UsageError(
-                f"alias: '{name}' is none",
-                hint=did_you_mean(name, known) or f"make it one: alias {name} COMMAND",
+                f"no alias named '{name}'",
+                hint=did_you_mean(name, known) or f"define it: alias {name} COMMAND",
                 about="name",
             )
         return Text((f"{name} = {known[name]}",))
     if name in table.TABLE or name in table.ALIASES:
-        raise UsageError(f"alias: '{name}' is a command", hint="choose another word", about="name")
+        raise UsageError(
+            f"'{name}' is a command, not an alias", hint="choose another word", about="name"
+        )
     meaning = command.source
     if (
         len(meaning) > 1
@@ -121,14 +123,14 @@ def alias(session: Session, name: str | None, command: Line | None) -> Text:
     "unalias",
     arguments=(one("name", kinds.NAME),),
     effect=FREE,
-    summary="forget an alias",
+    summary="remove an alias",
     examples=("alias look walk app 0x10000; unalias look", "alias a ps; unalias a; alias"),
 )
 def unalias(session: Session, name: str) -> Text:
     """Forget it."""
     if name not in session.desk.aliases:
         raise UsageError(
-            f"unalias: there is no '{name}'",
+            f"no alias named '{name}'",
             hint=did_you_mean(name, session.desk.aliases) or "alias lists them",
             about="name",
         )

@@ -64,7 +64,7 @@ GLOSSARY: dict[str, Entry] = {
         ("read", "write", "calls", "catch"), "vm/first-touch", ("page fault", "faults", "minor fault", "major fault"),
     ),
     "zero page": Entry(
-        "One frame full of zeros that everybody shares. Who reads untouched memory is shown it, "
+        "One frame full of zeros that everybody shares. A read of untouched memory maps it, "
         "without W; the first write "
         "gives a frame of one's own.",
         ("read", "walk"), "vm/first-touch", ("zero", "zero frame", "zeropage"),
@@ -78,7 +78,7 @@ GLOSSARY: dict[str, Entry] = {
     "exclusive": Entry(
         "The mark of a frame of anonymous memory whose one owner may write to it without a copy. "
         "It goes at fork and comes back "
-        "with a write of the last one who holds the frame: refcount 1 without the mark is "
+        "with a write by the last holder of the frame: refcount 1 without the mark is "
         "possible in between.",
         ("frame", "rmap"), "vm/counting", ("anonexclusive", "pageanonexclusive"),
     ),
@@ -103,7 +103,7 @@ GLOSSARY: dict[str, Entry] = {
     "SIGSEGV": Entry(
         "The signal for an access that the kernel cannot mend: SEGV_MAPERR where no VMA is, "
         "SEGV_ACCERR where its rights forbid "
-        "the access. SIGBUS is the one for a place behind the end of a file.",
+        "the access. SIGBUS is the one for an access beyond the end of a file.",
         ("signal", "why", "catch"), "vm/promises", ("segv", "segfault", "segmentation fault", "maperr", "accerr",
         "segv_maperr", "segv_accerr", "sigbus"),
     ),

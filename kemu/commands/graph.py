@@ -4,7 +4,7 @@
     graph sharing parent child -o shared.svg         laid out, where an engine is; else shared.dot
     graph tables app --diff 12 57                    before and after, what differs is marked
 
-Each kind declares what stands behind it as a command of its own would, so that errors point at the
+Each kind declares its arguments as a command of its own would, so that errors point at the
 place as everywhere. Looking only: a picture changes nothing, and one of another moment comes back
 to this one.
 """
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 class Kind(NamedTuple):
-    """A kind of picture: what it shows, what stands behind it, and what takes it (session, values)
+    """A kind of picture: what it shows, its arguments, and what takes it (session, values)
     -> reading."""
 
     summary: str
@@ -137,11 +137,11 @@ PLOT = "plot"
 """The kind that shows many moments: its words are expressions."""
 
 
-# ---------------------------------------------------------------- what stands behind `graph`
+# ---------------------------------------------------------------- the arguments of `graph`
 
 
 class Word(NamedTuple):
-    """A token with the line in which it stands, kept for the kind to read."""
+    """A token with its line, kept for the kind to read."""
 
     token: Token
     line: Line
@@ -265,8 +265,8 @@ def _compared(
     first, last = sorted(diff)
     if last > session.end:
         raise UsageError(
-            f"event: there is no #{last}",
-            hint=f"the experiment has the events 0 to {session.end}",
+            f"event: no #{last}",
+            hint=f"the experiment has events 0 to {session.end}",
             about="diff",
             index=diff.index(last),
         )

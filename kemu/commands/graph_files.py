@@ -17,10 +17,10 @@ ENDINGS = (".svg", ".png", ".dot", ".gv", ".txt")
 
 
 def ending(path: str) -> str:
-    """The ending of the file without its dot. Raises UsageError for one that is no picture."""
+    """The ending of the file without its dot. Raises UsageError for one that is not a picture's."""
     found = Path(path).suffix.lower()
     if found not in ENDINGS:
-        what = f"'{path[:60]}' has no ending" if not found else f"'{path[:60]}' is no picture"
+        what = f"'{path[:60]}' has no ending" if not found else f"'{path[:60]}' is not a picture"
         raise UsageError(
             f"-o: {what}",
             hint=f"the ending says what is written: {' '.join(ENDINGS)}",

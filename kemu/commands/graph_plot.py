@@ -33,8 +33,8 @@ def plotted(
     first, last = sorted(between) if between else (0, session.end)
     if between is not None and last > session.end:
         raise UsageError(
-            f"event: there is no #{last}",
-            hint=f"the experiment has the events 0 to {session.end}",
+            f"event: no #{last}",
+            hint=f"the experiment has events 0 to {session.end}",
             about="diff",
             index=between.index(last),
         )
@@ -82,7 +82,7 @@ def _sources(session: Session, source: Source) -> list[tuple[str, Evaluate]]:
 
 
 def _cut(text: str, start: int, end: int) -> list[tuple[int, int]]:
-    """The parts of `text[start:end]` between commas that stand outside of parentheses and
+    """The parts of `text[start:end]` between commas outside of parentheses and
     quotes."""
     parts, depth, quote, low = [], 0, "", start
     for at in range(start, end):
@@ -110,7 +110,7 @@ def _expression(text: str, low: int, high: int) -> Evaluate:
         found = compiled.evaluate(SessionNames(session))
         if found is not None and not isinstance(found, int):
             raise UsageError(
-                f"plot: {describe(found)} is no number",
+                f"plot: {describe(found)} is not a number",
                 text=text,
                 column=low,
                 length=max(high - low, 1),

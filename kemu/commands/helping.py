@@ -169,7 +169,7 @@ def search(word: str, asked: str = "help") -> list[str]:
     if not hits and not topics:
         guess = did_you_mean(word, [*table.TABLE, *table.ALIASES, *TOPICS])
         raise UsageError(
-            f"{asked}: nothing is known about '{word[:40]}'",
+            f"{asked}: nothing found for '{word[:40]}'",
             hint=guess or "help lists the commands",
             about="word",
         )

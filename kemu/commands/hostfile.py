@@ -14,7 +14,7 @@ def read_lines(path: str, command: str) -> list[str]:
     `command`."""
     try:
         if Path(path).exists() and not Path(path).is_file():
-            what = "is a folder" if Path(path).is_dir() else "is no file"
+            what = "is a folder" if Path(path).is_dir() else "is not a file"
             raise UsageError(
                 f"{command}: '{path}' {what}", hint="name a file of commands", about="path"
             )
@@ -35,7 +35,7 @@ def replace_file(path: str, data: bytes, command: str, about: str = "file") -> N
     try:
         if target.exists() and not target.is_file():
             raise UsageError(
-                f"{command}: '{path}' is no file",
+                f"{command}: '{path}' is not a file",
                 hint="name a file that may be replaced",
                 about=about,
             )

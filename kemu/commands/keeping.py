@@ -55,7 +55,7 @@ def save(session: Session, path: str) -> Text:
 
 
 def experiment(session: Session) -> list[str]:
-    """The lines of the file; the session stands at the end."""
+    """The lines of the file; the session is at the end."""
     records = session.timeline.records
     lines = [HEAD, MACHINE + machine(session), *(record.text for record in records)]
     current = records[-1].current if records else 1

@@ -50,7 +50,7 @@ def titles() -> tuple[tuple[str, str], ...]:
 
 
 HEAD = 600
-"""Characters in which id and title stand."""
+"""Width of id and title."""
 
 
 def _files() -> list[Path]:

@@ -35,7 +35,7 @@ def ps(session: Session) -> readings.ProcessList:
 
 @command(
     "tree",
-    summary="who is whose child",
+    summary="the process tree",
     examples=("tree", "spawn app; fork as kid; tree"),
     linux="pstree(1)",
 )

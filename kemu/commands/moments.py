@@ -141,8 +141,8 @@ def range_of(
     last = session.now if last is None else last
     for about, moment_ in (("first", first), ("last", last)):
         if moment_ > session.end:
-            hint = f"the experiment has the events 0 to {session.end}"
-            raise UsageError(f"event: there is no #{moment_}", hint=hint, about=about)
+            hint = f"the experiment has events 0 to {session.end}"
+            raise UsageError(f"event: no #{moment_}", hint=hint, about=about)
     first, last = min(first, last), max(first, last)
     if longest is not None and last - first > longest:
         raise UsageError(
@@ -187,11 +187,11 @@ def step(session: Session, into: str | None, count: int) -> readings.Moment | re
         raise UsageError(
             f"step: #{session.now} is the newest event", hint="back goes to the one before"
         )
-    return move(session, min(_behind(session, count), session.end))
+    return move(session, min(_after(session, count), session.end))
 
 
-def _behind(session: Session, count: int) -> int:
-    """The moment `count` steps behind this one."""
+def _after(session: Session, count: int) -> int:
+    """The moment `count` steps after this one."""
     from kemu.observe.moves import next_border
 
     if session.desk.granularity == "event":
@@ -233,7 +233,7 @@ def back(
 ) -> readings.Moment:
     """Move towards the boot."""
     if session.now == 0:
-        raise UsageError("back: #0 is the boot; nothing lies before it", hint="step goes on")
+        raise UsageError("back: already at boot (#0)", hint="step goes on")
     if (until is None) is not (condition is None):
         raise UsageError(
             "back: expected a number, or until and a condition",
@@ -281,6 +281,6 @@ def goto(session: Session, event: int) -> readings.Moment:
 def mark(session: Session, name: str) -> readings.Moment:
     """Remember the moment."""
     if name in ("start", "end", "here"):
-        raise UsageError(f"name: '{name}' has a meaning of its own", hint="choose another name")
+        raise UsageError(f"name: '{name}' is reserved", hint="choose another name")
     session.mark(name)
     return moment(session, session.now)

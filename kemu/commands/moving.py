@@ -107,7 +107,7 @@ def reverse_finish(session: Session, function: str | None) -> readings.Moment:
 
 
 def _frame(session: Session) -> int | None:
-    """The open calls up to the function that the last stop was set at, if the session still stands
+    """The open calls up to the function that the last stop was set at, if the session is still
     where that counts."""
     frame = session.debugger.frame
     return frame.depth if frame is not None and frame.moment == session.now else None
@@ -217,7 +217,7 @@ def until(session: Session, condition: Expression) -> readings.Moment:
     "undo",
     effect=FREE,
     summary="go back to before the last command that changed the machine",
-    more="The command stays in the future: continue goes there again; another change starts a new "
+    more="The command remains ahead of you: continue replays it; another change starts a new "
     "timeline.",
     examples=(
         "spawn app; mmap app 0x10000 1p rw; undo",
@@ -241,4 +241,4 @@ def _need_future(session: Session, word: str) -> None:
 
 def _need_past(session: Session, word: str) -> None:
     if session.now == 0:
-        raise UsageError(f"{word}: #0 is the boot; nothing lies before it", hint="step goes on")
+        raise UsageError(f"{word}: already at boot (#0)", hint="step goes on")

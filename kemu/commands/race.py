@@ -1,4 +1,4 @@
-"""race: every order in which CPUs can take their steps, what comes of each, and one of them played
+"""race: every order in which CPUs can take their steps, where each leads, and one of them played
 step by step."""
 
 from __future__ import annotations

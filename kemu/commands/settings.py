@@ -119,7 +119,7 @@ def set_(session: Session, setting: str, value: str, number: str | None) -> Text
         return _set_context(session, value, number)
     if number is not None:
         raise UsageError(
-            f"set: unexpected '{number[:40]}' behind the value",
+            f"set: unexpected '{number[:40]}' after the value",
             hint=f"set {setting} {value}",
             about="number",
         )

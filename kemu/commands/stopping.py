@@ -82,18 +82,16 @@ def _break(
     if where == "if":
         hint = "for example: break do_wp_page if kid.minor > 0"
         raise UsageError(
-            "break: a function, a kind of event or a field is missing before 'if'",
+            "break: expected a function, a kind of event or a field before 'if'",
             hint=hint,
             about="where",
         )
     if condition is not None and if_ is None:
         hint = f"break {where} if {text_of(condition)}"
-        raise UsageError(
-            "break: 'if' is missing before the condition", hint=hint, about="condition"
-        )
+        raise UsageError("break: expected 'if' before the condition", hint=hint, about="condition")
     if if_ is not None and condition is None:
         raise UsageError(
-            "break: the condition behind 'if' is missing",
+            "break: expected a condition after 'if'",
             hint="for example: if app.rss > 3",
             about="if_",
         )
@@ -119,7 +117,7 @@ def _where(where: str) -> tuple[frozenset[int], str]:
         or f"a function (do_wp_page), a field (_refcount), or {one_of(stops.EVENT_KINDS)}"
     )
     raise UsageError(
-        f"where: no function, kind of event or field is called '{where[:40]}'",
+        f"where: no function, kind of event or field named '{where[:40]}'",
         hint=hint,
         about="where",
     )
@@ -276,7 +274,7 @@ def delete(session: Session, numbers: tuple[int, ...], display: int | None) -> T
     if display is not None:
         if session.debugger.displays.pop(display, None) is None:
             raise UsageError(
-                f"display: there is no {display}", hint="info display lists them", about="display"
+                f"display: no display {display}", hint="info display lists them", about="display"
             )
         return Text((f"display {display} is gone",))
     gone = _chosen(session, numbers)
@@ -288,6 +286,6 @@ def _chosen(session: Session, numbers: tuple[int, ...]) -> list[Stop]:
     known = {stop.number: stop for stop in session.debugger.stops}
     for index, number in enumerate(numbers):
         if number not in known:
-            what = f"numbers: there is no breakpoint {number}"
+            what = f"numbers: no breakpoint {number}"
             raise UsageError(what, hint="info breakpoints lists them", about="numbers", index=index)
     return [known[number] for number in numbers] if numbers else list(known.values())

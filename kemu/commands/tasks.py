@@ -246,8 +246,8 @@ def on(session: Session, cpu: int, command: Line) -> list[Result]:
 def _check_cpu(session: Session, cpu: int) -> None:
     if cpu >= session.cpus:
         raise UsageError(
-            f"cpu: there is no CPU {cpu}",
-            hint=f"the machine has the CPUs 0 to {session.cpus - 1}",
+            f"cpu: no CPU {cpu}",
+            hint=f"the machine has CPUs 0 to {session.cpus - 1}",
             about="cpu",
         )
 

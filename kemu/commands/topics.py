@@ -28,7 +28,7 @@ holds spaces.
 print EXPR shows the value, in both bases where they differ.
 """,
     "formats": """\
-A letter behind print or display says how a number is written, as in gdb:
+A letter after print or display says how a number is written, as in gdb:
 
   /x    in base 16                 0x3041
   /d    in base 10, signed         12353
@@ -43,7 +43,7 @@ print/x 3p and print /x 3p are the same. Without a letter a number is shown in
 both bases: 0x3000 (12288).
 """,
     "tasks": """\
-TASK is a name or @PID, and may stand first in every command about one process;
+TASK is a name or @PID, and may come first in every command about one process;
 without it the current task is meant (use TASK). spawn makes the new process
 current. An unnamed child of app is app.2, app.3 ... init, kthreadd and swapper
 are there from the start.
@@ -73,10 +73,10 @@ commands, and starts a new timeline.
     "keys": """\
 At a terminal:
 
-  Tab             what may stand here, with a few words about each
+  Tab             what can be typed here, with a few words about each
   Up, Down        earlier lines that begin as the present one does
   Ctrl-R          search earlier lines; they are kept between runs
-  Right, End      take the suggestion that is shown behind the cursor
+  Right, End      take the suggestion shown after the cursor
   Enter           on an empty line: step, back or next once more
   Ctrl-C          at the prompt drops the line; in a search stops it where it
                   is; in a command shows the event at which it came

@@ -121,12 +121,12 @@ def mutant(session: Session, what: str, name: str | None) -> MutantList | Mutant
     planted = session.planted
     if not planted:
         raise UsageError(
-            "mutant: none is planted",
+            "mutant: no mutant is planted",
             hint="mutant plant NAME, or a number for one that you do not know",
         )
     if what == "remove":
         session.plant("", {})
-        return Text(("the kernel is right again",))
+        return Text(("the kernel is correct again",))
     return shown(planted)
 
 

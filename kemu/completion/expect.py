@@ -1,4 +1,4 @@
-"""What may stand at a place of a half-typed command: read from the same declarations that parse it.
+"""What can be typed at a place of a half-typed command: read from the same declarations that parse it.
 
 The arguments of a command are a small automaton: state *i* means that the arguments before *i* are
 done. Tokens that are there already move a set of states; what may follow is what the states then
@@ -36,7 +36,7 @@ def candidates(session: Session, text: str) -> tuple[str, list[Candidate]]:
 
 
 def _typed(text: str) -> tuple[tuple[Token, ...], str]:
-    """The finished tokens of the last command and the unfinished word behind. Raises UsageError
+    """The finished tokens of the last command and the unfinished word after them. Raises UsageError
     inside quotes or brackets."""
     lines = split(text + "\0")
     tokens = lines[-1].tokens if lines else ()
@@ -46,7 +46,7 @@ def _typed(text: str) -> tuple[tuple[Token, ...], str]:
 
 
 def _following(session: Session, tokens: tuple[Token, ...], word: str) -> list[Candidate]:
-    """What may stand behind the tokens."""
+    """What can follow the tokens."""
     if not tokens:
         return _first_words(session, word)
     made = table.find(session.desk.aliases.get(tokens[0].text, tokens[0].text).partition(" ")[0])
@@ -62,7 +62,7 @@ def _following(session: Session, tokens: tuple[Token, ...], word: str) -> list[C
     if pending is not None and pending.kind is not None:
         return list(complete(pending.kind, place))
     found: dict[str, str] = {}
-    for argument in _arguments_behind(session, made, tokens[1:]):
+    for argument in _arguments_after(session, made, tokens[1:]):
         found |= dict(_nested(session, argument, tokens, word) or complete(argument.kind, place))
     if _may_end(session, made, tokens[1:]):
         found |= {
@@ -104,7 +104,7 @@ def _task(session: Session, made: Command, tokens: tuple[Token, ...]) -> Task:
 
 
 def _given(word: str, tokens: tuple[Token, ...]) -> bool:
-    """Does the word stand there already, so that nobody wants it again?"""
+    """Has the word been typed already?"""
     return any(token.text == word for token in tokens[1:])
 
 
@@ -166,12 +166,12 @@ def _skips(made: Command, state: int) -> set[int]:
     return reached
 
 
-def _arguments_behind(session: Session, made: Command, tokens: tuple[Token, ...]) -> list[Argument]:
+def _arguments_after(session: Session, made: Command, tokens: tuple[Token, ...]) -> list[Argument]:
     places = {at for state in _states(session, made, tokens) for at in _skips(made, state)}
     return [made.arguments[at] for at in sorted(places) if at < len(made.arguments)]
 
 
 def _may_end(session: Session, made: Command, tokens: tuple[Token, ...]) -> bool:
-    """May option words stand here?"""
+    """Can option words be typed here?"""
     end = len(made.arguments)
     return any(end in _skips(made, state) for state in _states(session, made, tokens))

@@ -51,7 +51,7 @@ class Place(NamedTuple):
 
 
 def complete(kind: Kind, place: Place) -> Iterable[Candidate]:
-    """What may stand here. Changes no state."""
+    """What can be typed here. Changes no state."""
     own: Callable[[Place], Iterable[Candidate]] | None = getattr(kind, "complete_at", None)
     command = place.before[0] if place.before else ""
     found = own or BY_COMMAND.get((command, kind.name)) or OFFERS.get(kind.name)
@@ -61,7 +61,7 @@ def complete(kind: Kind, place: Place) -> Iterable[Candidate]:
 
 
 def about(option: Option, word: str) -> str:
-    """A few words about a word behind the arguments: what it is in Linux, or what it means here."""
+    """A few words about a word after the arguments: what it is in Linux, or what it means here."""
     if option.kind is not None:
         return option.kind.what
     return (
@@ -144,7 +144,7 @@ def _paths(place: Place) -> Iterator[Candidate]:
 
 
 def _tasks(place: Place) -> Iterator[Candidate]:
-    """Tasks by name; by pid behind an @."""
+    """Tasks by name; by pid after an @."""
     session = place.session
     for name, pid in session.names().items():
         if "/" in name:
@@ -294,4 +294,4 @@ OFFERS: dict[str, Callable[[Place], Iterable[Candidate]]] = {
     "COMMAND": _commands,
     "TOPIC": _commands,
 }
-"""By the word that stands for the kind in a synopsis."""
+"""By the name of the kind."""

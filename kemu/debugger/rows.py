@@ -87,8 +87,8 @@ def _row_event(session: Session, upto: int, *, exact: bool) -> int:
 
     if upto > session.end:
         raise UsageError(
-            f"event: there is no #{upto}",
-            hint=f"the experiment has the events 0 to {session.end}",
+            f"event: no #{upto}",
+            hint=f"the experiment has events 0 to {session.end}",
             about="event",
         )
     known = upto and is_row(session.journal, upto)

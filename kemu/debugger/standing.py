@@ -171,6 +171,6 @@ def search(session: Session, condition: Expression, first: int, last: int) -> re
     with stopping(session):
         found = first_true(session, condition, first, last)
     if found is None:
-        what = f"until: {text_of(condition)} is true at no moment from #{first} to #{last}"
+        what = f"until: {text_of(condition)} is never true from #{first} to #{last}"
         raise UsageError(what, hint="print EXPR shows its value here", about="condition")
     return move(session, found)

@@ -104,8 +104,8 @@ class Experiment(TaskNames):
         """Bring all state to where it was after `event`. Raises UsageError outside of 0..end."""
         if not 0 <= event <= self.end:
             raise UsageError(
-                f"event: there is no #{event}",
-                hint=f"the experiment has the events 0 to {self.end}",
+                f"event: no #{event}",
+                hint=f"the experiment has events 0 to {self.end}",
                 about="event",
             )
         self.kernel.activate()

@@ -84,13 +84,16 @@ def compile_expression(source: Source) -> Expression:
     last = compiler.word
     if last.kind != "end":
         raise source.error(
-            "expression: it should end here", last.column, last.length, "is an operator missing?"
+            "expression: unexpected text after its end",
+            last.column,
+            last.length,
+            "is an operator missing?",
         )
     return Expression(source, tuple(compiler.steps))
 
 
 def compile_text(text: str) -> Expression:
-    """`compile_expression` of a text that stands alone."""
+    """`compile_expression` of a text by itself."""
     return compile_expression(Source(text, 0, len(text)))
 
 
@@ -177,7 +180,7 @@ class _Compiler:
         else:
             where = "at its end" if word.kind == "end" else f"before '{word.value}'"
             raise self.error(
-                f"expression: a value is missing {where}",
+                f"expression: expected a value {where}",
                 word,
                 "write a number, a name or a function",
             )

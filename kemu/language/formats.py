@@ -1,10 +1,10 @@
-"""How `print` and `display` write a number: gdb's letters behind a slash.
+"""How `print` and `display` write a number: gdb's letters after a slash.
 
     print/x 12288      0x3000
     print/t pte(app, 0x10000) & 0xfff
     display/d app.brk
 
-The letter may stand at the command (`print/x 3p`) or by itself (`print /x 3p`). Without one a
+The letter may be joined to the command (`print/x 3p`) or separate (`print /x 3p`). Without one a
 number is shown in both bases.
 """
 
@@ -61,7 +61,7 @@ FORMATS: dict[str, tuple[str, Callable[[int], str]]] = {
 
 
 def write(value: Value, form: str) -> str:
-    """The value as the letter says; what is no number is written as always."""
+    """The value as the letter says; anything but a number is written as usual."""
     if not form or not isinstance(value, int) or isinstance(value, bool):
         return format_value(value)
     return FORMATS[form][1](value)

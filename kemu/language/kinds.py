@@ -89,7 +89,7 @@ class NameKind(Offered):
     def convert(self, token: Token, line: Line, session: Session) -> str:
         """The word. Raises UsageError for a reserved or overlong one."""
         if token.text in _RESERVED:
-            raise UsageError(f"'{token.text}' has a meaning of its own", hint="choose another name")
+            raise UsageError(f"'{token.text}' is reserved", hint="choose another name")
         if len(token.text) > LONGEST_NAME:
             raise UsageError(f"longer than {LONGEST_NAME} characters", hint="choose a shorter name")
         return token.text
@@ -191,9 +191,7 @@ class FilePartKind(Offered):
             return FilePart(token.value, 0)
         path, _, offset = token.text.rpartition("@")
         if not offset:
-            raise UsageError(
-                "the offset behind @ is missing", hint="write for example /bin/tiny@1p"
-            )
+            raise UsageError("expected an offset after @", hint="write for example /bin/tiny@1p")
         at = Token(offset, offset, token.column + len(path) + 1, quoted=False)
         return FilePart(path, SIZE.convert(at, line, session))
 
@@ -279,8 +277,8 @@ class MomentKind(Offered):
         known = {"start": 0, "end": session.end, "here": session.now, **session.marks}
         if token.text in known:
             return known[token.text]
-        hint = did_you_mean(token.text, known) or "mark NAME gives this moment a name"
-        raise UsageError(f"no moment is called '{token.text}'", hint=hint)
+        hint = did_you_mean(token.text, known) or "mark NAME names this moment"
+        raise UsageError(f"no mark named '{token.text}'", hint=hint)
 
 
 class ExpressionKind(Offered):

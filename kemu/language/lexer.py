@@ -56,7 +56,7 @@ class BadNumber(UsageError):
 
 
 class Source(NamedTuple):
-    """Where an expression stands: `text[start:end]` of a line, so that errors can point into the
+    """The place of an expression: `text[start:end]` of a line, so that errors can point into the
     line."""
 
     text: str
@@ -69,7 +69,7 @@ class Source(NamedTuple):
 
 
 def words(source: Source) -> list[Word]:
-    """All words of the expression, with one of kind `end` behind them."""
+    """All words of the expression, followed by one of kind `end`."""
     found: list[Word] = []
     at = source.start
     while at < source.end:
@@ -87,7 +87,7 @@ def _word(source: Source, at: int) -> Word:
     match = _WORD.match(source.text, at, source.end)
     if match is None:
         raise source.error(
-            f"expression: {source.text[at]!r} is no part of it", at, 1, "see: help expressions"
+            f"expression: unexpected {source.text[at]!r}", at, 1, "see: help expressions"
         )
     text = match[0]
     kind = match.lastgroup or ""
@@ -112,7 +112,7 @@ def _string(source: Source, at: int) -> Word:
 
 
 def number(source: Source, at: int, text: str) -> int:
-    """The value of `text`, which stands at column `at`; bytes for a size."""
+    """The value of `text`, at column `at`; bytes for a size."""
     match = _NUMBER.match(text)
     if match is None or match["suffix"] not in SUFFIXES:
         raise _bad_number(source, at, text, "a number may end in K M G (bytes) and p (pages)")

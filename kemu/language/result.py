@@ -38,7 +38,7 @@ class Result:
 
     `reading` is what it found or did (None: nothing to show), `form` how to draw it where there is
     a choice; `status` an exit code; the events (first, last] are the ones it caused; `now` the
-    event at which the session stands behind it; `notes` are lines about the session, such as the
+    event at which the session is after it; `notes` are lines about the session, such as the
     start of a timeline; `error` is set where the command failed."""
 
     command: str

@@ -53,7 +53,7 @@ class Kind(Protocol):
         """The value. Raises UsageError; one without a place gets the token's."""
 
     def complete(self, session: Session) -> Iterable[Candidate]:
-        """What may stand here, for completion. Changes no state."""
+        """What can be typed here, for completion. Changes no state."""
 
 
 @attrs.frozen
@@ -148,13 +148,13 @@ def rest(name: str, kind: Kind, needed: bool = True) -> Argument:
 
 
 def flags(name: str, words: Mapping[str, Any] | Iterable[str]) -> Option:
-    """Words of which any number may stand behind the arguments; the command gets a tuple of their
+    """Words of which any number may follow the arguments; the command gets a tuple of their
     values."""
     return Option(name, words if isinstance(words, Mapping) else {word: word for word in words})
 
 
 def keyword(name: str, kind: Kind, word: str = "") -> Option:
-    """`word VALUE` behind the arguments; the command gets the value or None."""
+    """`word VALUE` after the arguments; the command gets the value or None."""
     return Option(name, {word or name: None}, kind)
 
 

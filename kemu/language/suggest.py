@@ -20,7 +20,7 @@ def one_of(words: Sequence[str]) -> str:
 
 
 def some_of(words: Iterable[str], most: int = 20) -> str:
-    """`fault, signal, oom`, with dots behind the first `most`."""
+    """`fault, signal, oom`, with dots after the first `most`."""
     known = list(words)
     return ", ".join(known[:most]) + (" ..." if len(known) > most else "")
 

@@ -44,7 +44,7 @@ class Token(NamedTuple):
 
     @property
     def end(self) -> int:
-        """The column behind the last character."""
+        """The column after the last character."""
         return self.column + len(self.text)
 
 
@@ -120,7 +120,7 @@ def _tokens(text: str) -> Iterator[Token | None]:
 
 
 def _end_of_token(text: str, start: int) -> int:
-    """The column behind the token that begins at `start`."""
+    """The column after the token that begins at `start`."""
     opened: list[int] = []
     at = start
     while at < len(text):
@@ -147,7 +147,7 @@ def _end_of_token(text: str, start: int) -> int:
 
 
 def _end_of_string(text: str, start: int) -> int:
-    """The column behind the closing quote of the string that opens at `start`."""
+    """The column after the closing quote of the string that opens at `start`."""
     quote = text[start]
     at = start + 1
     while at < len(text):
@@ -197,9 +197,9 @@ def _escape(text: str, at: int) -> tuple[str, int]:
     if kind == "x" and len(digits) == 2 and all(digit in _HEX_DIGITS for digit in digits):
         return chr(int(digits, 16)), 4
     raise UsageError(
-        f"string: '\\{kind}' is no escape",
+        f"string: unknown escape '\\{kind}'",
         text=text,
         column=at,
         length=2,
-        hint="known are \\n \\t \\r \\0 \\\\ \\\" \\' and \\x41; a backslash itself is \\\\",
+        hint="write \\n \\t \\r \\0 \\\\ \\\" \\' and \\x41; a backslash itself is \\\\",
     )

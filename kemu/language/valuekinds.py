@@ -35,7 +35,7 @@ def is_name(token: Token) -> bool:
 
 
 def is_expression(token: Token) -> bool:
-    """Starts with a digit, `$` or `(`, or holds a dot or an operator, and is no name."""
+    """Starts with a digit, `$` or `(`, or holds a dot or an operator, and is not a name."""
     if token.quoted or is_name(token) or token.text.startswith("@"):
         return False
     return token.text[0] in "$(0123456789" or bool(_OPERATORS & set(token.text))
@@ -102,7 +102,7 @@ class NumberKind(Offered):
         return value
 
     def _hint_for(self, value: int) -> str:
-        """What may stand here instead of a number that is out of bounds."""
+        """What can be written instead of a number that is out of bounds."""
         if self.high == 2**64 - 1 and -(2**63) <= value < 0:
             return (
                 f"as an unsigned 64-bit number it is {value + 2**64:#x}; write that if you mean it"
@@ -131,7 +131,7 @@ class WordKind:
 
     @property
     def literal(self) -> str:
-        """The word, where nothing else can stand there."""
+        """The word, where nothing else can be typed."""
         return next(iter(self.words)) if len(self.words) == 1 else ""
 
     def key(self, token: Token) -> str:
@@ -200,7 +200,7 @@ class NumberedKind(WordKind):
 
     @property
     def literal(self) -> str:
-        """None: a number can stand there."""
+        """None: a number can be typed too."""
         return ""
 
     def fits(self, token: Token, session: Session, known: bool) -> bool:

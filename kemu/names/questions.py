@@ -65,7 +65,9 @@ def task_of(session: Session, value: Value) -> Task:
         return session.find(value)
     if isinstance(value, int) and not isinstance(value, bool):
         return session.find(f"@{value}")
-    raise UsageError(f"expression: {describe(value)} is no task", hint="write its name or its pid")
+    raise UsageError(
+        f"expression: {describe(value)} is not a task", hint="write its name or its pid"
+    )
 
 
 def number_of(value: Value, what: str) -> int:
@@ -73,7 +75,7 @@ def number_of(value: Value, what: str) -> int:
     if isinstance(value, int) and 0 <= value < 2**64:
         return int(value)
     raise UsageError(
-        f"expression: {describe(value)} is no {what}",
+        f"expression: {describe(value)} is not a {what}",
         hint="nothing is mapped there?" if value is None else "",
     )
 
@@ -446,7 +448,7 @@ def _small_read(_session: Session, which: Value, address: Value) -> Value:
 
 @function(
     "small_entry(N, ADDR, STEP)",
-    "small machine N: the entry that step 0 or 1 of the walk reads; none behind its end",
+    "small machine N: the entry that step 0 or 1 of the walk reads; none beyond its end",
 )
 def _small_entry(_session: Session, which: Value, address: Value, step: Value) -> Value:
     steps, _ = _small(which).walk(number_of(address, "address") & 0x7FFF)

@@ -127,7 +127,7 @@ def check_options(options: Options) -> None:
         )
     if options.bound is not None and options.bound > MOST_BOUND:
         raise UsageError(
-            f"race: --bound {options.bound} is too much",
+            f"race: --bound {options.bound} is too large",
             hint=f"at most {MOST_BOUND}; nearly all races show with 2",
             about="bound",
         )

@@ -1,4 +1,4 @@
-"""Play a schedule on the session's own machine, and stand before its first step.
+"""Play a schedule on the session's own machine, and stop before its first step.
 
     race replay 1010                          the last race
     race replay get-last-put 1010 [OPTIONS]   a litmus program: each step is one event
@@ -48,7 +48,7 @@ def _last_race(session: Session, wanted: Wanted) -> Wanted:
     last = session.debugger.raced
     if last is None:
         raise UsageError(
-            "race: nothing was raced yet",
+            "race: no race has been run yet",
             hint=f"race first, or race replay CASE {wanted.schedule[:40]}",
         )
     options = attrs.evolve(last.options, end=wanted.options.end)

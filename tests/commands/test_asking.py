@@ -125,7 +125,7 @@ def test_why_of_a_number_of_the_whole_machine(session):
         ("history counter", "history counter: NAME is missing"),
         ("history frame", "history frame: PFN is missing"),
         ("why pte app", "why pte: ADDRESS is missing"),
-        ("why counter PGFALT", "counts no"),
+        ("why counter PGFALT", "no kernel counter"),
     ):
         with pytest.raises(UsageError, match=what):
             session.run(text)

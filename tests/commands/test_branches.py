@@ -38,7 +38,7 @@ def test_two_timelines_differ_in_who_copied():
     whats = {change.what for change in session.reading("diff timeline 1").changes}
     assert {"pte app 0x10000", "pte kid 0x10000"} <= whats
     assert (session.state_hash(), session.now) == before
-    with pytest.raises(UsageError, match="there is no 5"):
+    with pytest.raises(UsageError, match="no timeline 5"):
         session.run("diff timeline 5")
 
 
@@ -148,7 +148,7 @@ def test_a_reading_shows_itself_in_a_notebook():
 def test_only_a_file_is_ever_replaced(word, tmp_path):
     before = Path(os.devnull).stat()
     for target in (os.devnull, str(tmp_path)):
-        with pytest.raises(UsageError, match="is no file"):
+        with pytest.raises(UsageError, match="is not a file"):
             Session().run(f"{word} '{target}'")
     assert Path(os.devnull).stat().st_ino == before.st_ino
     assert list(tmp_path.iterdir()) == []

@@ -35,7 +35,7 @@ def test_a_file_that_cannot_be_replaced_stays_and_nothing_else_does(tmp_path, mo
 @pytest.mark.parametrize("name", ["", "sub", "\0", "no/such/x", "x" * 300])
 def test_what_is_no_file_is_refused(tmp_path, name):
     (tmp_path / "sub").mkdir()
-    with pytest.raises(UsageError, match=r"save: (cannot write|'.*' is no file)"):
+    with pytest.raises(UsageError, match=r"save: (cannot write|'.*' is not a file)"):
         replace_file(str(tmp_path / name) if name else str(tmp_path), b"new", "save")
     assert [path.name for path in tmp_path.iterdir()] == ["sub"]
 
@@ -46,7 +46,7 @@ def test_commands_are_read_from_files_only(tmp_path, command):
     os.mkfifo(tmp_path / "pipe")
     session = Session()
     for name, what in (
-        ("pipe", "is no file"),
+        ("pipe", "is not a file"),
         ("", "is a folder"),
         ("nosuch", "cannot read"),
         ("x" * 300, "cannot read"),

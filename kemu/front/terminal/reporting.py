@@ -103,7 +103,7 @@ def whole_commands(session: Session, first: int, last: int) -> tuple[int, int]:
     for about, event in (("first", first), ("last", last)):
         if event > session.end:
             raise UsageError(
-                f"event: there is no #{event}",
+                f"event: no #{event}",
                 hint=f"the experiment has events 0 to {session.end}",
                 about=about,
             )
