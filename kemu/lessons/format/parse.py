@@ -6,7 +6,8 @@ line.
     +++                     schema       --> Lesson
     prose, ```fences
 
-Nothing is executed, and nothing but the one file is read.  Ordinary fences (```sh) belong to the prose.
+Nothing is executed, and nothing but the one file is read.  Other fences (```sh) are
+prose.
 """
 
 from __future__ import annotations

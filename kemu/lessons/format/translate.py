@@ -179,7 +179,7 @@ def in_language(lesson: Lesson, language: str = "") -> Lesson:
     except LessonError:
         if language:
             raise
-        return lesson  # nobody asked for the translation, and `lesson check` says what is wrong with it
+        return lesson  # nobody asked for the translation; `lesson check` says what is wrong
 
     def fresh(key: str, text: str) -> str:
         made = texts.get(key)

@@ -4,7 +4,7 @@
     /autograder/submission/     what the student handed in: one transcript
     /autograder/results/results.json     what kemu grade writes
 
-Gradescope gives a submission_metadata.json beside it; whoever hands in must be the student of the transcript.
+Gradescope adds a submission_metadata.json; the submitter must be the student of the transcript.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from kemu.lessons.format.lesson import Lesson
 
 SETUP = """\
 #!/usr/bin/env bash
-# Runs once, when the image is built.  kemu comes from the wheel beside this file and from nowhere else.
+# Runs once, when the image is built.  kemu comes from the wheel beside this file, nowhere else.
 set -euo pipefail
 cd /autograder/source
 if ! ls kemu-*.whl; then
@@ -70,7 +70,8 @@ def write_zip(target: Path, lesson: Lesson, roster: Path | None) -> None:
 
 
 def submitters(path: Path) -> frozenset[str]:
-    """The ids of those who handed in, from submission_metadata.json: email, its first part, student number, in lower case."""
+    """The ids of the submitters, from submission_metadata.json: email, its first part, student
+    number, in lower case."""
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:

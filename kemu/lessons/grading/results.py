@@ -86,7 +86,9 @@ def as_junit(grades: Sequence[Grade], _names: Mapping[str, str]) -> str:
 
 def _suite(one: Grade) -> str:
     failed = sum(step.points < step.most for step in one.steps)
-    counts = f'tests="{len(one.steps)}" failures="{failed}" errors="{int(bool(one.error))}" skipped="0" time="{one.seconds:.3f}"'
+    errors = int(bool(one.error))
+    counts = f'tests="{len(one.steps)}" failures="{failed}" errors="{errors}" skipped="0"'
+    counts += f' time="{one.seconds:.3f}"'
     lines = [f"<testsuite name={_xml(one.student or one.path)} {counts}>"]
     if one.flags:
         flags = "".join(
@@ -106,7 +108,8 @@ def _case(one: Grade, step: StepGrade) -> str:
     head = f"<testcase classname={_xml(one.lesson)} name={_xml(step.id)}"
     if step.points >= step.most:
         return f"{head}/>"
-    return f"{head}><failure message={_xml(verdict(step))}>{escape(_clean(verdict(step)))}</failure></testcase>"
+    said = verdict(step)
+    return f"{head}><failure message={_xml(said)}>{escape(_clean(said))}</failure></testcase>"
 
 
 def _xml(text: str) -> str:

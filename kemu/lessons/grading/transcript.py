@@ -1,13 +1,14 @@
 """What is handed in: JSON Lines, written from the progress of one student in one lesson.
 
-    {"v": 1, "kind": "kemu lesson", "kemu": "0.1.0", "lesson": "vm/fork", "hash": ..., "student": "ab123", "seed": ...}
+    {"v": 1, "kind": "kemu lesson", "kemu": "0.1.0", "lesson": "vm/fork", "hash": ...,
+     "student": "ab123", "seed": ...}
     {"run": "5f2c", "step": "reads", "do": "enter"}
     {"run": "5f2c", "step": "reads", "do": "answer", "text": "answer 7"}
-    {"run": "5f2c", "step": "reads", "do": "result", "state": "passed", ...}           a claim, which nobody believes
-    {"end": 3, "digest": "..."}                                                        SHA-256 of all lines before
+    {"run": "5f2c", "step": "reads", "do": "result", "state": "passed", ...}   a claim, not believed
+    {"end": 3, "digest": "..."}                            SHA-256 of all lines before
 
-The digest finds accidents and careless editing, nothing more: anyone who can run kemu can make one.  What
-counts is what the commands and answers come to when they are repeated.
+The digest finds accidents and careless editing, nothing more: anyone who can run kemu can make
+one.  What counts is what the commands and answers come to when they are repeated.
 """
 
 from __future__ import annotations

@@ -164,7 +164,7 @@ class Answer(Kind):
         belief = visit.fact.belief(visit.answer) if visit.fact is not None else ""
         return [belief] if belief else []
 
-    # ------------------------------------------------------------------------------------- solutions
+    # ------------------------------------------------------------------------------------ solutions
 
     def solve(self, visit: Visit) -> list[str]:
         """The answer as a student would type it."""

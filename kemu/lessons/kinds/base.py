@@ -215,7 +215,7 @@ class Kind(Step):
         """The parts in which the command that ran is not the one that is wanted."""
         return []
 
-    # --------------------------------------------------------------------------------------- verdict
+    # -------------------------------------------------------------------------------------- verdict
 
     def check(self, visit: Visit) -> bool:
         """Is the step done, as the machine is now?"""
@@ -240,7 +240,7 @@ class Kind(Step):
     def left(self, visit: Visit) -> None:
         """The student goes on from an optional step."""
 
-    # ------------------------------------------------------------------------------------- solutions
+    # ------------------------------------------------------------------------------------ solutions
 
     def solve(self, visit: Visit) -> list[str]:
         """The lines that solve the step."""

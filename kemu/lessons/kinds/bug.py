@@ -1,7 +1,8 @@
 """`bug`: what is to be found in a wrong kernel, and whether it was repaired.
 
     plant, setup, blocks        the history that the wrong kernel made
-    event                       the first one after which an invariant does not hold (as `verify every-event` says)
+    event                       the first one after which an invariant does not hold (as
+                                `verify every-event` says)
     invariant                   any of those that do not hold there, or at the end of the history
     function                    the kernel function that was at work
     frame                       what the author's expression says
@@ -175,7 +176,7 @@ class Bug(Kind):
         }
         return seen | found
 
-    # ------------------------------------------------------------------------------------- answering
+    # ------------------------------------------------------------------------------------ answering
 
     def how(self, visit: Visit, language: str) -> str:
         """What to name, and how to repair."""
@@ -261,7 +262,7 @@ class Bug(Kind):
     def _to_find(self, visit: Visit, language: str) -> str:
         return self.say(language, "to_find", findings=", ".join(self.missing_of(visit)))
 
-    # --------------------------------------------------------------------------------------- verdict
+    # -------------------------------------------------------------------------------------- verdict
 
     def check(self, visit: Visit) -> bool:
         """Is the kernel repaired?"""

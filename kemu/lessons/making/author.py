@@ -129,7 +129,10 @@ def recorded(session: Session, name: str) -> str:
         "minutes": 10,
         "setup": setup,
     }
-    keep = "Keep the conditions of `must` that you mean, delete the rest, and add `not_solution`: the most common wrong way."
+    keep = (
+        "Keep the conditions of `must` that you mean, delete the rest, and add `not_solution`: the "
+        "most common wrong way."
+    )
     body = "".join(f"{key} = {_listed(item)}\n" for key, item in step.items())
     return f"+++\n{written(front)}+++\n{keep}\n\n```check state\n{body}```\n"
 

@@ -84,7 +84,9 @@ def _step(visit: Visit, number: int) -> Iterator[str]:
     worth = f' <span class="points">({esc(count)})</span>' if step.points else ""
     title = step.title or step.id
     yield f'<section id="{esc(step.id)}">'
-    yield f"<h2>{esc(say(lesson.language, 'step', number=number, count=len(lesson.steps), title=title))}{worth}</h2>"
+    of = len(lesson.steps)
+    heading = say(lesson.language, "step", number=number, count=of, title=title)
+    yield f"<h2>{esc(heading)}{worth}</h2>"
     yield html(visit.text("ask", step.ask))
     options = step.options_of(visit)
     if options:
@@ -93,7 +95,8 @@ def _step(visit: Visit, number: int) -> Iterator[str]:
         )
     for at, hint in enumerate(step.hints, 1):
         summary = words["hint"].format(number=at)
-        yield f"<details><summary>{esc(summary)}</summary>{html(visit.text('hints', hint))}</details>"
+        text = html(visit.text("hints", hint))
+        yield f"<details><summary>{esc(summary)}</summary>{text}</details>"
     if not lesson.packed and step.solvable:
         yield f"<details><summary>{esc(words['solution'])}</summary>"
         yield from _solution(visit)

@@ -19,7 +19,10 @@ OPEN_HINT = "desk.hint() helps, desk.skip() shows the solution."
 def notebook(lesson: Lesson, text: str, student: str = "") -> str:
     """The notebook as JSON (nbformat 4.5)."""
     where = f", path={str(lesson.path)!r}" if lesson.allow else ""
-    begin = f"from kemu.lessons.taking.desk import Desk\n\nLESSON = {text!r}\ndesk = Desk(LESSON, student={student!r}{where})"
+    begin = (
+        f"from kemu.lessons.taking.desk import Desk\n\nLESSON = {text!r}\n"
+        f"desk = Desk(LESSON, student={student!r}{where})"
+    )
     cells = [
         _text("title", f"# {lesson.title}\n\n{lesson.goal}".rstrip()),
         _code("begin", begin, hidden=True),

@@ -5,7 +5,8 @@ runs.
     deny, locked        denied; what is `locked` only until there is an answer
     before a prediction nothing that changes the machine, and no command of the reveal
     a wrong kernel      may not be revealed, nor removed where repairing is not the task
-    before the start    looking is free, changing is not: the step begins at its own event (a repair: where its history begins)
+    before the start    looking is free, changing is not: the step begins at its own event (a
+                        repair: where its history begins)
 
 What decides is the declaration and the parsed arguments, never the text.
 """

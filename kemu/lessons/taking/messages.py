@@ -1,5 +1,4 @@
-"""What the engine says in a lesson, by language.  A sentence that a language does not have is said in
-English.
+"""What the engine says in a lesson, by language; in English where a language lacks a sentence.
 
 Sentences of one kind of step are in its class (`kinds/`).
 """

@@ -1,8 +1,10 @@
 """The machine at the start of a step, built from zero: the same for everybody with the same seed.
 
-    start = "carry"    lesson.setup, then of each earlier step: setup, run blocks, reveal, solution ...
-    start = "setup"    lesson.setup                                        ... then in all three cases, for this step:
-    start = "boot"     a machine that has just booted                      plant, setup, run and show blocks, let
+    start = "carry"    lesson.setup; then of each earlier step: setup, run blocks, reveal, solution
+    start = "setup"    lesson.setup
+    start = "boot"     a machine that has just booted
+
+    ... then in all three cases, for this step: plant, setup, run and show blocks, let
 
 Nothing that a student did is part of it, so a step can be judged alone, after a restart, and by the
 grader.  What is built is bounded: in commands, in events, and (by whoever asks, see `bounds`) in
