@@ -331,24 +331,10 @@ PROT = ProtKind()
 SIGNAL = NumberedKind(
     "SIGNAL", abi.SIGNALS, "a signal such as SEGV, SIGSEGV or 11", (0, 64), fold=True, prefix="SIG"
 )
-ADVICE = NumberedKind(
-    "ADVICE", abi.MADVISE, "advice such as dontneed, or its number", _S32, prefix="MADV_"
-)
-FILE_ADVICE = NumberedKind(
-    "ADVICE", abi.FADVISE, "advice such as dontneed, or its number", _S32, prefix="POSIX_FADV_"
-)
-RESOURCE = NumberedKind(
-    "RESOURCE",
-    abi.RLIMITS,
-    "a resource such as as, data, stack, memlock",
-    (0, 2**31 - 1),
-    prefix="RLIMIT_",
-)
 LIMIT = NumberedKind(
     "LIMIT", {"unlimited": uapi.RLIM_INFINITY}, "a number, a size, or unlimited", (0, _U64)
 )
 FD = NumberKind("FD", "the number of an open file", *_S32)
-KEY = NumberKind("KEY", "a protection key, or -1 for none", *_S32)
 OFFSET = NumberKind(
     "OFFSET",
     "a place in a file, in bytes or pages",
@@ -358,7 +344,6 @@ OFFSET = NumberKind(
 )
 DATA = DataKind()
 MOMENT = MomentKind()
-WHENCE = NumberedKind("WHENCE", abi.WHENCE, "set, cur or end, or its number", _S32)
 EXPR = ExpressionKind()
 COMMAND = CommandKind()
 WORD = TextKind("TOPIC", "a command, a topic or any word")
