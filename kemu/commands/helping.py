@@ -135,7 +135,7 @@ def page(made: Command) -> list[str]:
     if len(made.words) > 1:
         lines.append(f"also: {', '.join(made.words[1:])}")
     if made.linux:
-        lines.append(f"in real Linux: {made.linux}")
+        lines += wrap(f"in real Linux: {made.linux}", WIDTH, subsequent_indent="    ")
     return [*lines, *_lesson(made)]
 
 

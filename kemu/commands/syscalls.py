@@ -90,7 +90,8 @@ def own_body(
         summary=row.summary,
         more=row.more,
         examples=row.examples,
-        linux=row.linux or f"{row.name}(2)",
+        linux=(row.linux or f"{row.name}(2)")
+        + (f"; errors {', '.join(row.errnos.split())}" if row.errnos else ""),
     )
 
 

@@ -53,6 +53,7 @@ def in_the_shell(row):
         and {arg.name for arg in row.args} - {"soft", "hard"}
         <= {part.name for part in (*made.arguments, *made.options)} | {"size"}
         and row.summary.lower() in " ".join(page(made)).lower()
+        and all(name in " ".join(page(made)) for name in row.errnos.split())
     )
 
 
