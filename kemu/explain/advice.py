@@ -1,4 +1,4 @@
-"""What helps against an errno where the line that decided says nothing better: data only."""
+"""Advice for each errno, used where the deciding line gives none: data only."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ ADVICE = {
     "ENOMEM": "end a process, unmap memory, or start kemu with more --mem",
     "EINVAL": "other arguments: help on the command says what it takes",
     "EFAULT": "addresses that are mapped and allow the access: see maps",
-    "EBADF": "a descriptor that open gave, that is not closed, and that is open for this",
+    "EBADF": "an open descriptor whose mode allows this",
     "ENOENT": "a name that exists: see ls",
     "EPERM": "a change that the owner of the memory may still make",
     "EACCES": "a right that the object allows",

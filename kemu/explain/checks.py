@@ -1,6 +1,6 @@
 """Which line of the kernel made a call fail, and the reason that is written on it.
 
-The call is run once more beside the journal with an ear on the kernel's lines: the innermost
+The call is run once more outside the journal, with the kernel's lines traced: the innermost
 function whose `-errno` was handed up to the system call is the one that decided, and the last line
 of it with a sentence (`sentences.py`) says why.
 
@@ -35,7 +35,7 @@ def decision(
     session: Session, event: int, call: str, errno: int, perform: Callable[[], object]
 ) -> Decision | None:
     """What decided that the system call gave the errno: `perform` makes the call again in the state
-    after `event`. None without a journal, which alone leads back there."""
+    after `event`. None without a journal, which is needed to go back there."""
     if not session.kernel.recording:
         return None
     ear = _Ear(SYSCALLS[call].__name__, errno, frozenset(session.kernel.bodies.values()))
@@ -50,7 +50,7 @@ def decision(
 
 
 class _Ear:
-    """Listens to one system call until it returns `-errno`. `planted`: functions that were made
+    """Traces one system call until it returns `-errno`. `planted`: functions that were made
     wrong; their lines are not those of the file."""
 
     def __init__(self, call: str, errno: int, planted: frozenset[CodeType]) -> None:
@@ -68,15 +68,16 @@ class _Ear:
         first."""
 
     def on_call(self, frame: FrameType, _event: str, _value: Any) -> TraceFunction | None:
-        """Listen to a function of the kernel, and to its lines if one of them has a sentence."""
+        """Trace a function of the kernel, and its lines if one of them has a sentence."""
         if self.done or not frame.f_globals.get("__name__", "").startswith("kemu.kernel."):
             return None
         frame.f_trace_lines = bool(self._sentences(frame))
         return self.on_event
 
     def on_event(self, frame: FrameType, event: str, value: Any) -> TraceFunction:
-        """Note the sentence of the line that comes, or of the one that has just returned, which may
-        have called who knows more; and who returns the errno (alone, or in a tuple)."""
+        """Note the sentence of the next line, or of the one that has just returned, since a
+        function that it called may say more; and note a function that returns the errno (alone, or
+        in a tuple)."""
         sentence = self._sentences(frame).get(frame.f_lineno)
         if sentence is not None and event in ("line", "return"):
             self._say(frame, sentence)
@@ -112,7 +113,8 @@ class _Ear:
         self.done = frame.f_code.co_name == self.call
 
     def decision(self) -> Decision | None:
-        """Who decided, and why; None if nothing of the kernel returned the errno."""
+        """The function that decided, and its reason; None if no kernel function returned the
+        errno."""
         if not self.chain:
             return None
         _, code, line, sentence = self.chain[0]

@@ -65,8 +65,8 @@ def calls_made(kernel: Kernel, first: int, last: int) -> dict[str, int]:
 
 
 def _entries_written(kernel: Kernel, first: int, last: int, names: Names) -> tuple[int, int]:
-    """Entries of page tables that were stored, those in rows one by one; and how many of them only
-    took W from the parent."""
+    """The number of page-table entries stored, those in rows counted singly; and how many of the
+    stores only cleared W in the parent."""
     named = events(kernel, first, last, names, low=True, only=may_be("", "pte")).events
     written = [event for event in named if event.kind == "pte" and not event.field]
     rows = [
@@ -85,7 +85,7 @@ def _entries_written(kernel: Kernel, first: int, last: int, names: Names) -> tup
 
 
 def _calls(journal: Journal, first: int, last: int) -> dict[str, int]:
-    """How often each function was entered."""
+    """Count how often each function was entered."""
     counts: dict[str, int] = {}
     marks = journal.marks
     for i in range(first_mark(journal, first), first_mark(journal, last), 2):
@@ -121,7 +121,7 @@ def _pages(journal: Journal, first: int, last: int) -> tuple[int, int, int, int,
 
 
 class _Inside:
-    """The innermost open function, asked with growing numbers."""
+    """The innermost open function; ask in ascending order of events."""
 
     def __init__(self, journal: Journal, first: int) -> None:
         from kemu.observe.events import OpenFrames

@@ -1,8 +1,8 @@
 """Why a signal came, why a call failed: the check that decided, and what would have made it
 succeed.
 
-A signal tells itself: its siginfo is in the journal, whoever sent it. A call that failed was made
-once more beside the journal then (`checks.py`), to see which function decided and by which line.
+A signal is explained by its siginfo, which is in the journal. A call that failed is made once more
+outside the journal (`checks.py`), to see which line of which function decided.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def why_failed(session: Session, what: str) -> readings.Reading:
     record, reading = _last_failure(session, what)
     if record is None:
         raise UsageError(
-            f"why {what}: nothing has failed at this moment",
+            f"why {what}: nothing has failed up to this moment",
             hint="why pte ADDRESS asks about an entry",
         )
     if getattr(reading, "errno", 0):
@@ -101,14 +101,14 @@ def _decider(calls: tuple[str, ...], code: str) -> str:
 SENDERS = frozenset(
     {"force_sig_fault", "force_sig_info_to_task", "__send_signal_locked", "do_send_sig_info"}
 )
-"""Functions that only carry a signal."""
+"""Functions that only pass a signal on."""
 
 
 def _signal_words(
     session: Session, number: int, info: Any, calls: tuple[str, ...]
 ) -> tuple[str, str]:
-    """The rule, with the access and the mapping in question, and the advice; the moment shown is
-    another one behind it."""
+    """The rule, with the access and the mapping in question, and the advice. Moves the session to
+    the moment before the event."""
     from kemu.explain.rules import signal_rule
 
     session.goto(number - 1)
@@ -126,8 +126,7 @@ def _signal_words(
 
 
 def _target(session: Session, number: int) -> Any:
-    """The task that got the signal: the one whose list of pending ones grew, or whose group's
-    did."""
+    """The task that got the signal: its list of pending signals grew, or its group's did."""
     obj: Any = session.journal.event(number)[0]
     return next(
         (task for task in session.tasks.values() if obj is task or obj is task.signal), None
@@ -163,8 +162,8 @@ def _mapping_text(task: Any, address: int) -> str:
 
 
 def _why_errno(record: Record, reading: readings.Outcome) -> readings.Why:
-    """What the failed call keeps about the line that decided; without a journal, the errno's own
-    words."""
+    """What was kept about the line that decided the failed call; without a journal, the description
+    of the errno."""
     decided = reading.decision
     at = f"{decided.function} in {decided.path}" if decided and decided.path else ""
     return readings.Why(

@@ -1,9 +1,9 @@
 """Why Linux writes what it writes: one sentence for a function and a thing, as a table.
 
 `how` narrows a rule to entries that were "made" (nothing there before), "changed" or became "gone".
-The first rule that fits is taken, so narrow ones stand before wide ones; "" fits everything.
+The first rule that fits is taken, so narrow rules come before wide ones; "" fits everything.
 
-The rule that keeps this file honest: data only. A test finds a sentence for every entry of a page
+Data only. A test finds a sentence for every entry of a page
 table that the golden scripts write, and every function named here in the kernel.
 """
 
@@ -60,7 +60,7 @@ RULES: tuple[Rule, ...] = (
                                                 "or exit)"),
     Rule("pte", "pte", "move_ptes", "", "mremap moves entries to another address; the frames "
                                         "stay where they are"),
-    Rule("pte", "pte", "try_to_unmap", "", "the page is wanted elsewhere: its entries go, or "
+    Rule("pte", "pte", "try_to_unmap", "", "the frame is needed elsewhere: its entries go, or "
                                            "point to swap"),
     Rule("pte", "pte", "page_walk", "changed", "the CPU itself sets A on the first use and D on "
                                                "the first write"),
@@ -87,10 +87,9 @@ RULES: tuple[Rule, ...] = (
                                                  "freed meanwhile"),
     Rule("frame", "_refcount", "wp_page_copy", "", "the writer has its copy now: its reference "
                                                    "to the old frame is given back"),
-    Rule("frame", "_refcount", "tlb_flush_mmu", "", "given back only behind the TLB flush: until "
+    Rule("frame", "_refcount", "tlb_flush_mmu", "", "given back only after the TLB flush: until "
                                                     "then a CPU could still use it"),
-    Rule("frame", "_refcount", "filemap_fault", "", "a mapping of the file's page holds a "
-                                                    "reference beside the page cache's"),
+    Rule("frame", "_refcount", "filemap_fault", "", "a mapping of the file's page holds a reference besides the page cache's"),
     Rule("frame", "_refcount", "follow_page_pte", "", "the kernel itself reads or writes the "
                                                       "page, and holds it meanwhile"),
     Rule("frame", "_mapcount", "folio_add_new_anon_rmap", "", "the first entry maps it (-1 means none)"),
@@ -164,7 +163,7 @@ RULES: tuple[Rule, ...] = (
     Rule("counter", "OOM_KILL", "", "", "memory had run out: a task was ended for its memory"),
     Rule("counter", "nr_free_pages", "", "", "frames left the free lists, or came back to them"),
     Rule("counter", "vm_committed_as", "", "", "memory that was promised, touched or not"),
-    Rule("counter", "last_pid", "", "", "pids count up: the newest one that was given"),
+    Rule("counter", "last_pid", "", "", "pids count up: this is the newest one"),
     Rule("ram", "", "wp_page_copy", "", "the copy of a page that was shared"),
     Rule("ram", "", "", "", "user code stored it"),
 )  # fmt: skip
@@ -197,7 +196,7 @@ SIGNALS: tuple[SignalRule, ...] = (
                "no mapping (VMA) holds the address: page 0 stays free, so that a null pointer "
                "traps",
                "an address that maps shows"),
-    SignalRule("SIGSEGV", "SEGV_MAPERR", "", "kernel", "the address lies in the kernel's half: no "
+    SignalRule("SIGSEGV", "SEGV_MAPERR", "", "kernel", "the address is in the kernel's half: no "
                                                        "user code may touch it",
                "an address below task_size, of a mapping that maps shows"),
     SignalRule("SIGSEGV", "SEGV_MAPERR", "", "mapped", "the mapping is there, but the page is a "
@@ -225,8 +224,7 @@ SIGNALS: tuple[SignalRule, ...] = (
                "less memory in use, or start with more --mem"),
     SignalRule("SIGCHLD", "", "", "", "a child of the task has ended: its parent can wait for it",
                "nothing was wrong: wait TASK takes the exit code"),
-    SignalRule("SIGPIPE", "", "", "", "nobody can read the "
-                                      "pipe any more", "a reader that keeps its end open"),
+    SignalRule("SIGPIPE", "", "", "", "no process can read the pipe any more", "a reader that keeps its end open"),
     SignalRule("", "SI_USER", "", "", "sent by kill", "signal TASK SIGNAL ignore, or handle (not "
                                                       "for KILL and STOP)"),
     SignalRule("", "SI_TKILL", "", "", "sent to one "

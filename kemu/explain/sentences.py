@@ -1,11 +1,11 @@
-"""The reasons that are written on the lines of the kernel which fail.
+"""The reasons written on the lines of the kernel that fail.
 
     if not length:
         return -EINVAL, 0  #: the length is 0 -> a length above 0
 
 A comment that opens with `#:` belongs to its statement, or to the next one if it has lines of its
-own.  It says why the kernel gives up there and, after the arrow, what to do instead.  In braces
-is a name of the function or of its module, with attributes and a format:
+own.  It says why the kernel gives up there and, after the arrow, what to do instead.  Braces hold a
+name of the function or of its module, with attributes and a format:
 
     {vma.vm_end:#x}      as Python formats it
     {npages:pages}       a count and its noun: 1 page, 2 pages
@@ -80,7 +80,7 @@ class Filler(string.Formatter):
         self.said = said
 
     def filled(self, sentence: Sentence) -> Sentence:
-        """The sentence in words. What to do is what a function in it says, which knows more."""
+        """The sentence in words. Advice from a function named in it takes precedence."""
         self.inherited = ""
         why = self.vformat(sentence.why, (), {})
         return Sentence(why, self.inherited or sentence.instead)

@@ -8,7 +8,7 @@
 A thing is a set of *cells*; a cell says of one event whether it wrote the thing, and from what to
 what. An event that stored what was there already changed nothing and is no answer.
 
-The rule that keeps this file honest: what the journal does not say is not said.
+Only what is in the journal is reported.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ Change = tuple[Any, Any]
 class Thing(NamedTuple):
     """What is asked about: its name, the objects whose events may concern it, and what such an
     event did to it (None: nothing). It is made for the present moment and followed back from there
-    once; `objects` may grow on the way. `fields` are those that such an event can have (None: any);
+    once; `objects` may grow meanwhile. `fields` are those that such an event can have (None: any);
     `classes` are classes any object of which counts, each with the fields of such events. `level`
     is that of an entry of a page table, -1 for anything else; `birth` is what is asked instead
     where a new object was simply made with the value. `empty`: at the present moment there is
@@ -64,7 +64,7 @@ def writers(
     journal: Journal, thing: Thing, upto: int, patience: int | None = None
 ) -> Iterator[tuple[int, Any, Any]]:
     """(event, old, new) of the events up to `upto` that changed the thing, newest first; with
-    `patience` none that lie further than so many events behind the newest."""
+    `patience`, none more than that many events before the newest."""
     floor = 0
     for stretch in range((upto - 1) // STRETCH, -1, -1):
         end = min((stretch + 1) * STRETCH, upto)
@@ -81,8 +81,8 @@ def writers(
 def _in_stretch(
     journal: Journal, thing: Thing, stretch: int, end: int
 ) -> Iterator[tuple[int, Any, Any]]:
-    """The writers in a stretch of the index, up to event `end`, newest first. Going back may teach
-    the thing more objects; then what is left of the stretch is looked through anew."""
+    """The writers in a stretch of the index, up to event `end`, newest first. Going back may add
+    objects to the thing; the rest of the stretch is then searched anew."""
     held = journal.index.of(journal.log, stretch)
     start, size = stretch * STRETCH, -1
     log: list[Any] = []
@@ -154,7 +154,7 @@ def word(pfn: int, index: int, text: str) -> Thing:
     """A word of RAM, whether it was stored alone, with its frame, or with a row.
 
     A frame that is put into RAM goes on changing, so the journal does not say what it held then:
-    that is what the word was behind the event, which is known on the way back."""
+    its old value is then the word's value after the event, which is known on the way back."""
     frames = system.phys.frames
     value = [system.phys.load((pfn << 12) + index * 8)]
     objects = {id(frames), id(frames.get(pfn))}
@@ -204,7 +204,7 @@ def frame(pfn: int, field: str) -> Thing:
 
 
 def mapping(task: task_struct, address: int, field: str, name: str) -> Thing:
-    """That a VMA holds the address (or none does), or a field of the one that does."""
+    """Whether a VMA holds the address, or a field of the one that does."""
     mm = space_of(task, lambda _pid: name)
     tree = mm.mm_mt
     vma = next((vma for vma in tree if vma.vm_start <= address < vma.vm_end), None)
@@ -212,7 +212,7 @@ def mapping(task: task_struct, address: int, field: str, name: str) -> Thing:
         if vma is None:
             raise UsageError(
                 f"address: no mapping holds {address:#x}",
-                hint="without a field why says what became of it",
+                hint="leave out the field to see what became of it",
             )
         found = field_of(vma, f"vma {vma.vm_start:#x}-{vma.vm_end:#x} of {name}", field)
         return found._replace(birth=mapping(task, address, "", name))
@@ -242,7 +242,7 @@ class _Covering:
         )
 
     def change(self, obj: Any, field: Any, old: Any, new: Any) -> Change | None:
-        """Go back over an event: what held the address before and behind it."""
+        """Go back over an event: what held the address before and after it."""
         if isinstance(obj, vm_area_struct) and (obj.vm_mm is not self.mm or field not in BOUNDS):
             return None
         after = self.now()
@@ -309,8 +309,8 @@ def of_task(task: task_struct, field: str, name: str) -> Thing:
 
 
 def tlb_entry(cpu: int, address: int) -> Thing:
-    """What a CPU remembers (or does not) of the page of the address. A flush puts a new table of
-    entries in place of the old one, so the tables are learnt on the way back."""
+    """The translation that a CPU's TLB holds (or does not) for the page of the address. A flush
+    replaces the table of entries, so the older tables are found on the way back."""
     tlb = system.cpus[cpu].hw.tlb
     vpn, slot = address >> 12, (address >> 12) % tlb.size
     tables = {id(tlb), id(tlb.slots)}

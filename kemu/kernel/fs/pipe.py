@@ -156,7 +156,7 @@ def anon_pipe_write(file: file, addr: int, size: int) -> int:
         return 0
     if not pipe.readers:
         __send_signal_locked(siginfo(SIGPIPE), current(), False)
-        return -EPIPE  #: nobody can read the pipe any more -> a reader that keeps its end open
+        return -EPIPE  #: no process can read the pipe any more -> a reader that keeps its end open
     while done < size:
         step = _write_page(pipe, addr + done, size - done)
         if step <= 0:
