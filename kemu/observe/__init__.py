@@ -5,7 +5,7 @@
 ``kernel`` is a ``kemu.kernel.init.boot.Kernel`` that is active (``kernel.activate()``); a task is a
 ``task_struct``; addresses are ints; ``names`` (pid -> what the user calls the task) defaults to
 each task's ``comm``.  Addresses and frame numbers may be any int: the reading says what does not
-exist, or ``UsageError`` is raised where there is nothing to say.
+exist, or ``UsageError`` is raised if there is nothing to report.
 
     tasks        process_list(kernel, names)       task_tree(kernel, names)
                  task(kernel, task, names)         registers(kernel, task, names)
@@ -31,6 +31,5 @@ exist, or ``UsageError`` is raised where there is nothing to say.
 The last three look at other moments: they move the journal's cursor and bring it back.  ``low``
 asks for the events of the lowest level too (links of lists).
 
-The rule that keeps this package honest: no assignment to a field of the kernel, no call of a
-function that has a frame.
+Nothing here assigns to a field of the kernel or calls a function that has a frame.
 """

@@ -1,5 +1,5 @@
-"""Where a named thing happened first in a stretch of the journal, so that two such things can be
-put in order.
+"""Where a named thing first happened in a stretch of the journal, so that two such things can be
+ordered.
 
     marks   enter f      enter g   leave g        leave f
     events         13 14        15         16 17
@@ -23,8 +23,8 @@ Key = tuple[int, int]
 def of_call(
     journal: Journal, name: str, first: int, last: int, *, leaving: bool = False
 ) -> Key | None:
-    """Where a function of that name is first entered (or left) in (first, last]; None if it is
-    not."""
+    """Where a function of that name is first entered (or left) in (first, last]; None if it never
+    is."""
     fids = {~known.fid if leaving else known.fid for known in FUNCTIONS if known.name == name}
     marks = journal.marks
     for index in range(first_mark(journal, first), len(marks), 2):
@@ -36,7 +36,7 @@ def of_call(
 
 
 def known_function(name: str) -> bool:
-    """Is there a kernel function of that name that leaves frames?"""
+    """Whether there is a kernel function of that name that leaves frames."""
     return any(known.name == name for known in FUNCTIONS)
 
 
@@ -56,8 +56,7 @@ def event_of(key: Key) -> int:
 
 
 def of_text(kernel: Kernel, word: str, first: int, last: int, names: Names) -> Key | None:
-    """The first event of (first, last] in whose text or function the word occurs, whatever its
-    case."""
+    """The first event of (first, last] whose text or function contains the word, ignoring case."""
     wanted = word.lower()
     found = events(kernel, first, last, names, low=True).events
     return next(

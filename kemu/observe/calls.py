@@ -26,11 +26,11 @@ def calls(
     with_events: bool = False,
     low: bool = False,
 ) -> CallTree:
-    """The calls of the events ``first`` + 1 to ``last`` as trees; with the events in their places
-    if asked for.
+    """The calls of the events ``first`` + 1 to ``last`` as trees; ``with_events`` puts the events
+    in their places.
 
-    ``marks`` is the part of ``journal.marks`` that belongs to the range, where the caller knows it;
-    calls without any event at the very border of two commands can be told apart only so."""
+    ``marks`` is the part of ``journal.marks`` that belongs to the range, if the caller knows it:
+    nothing else assigns a call without events at the border of two commands to one of them."""
     named = events(kernel, first, last, names, low=low).events if with_events else ()
     with travelling(kernel) as journal:
         check_range(journal, first, last)
@@ -55,8 +55,8 @@ def _begin(journal: Journal, first: int) -> int:
 
 
 def _end(journal: Journal, last: int) -> int:
-    """Behind the last mark that belongs to the events up to ``last``: what closes the calls,
-    nothing that opens a new one."""
+    """Index after the last mark that belongs to the events up to ``last``: it includes marks that
+    close calls, but none that opens a new one."""
     marks = journal.marks
     index = first_mark(journal, last)
     depth = len(journal.open_before(index))
@@ -69,7 +69,7 @@ def _end(journal: Journal, last: int) -> int:
 def _merge(
     found: list[Call], named: tuple[EventReading, ...], first: int, last: int
 ) -> list[CallReading | EventReading]:
-    """Calls and the events of (first, last] that happened in none of them, in order."""
+    """The calls, and the events of (first, last] outside of them, in order."""
     merged: list[CallReading | EventReading] = []
     at = first
     for call in found:

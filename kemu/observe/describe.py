@@ -81,7 +81,7 @@ VALUE_NAMES: dict[Any, dict[int, str]] = {
     },
     "state": {value: name for name, value in vars(sched_types).items() if name.startswith("TASK_")},
 }
-"""Fields whose values have names."""
+"""Fields whose values are known by names."""
 
 
 class Raw(NamedTuple):
@@ -94,12 +94,12 @@ class Raw(NamedTuple):
 
 
 def describe(who: Directory, event: Raw) -> Words:
-    """The words of an event."""
+    """The parts of an event's text."""
     return DESCRIBERS.get(type(event.obj), _plain)(who, event)
 
 
 def _plain(who: Directory, e: Raw) -> Words:
-    """A structure that is part of something, or one of a kind."""
+    """A structure that is part of another, or the only one of its kind."""
     kind = "count" if type(e.obj) in STATISTICS else "other"
     part = who.parts.get(id(e.obj)) or Part(kind, _type_name(e.obj))
     return _named(part.kind, part.name, who, e)
@@ -163,8 +163,7 @@ def vma_name(who: Directory, vma: mt.vm_area_struct) -> str:
 
 
 def _collection(who: Directory, items: tuple[Any, ...] | frozenset[Any]) -> str:
-    """Numbers one by one; of other things how many there are, which ones come and go is said in the
-    note."""
+    """Numbers one by one; other items as a count, since the note says which ones come and go."""
     if isinstance(items, frozenset):
         return "{" + ", ".join(map(str, sorted(items))) + "}"
     if items and not isinstance(items[0], (int, str)):
@@ -187,7 +186,7 @@ TEXTS: dict[type, Callable[[Directory, Any], str]] = {
     frozenset: _collection,
     dict: lambda _, v: f"{len(v)} entries",
 }
-"""How a value is written; what is not here has a name of its own."""
+"""How a value is written; objects of other classes have their own names."""
 
 FLAG_NAMES: dict[tuple[type, str], Callable[[int], tuple[str, ...]]] = {
     (mt.page, "flags"): page_flags,
@@ -198,7 +197,7 @@ FLAG_NAMES: dict[tuple[type, str], Callable[[int], tuple[str, ...]]] = {
 
 
 def flag_note(e: Raw) -> str:
-    """``+NAME -NAME`` for a word of flags, else nothing."""
+    """``+NAME -NAME`` for a word of flags, otherwise ""."""
     names = FLAG_NAMES.get((type(e.obj), e.field))
     if names is None or e.old is None or e.new is None:
         return ""
@@ -209,7 +208,7 @@ def flag_note(e: Raw) -> str:
 
 
 def item_note(who: Directory, e: Raw) -> str:
-    """What came to a list of things (``+``) and what went (``-``)."""
+    """What was added to a list (``+``) and what was removed (``-``)."""
     old, new = (
         {id(item): item for item in v} if isinstance(v, tuple) else {} for v in (e.old, e.new)
     )

@@ -1,8 +1,8 @@
 """What differs between two moments: net changes, whatever happened in between.
 
 The journal says which fields were touched; their values are read at both moments.  A field that is
-back at its old value is not a difference.  What did not exist at one of the moments has the value
-"none" there; what existed at neither is left out.
+back at its old value is not a difference. A thing that did not exist at one of the moments has the
+value "none" there; one that existed at neither is left out.
 """
 
 from __future__ import annotations
@@ -39,11 +39,12 @@ BIRTH = {
     sched_types.task_struct: {"pid", "tgid", "comm", "real_parent", "mm", "flags", "exit_signal"},
     mt.mm_struct: {"mm_users", "mm_count", "pgd", "total_vm", "map_count", "pgtables_bytes", "brk"},
 }
-"""What is shown of a structure that did not exist at one of the moments; the rest is counted."""
+"""How many fields are shown of a structure that did not exist at one of the moments; the rest are
+counted."""
 
 MORTAL = (sched_types.task_struct, mt.mm_struct, mt.vm_area_struct)
-"""Structures that come and go: a field has a value only while the structure is in use.  Of others
-it has one while they can be reached."""
+"""Structures that come and go: a field has a value only while the structure is in use. In others it
+has one while the structure can be reached."""
 
 
 class Touched(NamedTuple):
@@ -96,8 +97,8 @@ def diff(
 
 
 def _rank(words: Words) -> tuple[Any, ...]:
-    """By kind, then by name; numbers in names count as numbers, page tables are listed together
-    from the root down."""
+    """The sort key: by kind, then by name, in which numbers sort by value; page tables are listed
+    together from the root down."""
     kind = ORDER.index(words.kind) if words.kind in ORDER else len(ORDER)
     parts = [
         int(part, 16) if part.startswith("0x") else part
@@ -138,7 +139,7 @@ def _of_tlb(obj: Any) -> bool:
 
 
 def _moment(touched: Touched, who: Directory) -> Moment:
-    """Read all that was touched, now."""
+    """Read the present values of everything that was touched."""
     spaces = address_spaces()
     tasks = [id(task) for task in system.tasks.values()]
     trees = [*(space.mm_mt for space in spaces), *touched.trees.values()]
@@ -171,7 +172,7 @@ def _fields(touched: Touched, before: Moment, after: Moment) -> list[Words]:
         if isinstance(obj, mt.vm_area_struct) and (id(obj) in before.living) is not (
             id(obj) in after.living
         ):
-            continue  # the tree says so already
+            continue  # the tree already shows it
         if old is not new and old != new:
             words = _field_words(before, after, Raw(obj, field, old, new))
             found.append(

@@ -21,8 +21,8 @@ from kemu.readings import EntryReading
 
 
 class Leaf(NamedTuple):
-    """An entry that ends a walk, or would if it were present: its virtual address, value, level and
-    place in RAM."""
+    """An entry that ends a walk, or would if present: its virtual address, value, level and place
+    in RAM."""
 
     va: int
     entry: int

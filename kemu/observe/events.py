@@ -1,7 +1,7 @@
-"""Events in words: the journal read aloud.
+"""Events in words.
 
-To say whose page table a word lies in, the machine is taken back to the moment before the range and
-led through it event by event; at the end it is back where it was.
+To say to whose page table a word belongs, the machine is taken back to the moment before the range
+and moved through it event by event; at the end it is back where it was.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 Only = Callable[[Any, Any], bool]
-"""Is an event with that object and field wanted?"""
+"""Whether an event with that object and field is wanted."""
 
 
 def events(
@@ -36,8 +36,9 @@ def events(
     low: bool = False,
     only: Only | None = None,
 ) -> EventList:
-    """The events ``first`` + 1 to ``last``; ``low``: with those of the lowest level and those that
-    store what was there; ``only``: no others than those.  ``UsageError`` outside the journal."""
+    """The events ``first`` + 1 to ``last``; ``low``: include those of the lowest level and those
+    that stored the value already there; ``only``: these events alone.  ``UsageError`` outside the
+    journal."""
     with travelling(kernel) as journal:
         check_range(journal, first, last)
         named = _named_events(journal, first, last, names, only=only)
@@ -48,9 +49,9 @@ def events(
 
 
 def one_event(kernel: Kernel, number: int, names: Names = None, until: int = 0) -> EventReading:
-    """Event ``number``.  ``UsageError`` if it does not exist.  What the events up to ``until`` (the
-    end of its command) link together is known by name: the tables of a child that is not born
-    yet."""
+    """Event ``number``.  ``UsageError`` if it does not exist.  Names come also from what the events
+    up to ``until`` (the end of its command) link together: the tables of a child that does not
+    exist yet."""
     with travelling(kernel) as journal:
         check_range(journal, number - 1, number)
         return _named_events(journal, number - 1, number, names, until=min(until, number + AHEAD))[
@@ -59,8 +60,8 @@ def one_event(kernel: Kernel, number: int, names: Names = None, until: int = 0) 
 
 
 def event_from_here(kernel: Kernel, number: int, names: Names = None) -> EventReading:
-    """Event ``number`` in the words of the present moment: quick, and right for what has the same
-    name for ever (tasks, address spaces)."""
+    """Event ``number`` in the words of the present moment: quick, and right for things whose name
+    never changes (tasks, address spaces)."""
     with looking(kernel):
         journal = kernel.journal
         check_range(journal, number - 1, number)
@@ -84,14 +85,14 @@ def check_range(journal: Journal, first: int, last: int) -> None:
 
 
 AHEAD = 50_000
-"""How many events after an event are searched for what is created in them."""
+"""How many events after an event are searched for objects created in them."""
 
 
 def directory_at(
     journal: Journal, first: int, last: int, names: Names, until: int = 0
 ) -> Directory:
-    """Go to ``first``; the names of all that exists there or comes up to ``last``, and of tasks
-    that are born up to ``until``."""
+    """Go to ``first``. Return the names of everything that exists there or appears up to ``last``,
+    and of tasks created up to ``until``."""
     journal.seek(first)
     who = Directory(names)
     who.learn_present()
@@ -147,7 +148,7 @@ class OpenFrames:
         self.stack = journal.open_before(self.next)
 
     def at(self, number: int) -> int | None:
-        """The fid of the function in which event ``number`` happens; call it with growing
+        """The fid of the function in which event ``number`` happens; call it with ascending
         numbers."""
         limit = (number - 1) * SLOTS
         while self.next < len(self.marks) and self.marks[self.next] <= limit:

@@ -3,7 +3,7 @@
     ("pte", "pte app 0x10000", "")         "pfn 0x112 PWUAD---N"
     ("frame", "pfn 0x112", "_refcount")    "2"
 
-Objects have no identity here: names and numbers only.
+Objects are given by names and numbers only.
 """
 
 from __future__ import annotations

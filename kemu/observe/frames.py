@@ -1,9 +1,9 @@
-"""RAM: one frame with all who hold it, its reverse map, all frames at once, the allocator, the
+"""RAM: one frame with all its holders, its reverse map, all frames at once, the allocator, the
 TLBs.
 
 The references of a frame are explained one by one: its page-table entries (found by the reverse
-map), the page cache, the per-CPU batches of the LRU, the kernel for what it uses itself.  What is
-left over is said, never hidden.
+map), the page cache, the per-CPU batches of the LRU, the kernel for what it uses itself.
+References that remain unexplained are reported.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from kemu.kernel.init.boot import Kernel
 
 PREVIEW = 16
-"""Bytes of a frame that its reading carries."""
+"""Number of bytes of a frame that its reading contains."""
 
 
 def frame(kernel: Kernel, pfn: int, names: Names = None) -> FrameReading:
@@ -74,7 +74,7 @@ def _existing(pfn: int) -> int:
 
 
 def read_frame(pfn: int, names: Names) -> FrameReading:
-    """The same for callers that have looked already."""
+    """Like `frame`, for callers that have checked the number."""
     found = system.mem_map.get(pfn) or page(pfn=pfn)
     state = frame_state(found)
     held = holders(found, state, names)
@@ -99,8 +99,8 @@ def read_frame(pfn: int, names: Names) -> FrameReading:
 
 
 def frame_state(found: page) -> str:
-    """What the frame is used for, in one word; "released": its owner let go, only a per-CPU batch
-    still holds it."""
+    """What the frame is used for, in one word; "released": its owner has let go of it, and only a
+    per-CPU batch still holds it."""
     if found.pfn == system.zero_pfn:
         return "zero"
     if found.page_type == mt.PGTY_table:
@@ -137,7 +137,8 @@ def _table_name(pfn: int, names: Names) -> str:
 
 
 def address_spaces() -> list[mm_struct]:
-    """init_mm and all that a task owns or borrows or a CPU has loaded, by id."""
+    """The address spaces by id: init_mm, and each that a task owns or borrows or a CPU has
+    loaded."""
     found = {id(system.init_mm): system.init_mm}
     for _, task in sorted(system.tasks.items()):
         found.update({id(space): space for space in (task.mm, task.active_mm) if space is not None})
@@ -147,7 +148,7 @@ def address_spaces() -> list[mm_struct]:
     return sorted(found.values(), key=lambda space: space.id)
 
 
-# ---------------------------------------------------------------- who holds it
+# ---------------------------------------------------------------- holders
 
 
 def holders(found: page, state: str, names: Names) -> tuple[Holder, ...]:
@@ -179,7 +180,7 @@ def _pins(found: page) -> list[Holder]:
 
 
 def _pipes(found: page) -> list[Holder]:
-    """The pipes in which the page lies, each of them once."""
+    """The pipes that hold the page, each of them once."""
     pipes = {
         file.f_inode.i_ino: file.f_inode.i_pipe.bufs
         for task in system.tasks.values()
@@ -194,7 +195,7 @@ def _pipes(found: page) -> list[Holder]:
 
 
 def _batches(cpu: percpu) -> tuple[tuple[str, tuple[page, ...]], ...]:
-    """The per-CPU batches; each holds a reference for every time that a page is in it."""
+    """The per-CPU batches; each holds one reference per occurrence of a page in it."""
     return (
         ("lru_add", cpu.lru_add),
         ("lru_activate", cpu.lru_activate),
@@ -204,8 +205,8 @@ def _batches(cpu: percpu) -> tuple[tuple[str, tuple[page, ...]], ...]:
 
 
 def _vdso_places(found: page) -> list[tuple[vm_area_struct, int]]:
-    """(VMA, address) where a page of the vdso is mapped.  It does not belong to a file: no reverse
-    walk finds it."""
+    """(VMA, address) where a page of the vdso is mapped. The page does not belong to a file, so no
+    reverse walk finds it."""
     offset = (found.pfn - system.vdso_pfn - IMAGE_FRAME) * 4096
     if not found.flags & flags.PG_reserved or found._mapcount < 0:
         return []
@@ -218,8 +219,8 @@ def _vdso_places(found: page) -> list[tuple[vm_area_struct, int]]:
 
 
 def candidates(found: page) -> list[tuple[vm_area_struct, int, bool]]:
-    """(VMA, address, is it mapped there) of every VMA in which the reverse walk looks for the
-    page."""
+    """(VMA, address, whether it is mapped there) of every VMA in which the reverse walk looks for
+    the page."""
     if folio_test_anon(found):
         vmas = [chain.vma for chain in found.mapping.rb_root]
     elif isinstance(found.mapping, address_space):
@@ -272,7 +273,7 @@ def _visit(vma: vm_area_struct, address: int, mapped: bool, names: Names) -> Rma
 
 
 def memory_map(kernel: Kernel, names: Names = None) -> MemoryMap:
-    """One letter a frame: ``.`` free, K kernel, T table, Z zero page, F page cache, R released, S
+    """One letter per frame: ``.`` free, K kernel, T table, Z zero page, F page cache, R released, S
     shared, else the owner's."""
     with looking(kernel):
         owner_of, owners = _owners(names)
@@ -312,7 +313,7 @@ def _letter(found: page, owner: str | None) -> str:
 
 
 def runs_of(letters: dict[int, str]) -> tuple[FrameRun, ...]:
-    """All frames in runs; a frame that nobody looked at is free."""
+    """All frames in runs; a frame that nothing has claimed is free."""
     runs: list[FrameRun] = []
 
     def add(first: int, count: int, letter: str) -> None:
@@ -426,8 +427,8 @@ def _tlb_row(cpu: percpu, entry: TlbEntry, names: Names) -> TlbRow:
 
 
 def is_stale(space: mm_struct, entry: TlbEntry) -> bool:
-    """True if the entry allows what the tables do not, or leads to another frame.  Fewer rights are
-    no harm."""
+    """True if the entry allows what the tables do not, or leads to another frame. Fewer rights are
+    harmless."""
     geometry = system.geometry
     va = entry.vpn << geometry.page_shift
     steps, stopped = mmu.walk(system.phys, geometry, space.pgd, va)

@@ -1,7 +1,7 @@
-"""The one way to look at a kernel: make it the active one and seal it, so that any write raises.
+"""Looking at a kernel: it is made the active one and sealed, so that any write raises.
 
-A look at another moment moves the journal's cursor and brings it back; that is not a write, it is
-the same state at the end.
+A look at another moment moves the journal's cursor and brings it back. That is not a write: the
+state is the same at the end.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ def looking(kernel: Kernel) -> Iterator[None]:
 
 @contextmanager
 def travelling(kernel: Kernel) -> Iterator[Journal]:
-    """The same, with a journal whose cursor may be moved; at the end it is back where it was.
+    """Like `looking`, with a journal whose cursor may be moved; at the end it is back where it was.
     ``UsageError`` without one."""
     if not kernel.recording:
         raise UsageError(
             "this machine keeps no journal",
-            hint="its past cannot be looked at: it was made without recording",
+            hint="only a machine that records has a past to look at",
         )
     with looking(kernel):
         journal = kernel.journal

@@ -1,8 +1,8 @@
-"""Single facts about an address or a frame: what expressions ask at many moments, so it reads no
-more than it must.
+"""Single facts about an address or a frame. Expressions ask for them at many moments, so each reads
+no more than it must.
 
-A `watch` looks again only where something that was read is written (`reads.py`): a question that
-reads the whole of a walk, the TLB with it, would be asked at every access."""
+A `watch` evaluates again only when something that was read is written (`reads.py`): a question that
+reads a whole walk, TLB included, would be asked at every access."""
 
 from __future__ import annotations
 
@@ -78,8 +78,8 @@ def mapped_frames(kernel: Kernel, task: task_struct, names: Names = None) -> set
 
 
 def _add_mapped(table: TableAt, found: set[int]) -> None:
-    """Add the frames to which the entries of one table lead, but for further tables.  Thousands of
-    entries, at many moments: no more is done for each than must be."""
+    """Add the frames to which the entries of one table lead, except further tables. There are
+    thousands of entries, at many moments, so little is done for each."""
     bits = system.bits
     mask, shift, present = bits.pfn_mask, bits.pfn_shift, bits.present
     entries: Mapping[int, int] = system.phys.frames.get(table.pfn, {})
@@ -117,7 +117,7 @@ def zero_frame(kernel: Kernel) -> int:
 
 
 def free_frames(kernel: Kernel) -> int:
-    """How many frames are free."""
+    """The number of free frames."""
     with looking(kernel):
         return nr_free_pages()
 
@@ -136,8 +136,8 @@ def refcount(kernel: Kernel, pfn: int) -> int:
 
 
 def in_page_cache(kernel: Kernel, pfn: int) -> bool:
-    """Does the frame hold a page of a file or of shared memory?  ``UsageError`` if the machine has
-    no such frame."""
+    """Whether the frame holds a page of a file or of shared memory. ``UsageError`` if the machine
+    has no such frame."""
     with looking(kernel):
         return frame_state(_page(pfn)) in ("file", "shmem")
 
@@ -159,7 +159,7 @@ def _walk(task: task_struct, address: int, names: Names) -> list[mmu.Step]:
 
 def _checked(address: int) -> int:
     if not 0 <= address < 1 << 64:
-        raise UsageError(f"{address:#x} is no address", hint="addresses have 64 bits")
+        raise UsageError(f"{address:#x} is not an address", hint="addresses have 64 bits")
     return address
 
 

@@ -138,7 +138,7 @@ def before_finish(
 
 
 def _call_depth(here: Place, fid: int | None, frame: int | None) -> int | None:
-    """The depth of the call that is to be left."""
+    """The depth of the call to leave."""
     if fid is None:
         return (here.depth if frame is None else min(frame, here.depth)) or None
     return next((depth for depth in range(here.depth, 0, -1) if here.stack[depth - 1] == fid), None)
@@ -175,7 +175,7 @@ def fids_named(name: str) -> frozenset[int]:
 
 @cache
 def event_fields() -> frozenset[str]:
-    """The fields of all structures: what an event can be about."""
+    """The fields of all structures, which events can be about."""
     return frozenset(field.name for cls in STRUCTS for field in attrs.fields(cls))
 
 
@@ -197,7 +197,7 @@ def _behind(journal: Journal, number: int) -> int:
 
 
 FAR = 50_000
-"""Marks that are looked through for a call that is open at two moments; further apart nothing is
+"""Maximum number of marks searched for a call that is open at two moments; further apart no call is
 taken for the same."""
 
 
@@ -245,8 +245,8 @@ def functions() -> list[Function]:
 
 
 def first_words(name: str) -> str:
-    """What the function says of itself in its first paragraph, as one line; "" for one that leaves
-    no frames."""
+    """The first paragraph of the function's docstring, as one line; "" for one that leaves no
+    frames."""
     doc = next((function.doc for function in FUNCTIONS if function.name == name), "")
     return " ".join(without_marks(doc).split("\n\n")[0].split())
 
@@ -275,7 +275,7 @@ def may_have(
 
 
 def may_be(field: str, kind: str) -> Callable[[Any, Any], bool]:
-    """Can an event with that object and field be about the field, or of the kind?"""
+    """Whether an event with that object and field can be about the field, or of the kind."""
     classes = CLASSES_OF.get(kind)
     if field:
         return lambda _obj, name: bool(name == field)
@@ -291,7 +291,7 @@ CLASSES_OF: dict[str, frozenset[type]] = {
     "frame": frozenset({page}),
     "anon": frozenset({anon_vma, anon_vma_chain}),
 }
-"""The classes whose events are of a kind; of the other kinds events of any class may be."""
+"""The classes whose events are of a kind; events of the other kinds may be of any class."""
 
 
 def system_call(journal: Journal, first: int, last: int) -> tuple[int, int] | None:

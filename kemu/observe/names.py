@@ -51,7 +51,7 @@ Bits = tuple[tuple[str, int], ...]
 
 
 def bit_names(table: Bits, word: int) -> tuple[str, ...]:
-    """The names of the bits that are set in ``word``; what no name covers as one hex number at the
+    """The names of the bits that are set in ``word``; bits without a name are one hex number at the
     end."""
     names = tuple(name for name, mask in table if word & mask)
     known = 0

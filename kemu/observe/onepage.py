@@ -1,4 +1,4 @@
-"""One page as three lines see it, before and after: the VMA, the page-table entry, the frame.
+"""One page in three lines, before and after: the VMA, the page-table entry, the frame.
 
     kid 0x10000            before                  after
       VMA    0x10000-0x11000 rw-p anonymous        the same
@@ -6,11 +6,10 @@
       frame  0x112, held by app and kid            0x117, of kid alone
 
 Which page?  The one that the events are about: a command changes entries of the last level, and the
-first of them says the page; in the middle of a command it is the page whose entry is written next.
-Where no entry changes, the mapping that goes, comes or changes says it.
+first of them determines the page; in the middle of a command it is the page whose entry is written
+next. If no entry changes, the mapping that goes, comes or changes determines it.
 
-It reads entries and VMAs of two moments and knows no kernel
-function.
+It reads entries and VMAs of two moments, and names no kernel function.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
     from kemu.trace.journal import Journal
 
 MOST_PAGES = 2
-"""Pages of one picture: the same address in two address spaces, or two addresses."""
+"""Maximum number of pages in a picture: one address in two address spaces, or two addresses."""
 
 WINDOW = 2048
 """Events before and after a moment that are searched for its page."""
@@ -78,7 +77,7 @@ def of_move(
 
 
 def picture(journal: Journal, pages: list[Page], begin: int, end: int, names: Names) -> ThreeLines:
-    """Those of the pages that differ between the two moments, and how many more there are."""
+    """The pages that differ between the two moments, and how many more there are."""
     once = list({(id(page.mm), page.address): page for page in pages}.values())
     chosen = _alike(once)[:MOST_PAGES]
     journal.seek(begin)
@@ -187,7 +186,7 @@ def _owner(page: Page, names: Names) -> tuple[int, str] | None:
 
 
 def _state(page: Page, names: Names) -> PageState | None:
-    """The page now; None while nobody has the address space."""
+    """The page now; None while no task has the address space."""
     mm = page.mm
     if mm_owner(mm) is None or not mm.pgd:
         return None

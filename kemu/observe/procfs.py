@@ -362,8 +362,8 @@ def pagemap(
         mm = need_mm(task, names)
         if start % PAGE or not 0 <= start <= end:
             raise UsageError(
-                f"no range of pages: {start:#x} to {end:#x}",
-                hint="the start is a multiple of 4096, below the end",
+                f"not a range of pages: {start:#x} to {end:#x}",
+                hint="give a start that is a multiple of 4096 and below the end",
                 about="start",
             )
         found = leaves(mm.pgd, start, min(end, user_end()))

@@ -1,7 +1,7 @@
-"""What exists at a moment: all that the kernel's globals lead to.
+"""What exists at a moment: everything that can be reached from the kernel's globals.
 
-A structure that nobody has linked yet, or that nothing leads to any more, is not there.  Frames
-are: each has its struct page, and the way does not go through them.
+A structure that is not linked yet, or not any more, does not exist. Frames always do: each has its
+struct page, and they are not followed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from kemu.machine.physmem import PhysMem
 
 COLLECTIONS = (tuple, list, frozenset)
 PLAIN = (int, str, bytes, float, type(None), page, PhysMem)
-"""What leads nowhere; of RAM it is the table of frames alone that counts as a thing."""
+"""Types whose values are not followed; of RAM only the table of frames counts."""
 
 
 def reached() -> frozenset[int]:

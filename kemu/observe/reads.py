@@ -3,12 +3,11 @@
     pfn(kid, 0x10000)     reads   tasks[4], task.mm, mm.pgd, four words of four tables
     events                        only those that write one of these can change the answer
 
-For the time of one look the structures and tables note what is asked of them.  A structure is noted
-field by field, a table key by key, or as a whole where it is gone through.  What is not a cell (a
-tree that is changed by position, a copied row) is never noted: each event of such a thing may
-matter.
+During one look the structures and tables note what is read from them: a structure field by field, a
+table key by key, or as a whole where it is iterated over. What is not a cell (a tree that is
+changed by position, a copied row) is not noted: each event of such a thing may matter.
 
-An answer may be looked for too often, never too seldom.
+An answer may be computed too often, but never too seldom.
 """
 
 from __future__ import annotations
@@ -72,8 +71,7 @@ def noting() -> Iterator[Reads]:
 
 
 def _take_away(cls: type, name: str) -> None:
-    """Let the class have no such method of its own, also where an interrupt came before it got
-    one."""
+    """Remove the class's own method, also if an interrupt came before it was set."""
     if name in vars(cls):
         delattr(cls, name)
 

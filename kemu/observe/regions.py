@@ -1,7 +1,7 @@
-"""What lies where in 2**64 addresses, by geometry (Documentation/arch/x86/x86_64/mm.rst,
+"""What is where in the 2**64 addresses, by geometry (Documentation/arch/x86/x86_64/mm.rst,
 Documentation/arch/riscv/vm-layout.rst).
 
-Only what is used is listed; the rest is a hole, or not canonical.
+Only regions in use are listed; the rest is a hole, or not canonical.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Films: what the report plays. The machine is led once through the range, and each event noted
-with what it changed.
+"""Films: what the report plays. The machine is moved once through the range, and each event is
+noted with what it changed.
 
     events, calls   in words, as `trace` and `calls` have them
     before          for each event the one that wrote the same thing before: the chain that
@@ -34,13 +34,14 @@ if TYPE_CHECKING:
     from kemu.kernel.init.boot import Kernel
 
 BEGINNINGS = (None, 0, -1)
-"""An event that found this began the life of what it wrote; what was before is another story."""
+"""Old values that mean that an event began the life of what it wrote; earlier events are not
+followed."""
 
 Key = tuple[Any, ...]
 
 
 class Script(NamedTuple):
-    """What the session knows and the machine does not: a title, the commands with their answers,
+    """What only the session knows: a title, the commands with their answers,
     the names of moments, and the steps of a lesson."""
 
     title: str

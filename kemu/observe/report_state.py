@@ -1,7 +1,7 @@
 """The state as the report shows it, and what each event changes of it.
 
 Reading the whole machine at each of 2,000 moments would take a minute. An event says which object
-it wrote, and that says which facts may be others now; only those are read again:
+it wrote, and so which facts may have changed; only those are read again:
 
     a word of RAM       the entry, if the frame is a page table; else the first bytes of the frame
     a field of a page   the look of that frame; a table begins or ends
@@ -73,7 +73,7 @@ class Pool(dict[Any, int]):
     """Things by their place, each of them once."""
 
     def place(self, thing: Any) -> int:
-        """Where the thing is."""
+        """The place of the thing."""
         return self.setdefault(thing, len(self))
 
 
@@ -102,7 +102,7 @@ class States:
         }
 
     def pools(self) -> Pools:
-        """What the ops so far name."""
+        """The things that the ops so far refer to."""
         return Pools(
             *(tuple(pool) for pool in (self.words, self.looks, self.vmas, self.spaces, self.tasks))
         )
@@ -175,7 +175,7 @@ class States:
         return self._entries(pfn, sorted({*known, *(index for index, _ in words(pfn))}))
 
     def _entries(self, pfn: int, indices: Iterable[int]) -> list[Op]:
-        """Entries of a table, in runs; those that are as they were are left out."""
+        """Entries of a table, in runs; unchanged ones are left out."""
         known = self.tables.setdefault(pfn, {})
         frame: dict[int, int] = system.phys.frames.get(pfn) or {}
         runs: list[list[int]] = []
@@ -214,7 +214,7 @@ class States:
         return self.words.place(look), system.geometry.entry_pfn(entry) if framed else 0
 
     def _looks(self, pfns: Iterable[int]) -> list[Op]:
-        """The looks of frames, in runs; those that are as they were are left out."""
+        """The looks of frames, in runs; unchanged ones are left out."""
         runs: list[list[int]] = []
         for pfn in pfns:
             look = self._look_of_frame(pfn)
@@ -239,7 +239,7 @@ class States:
         )
 
     def _people(self) -> list[Op]:
-        """Tasks and address spaces, where they are not as they were."""
+        """Tasks and address spaces that changed."""
         tasks = (
             TASKS,
             *(
@@ -283,7 +283,7 @@ class States:
 
 
 def _goes_on(run: list[int], more: list[int]) -> bool:
-    """Is ``more``, of one entry, the next of the run? Then it is added to it."""
+    """If ``more``, of one entry, continues the run, add it and return True."""
     op, table, index, count, *look = run
     if (op, table, index + count) != tuple(more[:3]):
         return False

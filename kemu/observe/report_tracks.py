@@ -1,10 +1,10 @@
-"""Tracks: the calls of a range, each with the task and the CPU that ran it, and the values that are
-worth a curve.
+"""Tracks: the calls of a range, each with the task and the CPU that ran it, and the values drawn as
+curves.
 
-The journal does not say on which CPU a command runs; what it writes does: the CPU that switches to
-another task, whose TLB or registers change. A command that wrote nothing of a CPU ran where the one
-before it ran. A switch belongs to the task that it leads to, any other call to the task that runs
-on the CPU when it begins.
+The journal does not record on which CPU a command runs, but what it writes tells: the CPU that
+switches to another task, or whose TLB or registers change. A command that wrote nothing of a CPU
+ran where the one before it ran. A switch belongs to the task that it leads to, any other call to
+the task that runs on the CPU when it begins.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Curr = dict[int, list[tuple[int, int, str]]]
 
 
 class Recorder:
-    """What is noted while the machine is led through the range."""
+    """What is noted while the machine is moved through the range."""
 
     def __init__(self, who: Directory) -> None:
         self.who = who
@@ -71,8 +71,7 @@ class Recorder:
             self.curr[cpu.id].append((number, *self.who.task_id(cpu.curr)))
 
     def _count(self, number: int) -> None:
-        """Free frames, and the resident pages of every address space, where they are not as they
-        were."""
+        """Free frames, and the resident pages of every address space, if they changed."""
         values = {"free frames": nr_free_pages()}
         for space in address_spaces():
             if space is not system.init_mm:

@@ -34,7 +34,7 @@ class SmallMachine:
     mapped: tuple[int, ...]
 
     def walk(self, address: int) -> mmu.Walk:
-        """The way of a 15-bit address; looks only."""
+        """The walk of a 15-bit address; changes nothing."""
         return mmu.walk(self.phys, GEOMETRY, self.root * PAGE, address)
 
     def read(self, address: int) -> int | None:

@@ -1,4 +1,4 @@
-"""Address spaces: the mm_struct, its VMAs, and the map of the whole of it."""
+"""Address spaces: the mm_struct, its VMAs, and the map of the whole."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ DEVICES = {"disk": "fe:00", "tmpfs": "00:1a", "memfd": "00:01", "shm": "00:01"}
 shared-memory mount."""
 
 GATE = VmaReading(0xFFFFFFFFFF600000, 0xFFFFFFFFFF601000, "--xp", name="[vsyscall]")
-"""The page that x86 shows at the end of every maps; it is no VMA (arch/x86/entry/vsyscall)."""
+"""The page that x86 shows at the end of every maps; it is not a VMA (arch/x86/entry/vsyscall)."""
 
 
 def gate_vma(mm: mm_struct | None) -> VmaReading | None:
@@ -179,13 +179,12 @@ def _counts(space: mm_struct, names: Names) -> tuple[MmHolder, ...]:
 
 
 def vma(task: task_struct, addr: int, names: Names = None) -> VmaDetail:
-    """The VMA in which ``addr`` lies.  ``UsageError``, naming the neighbours, if there is no such
-    VMA."""
+    """The VMA that contains ``addr``. ``UsageError``, naming the neighbours, if there is none."""
     space = need_mm(task, names)
     found = space.mm_mt.find(addr)
     if found is None or found.vm_start > addr:
         raise UsageError(
-            f"{addr:#x} lies in no mapping of {name_of(task, names)}",
+            f"{addr:#x} is not in any mapping of {name_of(task, names)}",
             hint=_near(space, addr),
             about="addr",
         )

@@ -1,4 +1,4 @@
-"""Tasks: the list, the family, one in full, its registers."""
+"""Tasks: the list, the family, one task in full, its registers."""
 
 from __future__ import annotations
 

@@ -24,8 +24,8 @@ ACCESSES = (("read", mmu.READ), ("write", mmu.WRITE), ("fetch", mmu.FETCH))
 
 
 def walk(kernel: Kernel, task: task_struct, addr: int, names: Names = None) -> Translation:
-    """The way of ``addr`` (u64) through the task's tables, and what lies at its end.  Nothing is
-    touched: no fault, no A or D."""
+    """The walk of ``addr`` (u64) through the task's tables, and what it ends at. Changes nothing:
+    no fault, no A or D."""
     with looking(kernel):
         if not 0 <= addr < 1 << 64:
             raise UsageError(f"{addr:#x} is not an address", hint="addresses have 64 bits")
@@ -174,8 +174,7 @@ def _run(first: int, count: int, base: int, shift: int) -> EntryRun:
 
 
 def _groups(entries: list[tuple[int, int]], level: int) -> list[tuple[int, list[int]]]:
-    """Entries that go on in the same way, as (first index, entries): leaves of neighbouring frames
-    with equal bits."""
+    """Runs of entries as (first index, entries): leaves of neighbouring frames with equal bits."""
     step = (
         1 << system.geometry.levels[level].shift - system.geometry.page_shift
     ) << system.bits.pfn_shift
@@ -215,8 +214,8 @@ def dump(
     with looking(kernel):
         if not 0 <= addr < addr + size <= 1 << 64 or size > DUMP_LIMIT:
             raise UsageError(
-                f"no range to dump: {size} bytes at {addr:#x}",
-                hint=f"1 to {DUMP_LIMIT} bytes below 2**64",
+                f"cannot dump {size} bytes at {addr:#x}",
+                hint=f"give give 1 to {DUMP_LIMIT} bytes below 2**64",
                 about="size",
             )
         mm, chunks, at = space_of(task, names), [], addr

@@ -1,12 +1,12 @@
-"""Who is who while the machine moves: to whom an mm, a table of counters, a page-table frame or a
+"""Owners while the machine moves: to which task an mm, a table of counters, a page-table frame or a
 list belongs.
 
-An event names an object; a student wants to know whose it is.  A ``Directory`` is made at a moment
-and kept up while events are done one after the other:
+An event names an object; a student wants to know whose it is. A ``Directory`` is made at a moment
+and kept up to date as events are done one by one:
 
     mm        the task that owns it, also one that will own it later in the range (fork fills the
               child's mm first)
-    frame     the page table that lies in it: which level, of which mm, from which address on
+    frame     the page table in it: which level, of which mm, from which address on
     the rest  small parts of a larger thing: the counters of an mm, the free list of an order, the
               TLB of a CPU
 """
@@ -49,7 +49,7 @@ SHARED_PARTS = {"signal": "rlim", "sighand": "action", "files": "fd", "regs": ""
 """Structures of a task that threads may share, and the table in each."""
 
 BIRTH_FIELDS = frozenset({"pid", "comm", "mm", "pgd", *SHARED_PARTS})
-"""Fields that are written when a task or an address space is born."""
+"""Fields that are written when a task or an address space is created."""
 
 AROUND = 4096
 """Events before and after a range that are searched for names too: fork fills the child's mm
@@ -71,14 +71,14 @@ class Directory:
     # ---------------------------------------------------------------- learning
 
     def learn_from(self, earlier: Directory) -> None:
-        """Keep the names of an earlier moment for what is gone by now."""
+        """Keep the names of an earlier moment for things that are gone now."""
         self._owners = {**earlier._owners, **self._owners}
         self._tasks = {**earlier._tasks, **self._tasks}
         self.parts = {**earlier.parts, **self.parts}
         self._kept += earlier._kept
 
     def learn_present(self) -> None:
-        """Take in all that exists at this moment."""
+        """Learn everything that exists at this moment."""
         for _, task in sorted(system.tasks.items()):
             self._own(task.mm, task)
             self.learn(task)
@@ -109,8 +109,8 @@ class Directory:
             self.tables.setdefault(at.pfn, Place(at.level, owner, at.va, space))
 
     def learn_events(self, log: list[Any], first: int, last: int) -> None:
-        """Take in what appears in and around the events (first, last] of a journal's log: what is
-        being made or taken apart."""
+        """Learn what appears in and around the events (first, last] of a journal's log: objects
+        that are being made or torn down."""
         low, high = max(first - AROUND, 0) * SLOTS, min((last + AROUND) * SLOTS, len(log))
         objects, values = log[low:high:SLOTS], log[low + 3 : high : SLOTS]
         self._learn_born(objects, log[low + 1 : high : SLOTS], values)
@@ -118,7 +118,7 @@ class Directory:
             self.learn(obj)
 
     def learn_births(self, journal: Journal, first: int, last: int) -> None:
-        """Take in the tasks and address spaces that are born in the events (first, last]."""
+        """Learn the tasks and address spaces that are created in the events (first, last]."""
         log = journal.log
         for stretch in range(first // STRETCH, -(-last // STRETCH)):
             if BIRTH_FIELDS.isdisjoint(journal.index.of(log, stretch).fields):
@@ -147,14 +147,14 @@ class Directory:
                     self._learn_root(obj, new)
 
     def _learn_root(self, space: mm_struct, root: int) -> None:
-        """An address space that gets its root table around here; where it has it already, what
-        hangs below."""
+        """An address space that gets its root table around here; if it already has one, the tables
+        below it."""
         self._roots[root >> 12] = Place(0, self.mm_name(space), 0, space)
         if space.pgd == root and space.mm_users:
             self._learn_tables(space)
 
     def _learn_tasks(self, made: list[tuple[task_struct, Any, Any]]) -> None:
-        """What events say of tasks: who they are, what they own."""
+        """What events say about tasks: which they are, and what they own."""
         for task, field, new in made:
             if field == "pid":
                 self._tasks[id(task)] = (new, self._name(new, task.comm))
@@ -171,7 +171,7 @@ class Directory:
             self._learn_shared(field, new, self.task_name(task))
 
     def learn(self, obj: Any) -> None:
-        """Take in the parts of ``obj``, if it has any."""
+        """Learn the parts of ``obj``, if it has any."""
         learner = LEARNERS.get(type(obj))
         if learner is not None:
             learner(self, obj)
@@ -234,7 +234,7 @@ class Directory:
     # ---------------------------------------------------------------- asking
 
     def task_id(self, task: task_struct) -> tuple[int, str]:
-        """(pid, name) of a task, also of one that has not got its pid yet."""
+        """(pid, name) of a task, even of one that does not have its pid yet."""
         found = self._tasks.get(id(task))
         if found is None:
             found = self._tasks[id(task)] = (task.pid, self._name(task.pid, task.comm))

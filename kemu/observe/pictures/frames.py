@@ -34,8 +34,8 @@ def rmap(kernel: Kernel, pfn: int, names: Names = None) -> RmapGraph:
 
 
 def _through(vma: vm_area_struct, pfn: int) -> str:
-    """The structure in whose tree the walk finds the VMA: the VMA's own anon_vma first, since that
-    is what pages hang on."""
+    """The structure in whose tree the walk finds the VMA: the VMA's own anon_vma first, since pages
+    belong to that one."""
     found = system.mem_map[pfn]
     if folio_test_anon(found):
         return f"{found.mapping!r}"

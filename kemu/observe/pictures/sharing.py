@@ -38,9 +38,9 @@ if TYPE_CHECKING:
     from kemu.kernel.init.boot import Kernel
 
 MOST_GROUPS = 24
-"""Groups that are drawn; the rest is counted."""
+"""Maximum number of groups drawn; the rest are counted."""
 PFNS = 4
-"""Frame numbers of a group that are named."""
+"""Maximum number of frames of a group that are named."""
 
 
 class Place(NamedTuple):
@@ -95,7 +95,7 @@ def _space(mm: mm_struct, tasks: list[task_struct], names: Names) -> SharingSpac
 
 
 def _by_frame(spaces: list[mm_struct]) -> dict[tuple[int, int], list[Place]]:
-    """The places by (frame, 0). The zero page, which anybody may map anywhere, is told apart by the
+    """The places by (frame, 0). The zero page, which may be mapped anywhere, is told apart by the
     address."""
     bits, mask, shift, zero = (
         system.bits,
@@ -118,7 +118,8 @@ def _by_frame(spaces: list[mm_struct]) -> dict[tuple[int, int], list[Place]]:
 
 
 def _mapping(mm: mm_struct, va: int) -> tuple[int, int]:
-    """The end of the mapping that covers ``va`` (0 for none), and up to where that is so."""
+    """The end of the mapping that covers ``va`` (0 for none), and the end of the range for which
+    that is so."""
     vma = mm.mm_mt.find(va)
     if vma is None:
         return 0, 1 << 64
@@ -160,7 +161,7 @@ def _look(pfn: int, places: list[Place]) -> object:
 
 
 def _follows(group: Group, places: list[Place]) -> bool:
-    """Are these the next page after the group in every process?"""
+    """Whether these are the next page after the group in every process."""
     count = len(group.pfns)
     for first, place in zip(group.places, places, strict=True):
         if place.leaf.va != first.leaf.va + (

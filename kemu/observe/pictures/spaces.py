@@ -1,5 +1,5 @@
 """Pictures of address spaces as objects: task -> mm -> VMAs -> anon_vmas and files, and the family
-with what it shares."""
+with what its members share."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from kemu.kernel.init.boot import Kernel
 
 MOST_PAGES = 8
-"""Pages of a file that the picture shows one by one."""
+"""Maximum number of a file's pages that are shown one by one."""
 
 
 def mm(kernel: Kernel, task: task_struct, names: Names = None) -> MmGraph:
-    """The task's address space with all that hangs on it; for a kernel thread the one that it
+    """The task's address space with all that belongs to it; for a kernel thread the one that it
     borrows. ``UsageError`` if it has none."""
     reading = space.mm(kernel, task, names)
     with looking(kernel):

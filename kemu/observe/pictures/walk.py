@@ -1,5 +1,5 @@
 """A walk as a picture: the address cut into the fields of the format, and each level; for every
-format, a toy's too.
+format, including a toy's.
 
 `walk` asks the machine of the experiment. `toy_walk` asks the MMU alone: RAM, a format and a root
 are all it needs, so an exercise of a textbook is drawn like the real thing. `TEXTBOOK` is such an

@@ -1,4 +1,4 @@
-"""What a write would do, decided as the kernel decides it and without doing it.
+"""What a write would do, decided as the kernel decides it, without doing it.
 
     no mapping, or one that forbids it          SIGSEGV
     the tables allow it                         write  no fault
