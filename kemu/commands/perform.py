@@ -8,7 +8,7 @@
     placed    what the user did wrong, in the line as it was typed        language/place.py
 
 What goes wrong inside the machine is part of the reading; what the user did wrong is a `Complaint`
-in the result; anything else is a bug of kemu and passes through.
+in the result; anything else is a bug in kemu and passes through.
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
-r"""Where kemu keeps things between runs: the state folder (history) and the configuration folder.
+r"""Where kemu keeps files between runs: the state folder (history) and the configuration folder.
 
     KEMU_HOME                         both, where it is set
     XDG_STATE_HOME/kemu               else ~/.local/state/kemu        (Windows: %LOCALAPPDATA%\kemu)
     XDG_CONFIG_HOME/kemu              else ~/.config/kemu             (Windows: %APPDATA%\kemu)
 
-A folder that cannot be written is a warning and never a failure. Files are written atomically:
-whole, or not at all.
+A folder that cannot be written causes a warning, never a failure. Files are written atomically.
 """
 
 from __future__ import annotations
@@ -34,12 +33,12 @@ def _folder(windows: str, xdg: str, fallback: str) -> Path:
         return Path(base) / "kemu"
     try:
         return Path.home() / fallback / "kemu"
-    except RuntimeError:  # a user without a home: nothing can be kept, which is a warning
+    except RuntimeError:  # no home directory: nothing can be kept, which causes a warning
         return Path(os.devnull) / "kemu"
 
 
 def writable(folder: Path) -> str:
-    """Make the folder; an empty text if files can be written there, else why not."""
+    """Make the folder. Return why files cannot be written there, or an empty string."""
     probe = folder / f".probe-{os.getpid()}"
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -51,7 +50,7 @@ def writable(folder: Path) -> str:
 
 
 def trouble(folder: Path) -> str:
-    """Why the folder could not be written, or an empty text; looks only, and makes nothing."""
+    """Why the folder could not be written, or an empty string. Makes nothing."""
     place = folder
     while not place.exists() and place != place.parent:
         place = place.parent
@@ -61,7 +60,7 @@ def trouble(folder: Path) -> str:
 
 
 def write_atomically(path: Path, text: str) -> None:
-    """Replace the file by `text`. Raises OSError; the old content is then still whole."""
+    """Replace the file's content by `text`. Raises OSError; the old content is then intact."""
     scratch = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         scratch.write_text(text, encoding="utf-8", errors="surrogateescape")

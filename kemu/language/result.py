@@ -65,7 +65,7 @@ class Result:
 @attrs.frozen
 class Shown:
     """What a command returns where its reading can be drawn in more than one way; `form` "proc" is
-    the kernel's text, or where the reading says that something is not satisfied: `status`."""
+    the kernel's text, or where the reading says that a check is not satisfied: `status`."""
 
     reading: Any
     form: str = ""

@@ -228,7 +228,7 @@ def test_ctrl_c_ends_a_long_comparison_at_once():
         os.killpg(running.pid, signal.SIGINT)
         _, errors = running.communicate(timeout=60)
     assert running.returncode == 130
-    assert re.fullmatch(r"stopped(: \d+ of \d+ programs are compared)?\n", errors)
+    assert re.fullmatch(r"stopped(: \d+ of \d+ programs compared)?\n", errors)
 
 
 def test_a_hostile_program_is_stopped_and_it_is_said(tmp_path):
@@ -251,7 +251,7 @@ def test_a_hostile_program_is_stopped_and_it_is_said(tmp_path):
     for word in ("--emit", "--open"):
         done = kemu("conform", word, str(file), "--seconds=1")
         assert (done.returncode, done.stdout) == (2, "")
-        assert "stopped after 1 s; give it more with --seconds" in done.stderr
+        assert "stopped after 1 s; raise the limit with --seconds" in done.stderr
 
 
 def test_ctrl_c_says_how_many_programs_are_compared(monkeypatch, capsys):

@@ -306,7 +306,7 @@ def test_a_closed_stream_is_as_one_to_nowhere(closed, status):
     [
         (
             ("--mem", "1K"),
-            "kemu: --mem: 1K is too small\n  the least is 8M, and 64M what it is without --mem\n",
+            "kemu: --mem: 1K is too small\n  the minimum is 8M, the default 64M\n",
         ),
         (
             ("--cpus", "9"),

@@ -42,10 +42,10 @@ def test_a_value_may_be_joined_by_an_equals_sign():
         (["--color", "red"], "--color: expected auto"),
         (["--jsn"], "'--jsn' is neither"),
         (["fork"], "'fork' is neither"),
-        (["-c", "ps", "doctor"], "doctor: -c does nothing beside it"),
-        (["demo", "run", "a.kemu"], "demo: run does nothing beside it"),
-        (["-i", "lesson", "list"], "lesson: -i does nothing beside it"),
-        (["--json", "doctor"], "doctor: --json does nothing beside it"),
+        (["-c", "ps", "doctor"], "-c has no effect with doctor"),
+        (["demo", "run", "a.kemu"], "run has no effect with demo"),
+        (["-i", "lesson", "list"], "-i has no effect with lesson"),
+        (["--json", "doctor"], "--json has no effect with doctor"),
     ],
 )
 def test_a_wrong_word_is_a_usage_error(words, what, capsys):

@@ -34,7 +34,7 @@ def test_random_lines_run_without_a_traceback(seed, tmp_path):
     )
     errors = done.stderr.decode("utf-8", "replace")
     assert "Traceback" not in errors
-    assert "bug of kemu" not in errors, errors[-2000:]
+    assert "bug in kemu" not in errors, errors[-2000:]
     assert done.returncode == 1
     assert b"PID" in done.stdout.rsplit(b"\n\n", 1)[-1]
 

@@ -114,7 +114,7 @@ def test_a_bug_of_kemu_costs_one_line_and_not_the_experiment(runner, capsys, mon
     talk(runner, "ps")
     monkeypatch.undo()
     err = capsys.readouterr().err
-    assert "a bug of kemu, not yours: ZeroDivisionError" in err
+    assert "a bug in kemu, not in your input: ZeroDivisionError" in err
     assert "Traceback" not in err
     talk(runner, "mmap app 1p rw")
     assert len(runner.session.timeline.records) == 2

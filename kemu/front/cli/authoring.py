@@ -1,4 +1,4 @@
-"""`kemu lesson` for handing in, writing, packing and exporting: the words that make files."""
+"""The subcommands of `kemu lesson` that write files: submit, new, pack, export, translate."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _one_place(read: Words, what: str) -> str:
 
 
 def _write(target: Path, text: str) -> None:
-    """Write a file as a whole.  Raises UsageError."""
+    """Write the whole file. Raises UsageError."""
     from kemu.front.folders import write_atomically
 
     try:
@@ -44,7 +44,7 @@ def _salt(lesson: Lesson) -> str:
 
 
 def submit(_options: Options, words: list[str]) -> int:
-    """`kemu lesson submit ID`: write what was done as one file to hand in."""
+    """`kemu lesson submit ID`: write the recorded work as one file to hand in."""
     from kemu.lessons.format.course import find_lesson
     from kemu.lessons.format.seeds import seed_for
     from kemu.lessons.grading.transcript import SUFFIX, lines_of
@@ -60,7 +60,7 @@ def submit(_options: Options, words: list[str]) -> int:
     log = shelf.log()
     records = log.records(lesson.id)
     if log.warning:
-        raise UsageError(f"lesson submit: {log.warning}", hint="that file holds what you have done")
+        raise UsageError(f"lesson submit: {log.warning}", hint="the file holds your recorded work")
     lines = lines_of(lesson, student, seed_for(_salt(lesson), lesson.id, student), records)
     if len(lines) < 3:
         raise UsageError(
@@ -74,12 +74,12 @@ def submit(_options: Options, words: list[str]) -> int:
 
 
 def _safe(name: str) -> str:
-    """The id as part of a file name."""
+    """The id in a form that fits a file name."""
     return "".join(char if char.isalnum() or char in "-_.@" else "_" for char in name)
 
 
 def student(_options: Options, words: list[str]) -> int:
-    """`kemu lesson student [ID]`: say who you are, or ask."""
+    """`kemu lesson student [ID]`: set the student's id, or show it."""
     from kemu.lessons.taking.shelf import Shelf
 
     shelf = Shelf(state_folder())
@@ -98,7 +98,7 @@ def student(_options: Options, words: list[str]) -> int:
 
 
 def new(_options: Options, words: list[str]) -> int:
-    """`kemu lesson new COURSE/NAME`: a lesson to begin from."""
+    """`kemu lesson new COURSE/NAME`: write a lesson template."""
     from kemu.lessons.making.author import new as write_new
 
     read = Words(words, {"-o": ""}, NOTHING)
@@ -112,7 +112,7 @@ def new(_options: Options, words: list[str]) -> int:
 
 
 def preview(options: Options, words: list[str]) -> int:
-    """`kemu lesson preview FILE`: all of it, as one student sees it, with solutions."""
+    """`kemu lesson preview FILE`: show the whole lesson with solutions, as one student sees it."""
     from kemu.experiment.session import Session
     from kemu.front.terminal.output import make_output
     from kemu.lessons.format.course import find_lesson
@@ -129,7 +129,7 @@ def preview(options: Options, words: list[str]) -> int:
 
 
 def pack(_options: Options, words: list[str]) -> int:
-    """`kemu lesson pack [--student] -o FOLDER LESSON...`: copies to give away."""
+    """`kemu lesson pack [--student] -o FOLDER LESSON...`: write copies to distribute."""
     from kemu.lessons.format.course import find_lesson
     from kemu.lessons.making.pack import pack as write_pack
 
@@ -147,7 +147,7 @@ def pack(_options: Options, words: list[str]) -> int:
 
 
 def export(_options: Options, words: list[str]) -> int:
-    """`kemu lesson export --html|--notebook LESSON`: leave the terminal."""
+    """`kemu lesson export --html|--notebook LESSON`: write a web page or a notebook."""
     from kemu.lessons.format.course import find_lesson
     from kemu.lessons.format.parse import read_text
     from kemu.lessons.format.translate import in_language
@@ -177,8 +177,8 @@ def export(_options: Options, words: list[str]) -> int:
 
 
 def translate(_options: Options, words: list[str]) -> int:
-    """`kemu lesson translate LESSON LANGUAGE`: a file with all texts to translate; what is
-    translated already stays."""
+    """`kemu lesson translate LESSON LANGUAGE`: write a file with all texts to translate; existing
+    translations are kept."""
     from kemu.lessons.format.course import find_lesson
     from kemu.lessons.format.translate import LANGUAGE, skeleton, translation_path
 

@@ -1,11 +1,11 @@
-"""`kemu conform`: recorded programs in kemu and on Linux, and where the two disagree.
+"""`kemu conform`: run recorded programs and report where kemu differs from Linux.
 
-    kemu conform PATH...             run recorded programs, say where kemu first differs
+    kemu conform PATH...             run recorded programs, report the first difference
     kemu conform --emit FILE         kemu's own steps, as a recording
     kemu conform --open FILE         the shell, at the step of the first difference
-    kemu conform host | fuzz | exec  ask this computer's kernel
+    kemu conform host | fuzz | exec  compare with this computer's kernel
 
-The engine is in kemu/conform/; here the words are read and the answers are shown.
+The engine is in kemu/conform/; this module parses the words and shows the results.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 USAGE_TEXT = """\
 usage: kemu conform [--all] [--json] [--jobs N] PATH...
        kemu conform --emit FILE         print kemu's own steps in the format of a recording
-       kemu conform --open FILE         the shell at the first difference; 'back' goes into it
+       kemu conform --open FILE         the shell at the first difference; 'back' steps into it
        kemu conform host FILE...        run programs on this computer's kernel too
        kemu conform fuzz --seed S --count N    random programs on both, until they differ
        kemu conform exec FILE [ARG...]  how both kernels start a program
@@ -40,19 +40,19 @@ usage: kemu conform [--all] [--json] [--jobs N] PATH...
 PATH is a file or a folder of recorded programs (.json, .jsonl, both also with .gz).
 
   --all       every difference, not only the first one of each program
-  --json      one JSON object per program, then one with the sums
-  --jobs N    so many processes at a time (1)
-  --seconds N what one program may take of a CPU (30); then it is stopped
+  --json      one JSON object per program, then one with the totals
+  --jobs N    run N processes at a time (default 1)
+  --seconds N stop a program after N seconds of CPU time (default 30)
 
-exit codes: 0 all agree, 2 an input cannot be used, 3 something differs or took too long, 130 Ctrl-C
+exit codes: 0 all agree, 2 unusable input, 3 a difference or a timeout, 130 Ctrl-C
 """
 
 MOST = {"--jobs": 256, "--seconds": 86_400}
-"""The largest number that an option takes."""
+"""Largest value of each numeric option."""
 
 
 class Asked:
-    """The words after `conform`, parsed."""
+    """The parsed words after `conform`."""
 
     def __init__(self) -> None:
         self.paths: list[str] = []
@@ -66,7 +66,7 @@ class Asked:
 
 
 def main(options: Options) -> int:
-    """Do what the words ask for; the exit code. Raises UsageError."""
+    """Run the request and return the exit code. Raises UsageError."""
     if options.words and options.words[0] in ASKING_THE_HOST:
         return ASKING_THE_HOST[options.words[0]](options.words[1:])
     asked = parse(options.words)
@@ -100,7 +100,7 @@ def _exec(words: list[str]) -> int:
 
 
 ASKING_THE_HOST = {"host": _host, "fuzz": _fuzz, "exec": _exec}
-"""Words in the place of a path; what they ask is read by the module that answers."""
+"""Words accepted in place of a path; the module that handles one parses what follows."""
 
 
 def parse(words: Iterable[str]) -> Asked:
@@ -123,7 +123,7 @@ def parse(words: Iterable[str]) -> Asked:
     if not (asked.paths or asked.emit or asked.open or asked.help):
         raise UsageError(
             "conform: expected a file or a folder",
-            hint="kemu conform --help shows what it does",
+            hint="see kemu conform --help",
         )
     return asked
 
@@ -159,27 +159,28 @@ def _run(asked: Asked, options: Options) -> int:
     except KeyboardInterrupt:
         _sums(found, asked)
         sys.stdout.flush()
-        sys.stderr.write(f"stopped: {len(found)} of {len(programs)} programs are compared\n")
+        sys.stderr.write(f"stopped: {len(found)} of {len(programs)} programs compared\n")
         return INTERRUPTED
     return _sums(found, asked)
 
 
 def _emit(programs: list[Program], seconds: int) -> int:
-    """Each program with kemu's own steps, one a line."""
+    """Print each program with kemu's own steps, one per line."""
     for program in programs:
         try:
             with bounded(seconds):
                 data = emitted(program)
         except TimeUp:
             raise UsageError(
-                f"{program.source}: stopped after {seconds} s", hint="give it more with --seconds"
+                f"{program.source}: stopped after {seconds} s",
+                hint="raise the limit with --seconds",
             ) from None
         sys.stdout.write(json.dumps(data) + "\n")
     return OK
 
 
 def _show(verdict: Verdict, asked: Asked, options: Options) -> None:
-    """One program: as an object, or, if it differs, as text."""
+    """Print one program: as a JSON object, or, if it differs, as text."""
     rows = rows_of(verdict)
     if asked.json:
         data = {
@@ -221,7 +222,7 @@ def rows_of(verdict: Verdict) -> tuple[DifferenceRow, ...]:
 
 
 def conformance(found: list[Verdict], rows: tuple[DifferenceRow, ...]) -> Conformance:
-    """The sums over all programs, with `rows`."""
+    """The totals over all programs, with `rows`."""
     differ, stopped = (
         sum(bool(verdict.differences) for verdict in found),
         sum(verdict.stopped for verdict in found),
@@ -231,7 +232,7 @@ def conformance(found: list[Verdict], rows: tuple[DifferenceRow, ...]) -> Confor
 
 
 def _open(programs: list[Program], asked: Asked, options: Options) -> int:
-    """The shell at the first difference of the first program that has one."""
+    """Open the shell at the first difference of the first program that differs."""
     from kemu.conform.reopen import open_program
     from kemu.front.cli.front import front_end
 
@@ -245,15 +246,14 @@ def _open(programs: list[Program], asked: Asked, options: Options) -> int:
             opened = open_program(chosen)
     except TimeUp:
         raise UsageError(
-            f"{chosen.source}: stopped after {asked.seconds} s", hint="give it more with --seconds"
+            f"{chosen.source}: stopped after {asked.seconds} s",
+            hint="raise the limit with --seconds",
         ) from None
     out = sys.stderr if options.json or not sys.stdout.isatty() else sys.stdout
     out.write(f"{chosen.name}: {chosen.question}\n" if chosen.question else f"{chosen.name}\n")
     if opened.difference is not None:
         out.write(
-            f"{opened.difference}\nthe machine is at the end of step {opened.step}; back leads "
-            "into "
-            "it\n"
+            f"{opened.difference}\nthe machine is at the end of step {opened.step}; back steps into it\n"
         )
     else:
         out.write(f"no difference: the machine is at the end of the last step, {opened.step}\n")

@@ -1,6 +1,6 @@
 """`kemu demo`: a minute of fork and copy-on-write, without typing.
 
-Each step is a sentence and commands; both the commands and what they print are real.
+Each step is a sentence and some commands, which are really run.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ STEPS: tuple[tuple[str, str], ...] = (
         "The child writes. The hardware refuses, and the kernel copies the page.",
         'write child 0x10000 "J"; calls',
     ),
-    ("Now each has a frame of its own.", "print pfn(parent,0x10000) != pfn(child,0x10000)"),
+    ("Now each has its own frame.", "print pfn(parent,0x10000) != pfn(child,0x10000)"),
     ("And the parent still reads what it wrote.", "read parent 0x10000 5; read child 0x10000 5"),
     (
-        "All that was recorded. Go back to the moment before the child wrote ...",
+        "All of it was recorded. Go back to the moment before the child wrote ...",
         "goto shared; print pfn(parent,0x10000) == pfn(child,0x10000)",
     ),
     (
@@ -47,17 +47,17 @@ STEPS: tuple[tuple[str, str], ...] = (
         "goto end; print data_frames(parent, child)",
     ),
 )
-"""What is said, and what is run."""
+"""The sentence that is shown, and the commands that are run."""
 
 MARKED = "fork parent as child"
-"""Behind this command the moment `shared` is marked."""
+"""The moment after this command is marked `shared`."""
 
 PAUSE = 2.5
-"""Seconds between two steps at a terminal."""
+"""Pause between two steps at a terminal, in seconds."""
 
 
 def main(options: Options) -> int:
-    """Play the demonstration; 0, or 70 if one of its commands failed."""
+    """Play the demonstration. Return 0, or 70 if one of its commands failed."""
     session = Session(mem=options.mem, geometry=options.geometry, cpus=options.cpus)
     session.desk.preferences.update(asked_for(options))
     output = make_output(options)

@@ -1,5 +1,5 @@
-"""`kemu doctor`: what this machine offers to kemu, one line a fact, `ok` or what is missing and
-what to do about it."""
+"""`kemu doctor`: what this machine offers kemu. One line per fact: `ok`, or what is missing and how
+to get it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ORACLE_KERNEL = "6.18"
 
 
 def main(options: Options) -> int:
-    """Print the facts; 0 if kemu can run."""
+    """Print the facts. Return 0 if kemu can run."""
     rows = [*versions(), recording(), *terminal(), *drawing(), *kernel(), *folders()]
     for name, state, text in rows:
         sys.stdout.write(f"{name:<18} {state:<8} {text}".rstrip() + "\n")
@@ -32,11 +32,11 @@ def main(options: Options) -> int:
 
 
 Row = tuple[str, str, str]
-"""Name, state (ok, off, MISSING), and what to know."""
+"""Name, state (ok, off, MISSING) and details of each fact."""
 
 
 def versions() -> Iterator[Row]:
-    """kemu, Python, the packages."""
+    """Facts about kemu, Python and the packages."""
     from importlib.metadata import PackageNotFoundError, version
 
     from kemu import __version__
@@ -60,7 +60,7 @@ def versions() -> Iterator[Row]:
 
 
 def recording() -> Row:
-    """Which implementation records what the machine does."""
+    """Which implementation of the tape is in use."""
     from kemu.trace.tape import WHY_PLAIN
 
     if WHY_PLAIN:
@@ -69,7 +69,7 @@ def recording() -> Row:
 
 
 def terminal() -> Iterator[Row]:
-    """What the output can show."""
+    """Facts about the terminal."""
     from kemu.front.terminal.output import style_of, wants_color
 
     out = sys.stdout
@@ -97,7 +97,7 @@ def terminal() -> Iterator[Row]:
 
 
 def drawing() -> Iterator[Row]:
-    """Which layout engine would draw a graph as SVG."""
+    """Which layout engine draws a graph as SVG."""
     from kemu.views.pictures.layout import described
 
     engine = described()
@@ -106,7 +106,7 @@ def drawing() -> Iterator[Row]:
 
 
 def kernel() -> Iterator[Row]:
-    """The host's kernel, for comparisons with the real thing."""
+    """The host's kernel, with which kemu can be compared."""
     system, release, machine = platform.system(), platform.release(), platform.machine()
     if system != "Linux":
         yield "host kernel", "off", f"{system} {release}: no comparison with a real kernel here"
@@ -122,7 +122,7 @@ def kernel() -> Iterator[Row]:
 
 
 def folders() -> Iterator[Row]:
-    """Where kemu keeps things."""
+    """Where kemu keeps its files."""
     for name, folder in (("state folder", state_folder()), ("settings folder", config_folder())):
         why = trouble(folder)
         yield name, "off" if why else "ok", f"{folder}" + (f": {why}" if why else "")

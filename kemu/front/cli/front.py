@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 
 def front_end(options: Options, session: Session | None = None) -> int:
-    """Run what the command line asks for, on a new session unless one is given; the exit code."""
+    """Run what the command line asks for, on a new session unless one is given. Return the exit
+    code."""
     _tame(sys.stdin)
     session = session or Session(mem=options.mem, geometry=options.geometry, cpus=options.cpus)
     session.desk.preferences.update(asked_for(options))
@@ -32,7 +33,7 @@ def front_end(options: Options, session: Session | None = None) -> int:
 
 
 def asked_for(options: Options) -> dict[str, str]:
-    """The settings of the shell that the command line makes."""
+    """The shell settings that the command line asks for."""
     made = {"color": options.color}
     made |= {"characters": "ascii"} if options.ascii else {}
     made |= {} if options.toolbar else {"toolbar": "off"}
@@ -56,7 +57,7 @@ def _run_all(runner: Runner) -> None:
 
 
 def _stay(runner: Runner) -> None:
-    """The shell at a terminal, else the lines of standard input."""
+    """Run the shell at a terminal, otherwise the lines of standard input."""
     runner.done = False
     if _at_terminal(runner.options):
         from kemu.front.terminal.repl import repl
@@ -67,12 +68,12 @@ def _stay(runner: Runner) -> None:
 
 
 def _at_terminal(options: Options) -> bool:
-    """Does a person read and type?"""
+    """Whether a user reads and types at a terminal."""
     return sys.stdin.isatty() and sys.stdout.isatty() and not options.json
 
 
 def _tame(stream: TextIO) -> None:
-    """Bytes that are not text are read as they are instead of raising."""
+    """Let undecodable bytes pass through instead of raising."""
     reconfigure = getattr(stream, "reconfigure", None)
     if reconfigure is not None:
         reconfigure(errors="surrogateescape")

@@ -1,4 +1,4 @@
-"""`kemu grade`: replay what was handed in, and grade it."""
+"""`kemu grade`: replay and grade submissions."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ usage: kemu grade LESSON FILES... [--roster R.csv] [--format text|json|csv|junit
 LESSON is a lesson file or the id of a shipped lesson; FILES are transcripts (*.jsonl), or folders
 of them.
 
-  --roster FILE     a table with a column id (and perhaps name); lists also those without a file
+  --roster FILE     CSV with a column id (and optionally name); lists students without a file too
   --format F        text (the default), json, csv, junit, or gradescope (for one file)
-  --salt TEXT       the salt of the course; else that in course.toml beside the lesson
-  --metadata FILE   Gradescope's submission_metadata.json: who handed in
+  --salt TEXT       the salt of the course (default: that in course.toml next to the lesson)
+  --metadata FILE   Gradescope's submission_metadata.json, which names the submitter
   --jobs N          number of processes
   -o FILE           write to FILE
 
@@ -44,7 +44,7 @@ DEFAULTS = {
     "-o": "",
     "--gradescope-zip": "",
 }
-"""Options with a value, and the value without them."""
+"""Options that take a value, with their defaults."""
 
 
 def main(options: Options) -> int:
@@ -80,7 +80,7 @@ def _grade(words: list[str]) -> int:
     if not files:
         raise UsageError(
             "grade: expected transcripts",
-            hint="give files, or a folder with *.jsonl files",
+            hint="name files, or a folder with *.jsonl files",
         )
     if form == "gradescope" and len(files) != 1:
         raise UsageError(f"grade: gradescope takes one submission, got {len(files)}")
@@ -93,7 +93,7 @@ def _grade(words: list[str]) -> int:
 
 
 def _submitted(grades: list[Grade], metadata: str) -> list[Grade]:
-    """The grades, flagged where somebody else handed them in."""
+    """The grades; those that another student submitted are flagged."""
     if not metadata:
         return grades
     from kemu.lessons.grading.gradescope import submitters

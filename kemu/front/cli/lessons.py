@@ -1,10 +1,10 @@
-"""`kemu lesson`: the words on the command line, for students, authors and instructors.
+"""`kemu lesson`: the subcommands for students, authors and instructors.
 
-    kemu lesson                      what there is, and your progress
-    kemu lesson start ID             take one
-    kemu lesson check PATH...        is it a good lesson?  (linter and proof)
+    kemu lesson                      the lessons, and your progress
+    kemu lesson start ID             start one
+    kemu lesson check PATH...        find mistakes (linter and proof)
 
-The engine is in kemu/lessons/; here the words are read and the answers are shown.
+The engine is in kemu/lessons/; this module parses the words and shows the results.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ if TYPE_CHECKING:
 
 USAGE_TEXT = """\
 usage: kemu lesson [list]                          the lessons, and your progress
-       kemu lesson start ID [--student ME] [--lang L]   take one (an id, its last word, its
+       kemu lesson start ID [--student ME] [--lang L]   start one (an id, its last word, its
                                                    number, or a file)
-       kemu lesson student [ID]                    say who you are: numbers and submissions use it
-       kemu lesson submit ID [-o FILE]             write what you have done as one file, to hand in
+       kemu lesson student [ID]                    set your id, which numbers and submissions use
+       kemu lesson submit ID [-o FILE]             write your work as one file, to hand in
 
-       kemu lesson new COURSE/NAME [-o FILE]       a lesson to begin from
+       kemu lesson new COURSE/NAME [-o FILE]       write a lesson template
        kemu lesson check [--seeds N] [--students N] [--jobs N] [--json] PATH...
-                                                   look for mistakes, and prove it over many seeds
-       kemu lesson preview FILE [--student ID] [--lang L]     all of it, with solutions
-       kemu lesson pack [--student] -o FOLDER LESSON...       copies to give away; --student
+                                                   find mistakes, and prove lessons over many seeds
+       kemu lesson preview FILE [--student ID] [--lang L]     the whole lesson, with solutions
+       kemu lesson pack [--student] -o FOLDER LESSON...       copies to distribute; --student
                                                    leaves out the answers
        kemu lesson export --html|--notebook LESSON [-o FILE] [--student ID] [--lang L]
        kemu lesson translate LESSON LANGUAGE [-o FILE]        a file with the texts to translate
 
 What you do in the shell can become a lesson too: lesson record begin, then lesson record FILE.md.
 
-exit codes: 0 ok, 2 usage, 3 something is not satisfied, 4 a lesson file is invalid
+exit codes: 0 ok, 2 usage, 3 a check is not satisfied, 4 a lesson file is invalid
 """
 
 
@@ -71,7 +71,7 @@ def main(options: Options) -> int:
 
 
 def check(_options: Options, words: list[str]) -> int:
-    """`kemu lesson check`: 4 if something is wrong."""
+    """`kemu lesson check`: return 4 if a lesson has errors."""
     from kemu.lessons.making.checking import check_files, two_jobs
     from kemu.lessons.making.proof import SEEDS, STUDENTS
 
@@ -122,7 +122,7 @@ def show_problems(problems: list[Problem], *, as_json: bool) -> None:
 
 
 def listing(options: Options, words: list[str]) -> int:
-    """`kemu lesson list`."""
+    """`kemu lesson list`: the lessons and the student's progress."""
     if words:
         raise UsageError(
             f"lesson list: unexpected '{words[0][:40]}'",
@@ -132,7 +132,7 @@ def listing(options: Options, words: list[str]) -> int:
 
 
 def start(options: Options, words: list[str]) -> int:
-    """`kemu lesson start ID`: the shell, in the lesson."""
+    """`kemu lesson start ID`: open the shell in the lesson."""
     read = Words(words, {"--student": "", "--lang": ""}, frozenset())
     if len(read.places) != 1:
         raise UsageError("lesson start: expected one lesson", hint="kemu lesson lists them")

@@ -1,10 +1,10 @@
-"""The entry point: read the words of the command line, choose a front end, give an exit code.
+"""The entry point: parse the command line, choose a front end, return an exit code.
 
     kemu                     the shell (with a pipe as input: a plain loop)
     kemu -c 'CMD; CMD'       commands; may be given several times
     kemu run FILE            a script; `-` reads standard input
 
-The options are read by hand: argparse alone costs a third of what a bare interpreter takes to
+The options are parsed by hand: importing argparse takes a third as long as a bare interpreter's
 start. Nothing but this file, errors.py and front/cli/options.py is imported for `--help`.
 """
 
@@ -19,7 +19,7 @@ from kemu.errors import UsageError
 from kemu.front.cli.options import Options
 
 USAGE = """\
-usage: kemu [OPTIONS]                    the shell; with a pipe as input, run what it says
+usage: kemu [OPTIONS]                    the shell; if the input is a pipe, run its commands
        kemu [OPTIONS] -c COMMANDS ...    run commands, separated by ';'
        kemu [OPTIONS] run FILE           run a script; '-' is standard input
        kemu demo                         a minute of fork and copy-on-write, without typing
@@ -31,21 +31,21 @@ usage: kemu [OPTIONS]                    the shell; with a pipe as input, run wh
 
   -c COMMANDS       run these; may be given several times
   -i                stay in the shell afterwards
-  --keep-going      go on after a command that fails; the exit code is then 1
-  --json            one JSON object a command on standard output (docs/json.md)
+  --keep-going      continue after a failed command; the exit code is then 1
+  --json            one JSON object per command on standard output (docs/json.md)
   --errno-fails     a simulated errno or signal makes the exit code 1
-  --color WHEN      auto (as the terminal says), always or never
+  --color WHEN      auto (the default), always or never
   --ascii           draw with ASCII characters only
   --mem SIZE        RAM of the machine, such as 64M (the default) or 1G
   --geometry NAME   page tables: x86-64 (the default), x86-64-la57, sv39
   --cpus N          number of CPUs (2)
-  --no-toolbar      no line at the bottom of the shell
+  --no-toolbar      no status line at the bottom of the shell
   --debug           show tracebacks
   -h, --help        this page;  inside kemu: help
   --version         the version
 
 exit codes: 0 ok, 1 a command failed, 2 usage, 3 a lesson, check or comparison is not satisfied,
-            4 a lesson file is invalid, 70 a bug of kemu, 130 Ctrl-C
+            4 a lesson file is invalid, 70 a bug in kemu, 130 Ctrl-C
 """
 
 SUBCOMMANDS = {
@@ -56,16 +56,16 @@ SUBCOMMANDS = {
     "lesson": "kemu.front.cli.lessons",
     "grade": "kemu.front.cli.grading",
 }
-"""Words that have a `main(options) -> int` of their own, by module."""
+"""Words with their own `main(options) -> int`, and its module."""
 
 OWN_WORDS = frozenset({"conform", "lesson", "grade", "report"})
-"""Those of them that parse their own words."""
+"""Those that parse the words after them."""
 
 NOT_BESIDE = {"commands": "-c", "running": "run", "interactive": "-i"}
-"""What says itself what is to run, and has no meaning beside such a word."""
+"""Options that say what to run and have no effect with such a word."""
 
 NO_JSON = frozenset({"doctor", "report", "grade"})
-"""Those that give no commands' results."""
+"""Words whose output is not the results of commands."""
 
 _FLAGS = {
     "-i": ("interactive", True),
@@ -90,7 +90,7 @@ _WHENS = ("auto", "always", "never")
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run kemu with the words `argv`; the exit code."""
+    """Run kemu with the words `argv` and return the exit code."""
     words = sys.argv[1:] if argv is None else argv
     _open_closed_streams()
     try:
@@ -101,7 +101,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _guarded(options: Options) -> int:
-    """Run the chosen front end; no exception passes, but with --debug."""
+    """Run the chosen front end. Without --debug no exception escapes."""
     try:
         status = _front_end(options)
         sys.stdout.flush()
@@ -123,25 +123,23 @@ def _guarded(options: Options) -> int:
 
 
 _CANNOT_WRITE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
-"""What a stream gives where the host cannot take the output; a file that a command names complains
-for itself."""
+"""Errors of a stream that cannot take the output; a command that writes a file reports its own."""
 
 
 def _no_room(error: OSError) -> int:
-    """The output cannot be written: no bug of kemu."""
+    """Report that the output cannot be written, which is not a bug in kemu."""
     _silence_stdout()
-    with suppress(OSError):  # where this stream takes nothing either, the exit code says it alone
+    with suppress(OSError):  # if standard error fails too, only the exit code tells
         sys.stderr.write(
-            f"kemu: cannot write the output: {error.strerror}\n  free some room, or send it "
-            "elsewhere\n"
+            f"kemu: cannot write the output: {error.strerror}\n  free some space, or "
+            "redirect the output\n"
         )
         sys.stderr.flush()
     return 1
 
 
 def _open_closed_streams() -> None:
-    """A stream that was closed before the start (`>&-`) takes or gives nothing, as /dev/null
-    does."""
+    """Replace a stream that was closed before the start (`>&-`) by /dev/null."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: PTH123, SIM115 - pathlib would cost time at every start
@@ -153,7 +151,7 @@ def _complain(error: UsageError) -> int:
 
 
 def _silence_stdout() -> None:
-    """The reader of our output is gone: let nothing complain when the interpreter flushes."""
+    """The reader of the output is gone: keep the interpreter's last flush from failing."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
@@ -207,13 +205,13 @@ def parse(words: list[str]) -> Options:
 
 
 def _check_beside(options: Options) -> None:
-    """Refuse what would be read and then do nothing."""
+    """Refuse options that would have no effect."""
     word = options.subcommand
     idle = [option for name, option in NOT_BESIDE.items() if getattr(options, name)]
     idle += ["--json"] if options.json and word in NO_JSON else []
     if idle:
         raise UsageError(
-            f"{word}: {idle[0]} does nothing beside it", hint=f"kemu {word} alone, or kemu --help"
+            f"{idle[0]} has no effect with {word}", hint=f"kemu {word} alone, or kemu --help"
         )
 
 
@@ -236,7 +234,7 @@ def _value(options: Options, word: str, left: list[str]) -> None:
         if options.mem < LEAST_MEM:
             raise UsageError(
                 f"--mem: {value[:40]} is too small",
-                hint="the least is 8M, and 64M what it is without --mem",
+                hint="the minimum is 8M, the default 64M",
             )
     else:
         options.cpus = _number(name, value, f"a number from 1 to {MOST_CPUS}")
@@ -245,7 +243,7 @@ def _value(options: Options, word: str, left: list[str]) -> None:
 
 
 LEAST_MEM, MOST_CPUS = 8 << 20, 8
-"""What the boot takes; it checks for itself."""
+"""The options of boot, which checks them itself."""
 
 
 def _number(name: str, text: str, what: str) -> int:

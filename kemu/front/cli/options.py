@@ -4,8 +4,8 @@ from __future__ import annotations
 
 
 class Options:
-    """The command line, read. `commands` of -c; `scripts` files of `run`; `subcommand` a word such
-    as doctor, or empty; `words` the words after a subcommand that parses its own."""
+    """The parsed command line. `commands`: of -c; `scripts`: files of `run`; `subcommand`: a word
+    such as doctor, or empty; `words`: those after a subcommand that parses them itself."""
 
     def __init__(self) -> None:
         self.commands: list[str] = []

@@ -1,8 +1,7 @@
-"""The report of a lesson: it is played with its solutions, step by step, as one page.
+"""The report of a lesson: it is played with its solutions, step by step, into one page.
 
-A step that starts from a machine of its own begins a new part, and so does the one after a step
-whose machine is not carried on. Each part is a film with the steps' texts at the moments at which
-they begin.
+A step that starts from a new machine begins a new part, as does the step after one whose machine is
+not carried on. Each part is a film with the text of each step at the moment where the step begins.
 """
 
 from __future__ import annotations
@@ -26,8 +25,8 @@ Note = tuple[int, str, str]
 
 
 def lesson_report(path: str, target: str) -> int:
-    """Play the lesson of the file and write its page; 0, or 4 if the lesson is not in order. Raises
-    UsageError."""
+    """Play the lesson of the file and write its page. Return 0, or 4 if the lesson has errors.
+    Raises UsageError."""
     try:
         lesson = find_lesson(path)
         films = play(lesson)
@@ -58,7 +57,7 @@ def play(lesson: Lesson) -> list[Film]:
 
 
 def _do(world: World, session: Session, step: Step, number: int) -> Note:
-    """Do the step; its note."""
+    """Run the step and return its note."""
     first = session.end
     shown, values = world.enter(session, step)
     prose = [piece.text for piece in shown if piece.kind == "prose"]

@@ -22,7 +22,7 @@ usage: kemu [OPTIONS] report SCRIPT -o FILE.html [--title TEXT] [--first EVENT] 
        kemu report LESSON.md -o FILE.html
 
 Run the script ('-' is standard input) and write what happened as one HTML file that plays: it needs
-no network and no server. The title is TEXT, else the first line of the script if that is a comment.
+no network and no server. The title is TEXT, or the first line of the script if it is a comment.
 A command that fails ends the script; the report then shows everything up to there, and the exit
 code is 1. A lesson is played with its solutions, step by step. With --first and --last the report
 shows the commands between two events.
@@ -35,20 +35,20 @@ class Failures:
     typed = ""
 
     def show(self, result: Result, _session: Session, where: str) -> None:
-        """The error on standard error."""
+        """Write the error to standard error."""
         if result.error is not None:
             sys.stderr.write(render_complaint(result.error, where) + "\n")
 
     def say(self, text: str) -> None:
-        """A line for the person."""
+        """Write a line for the user."""
         sys.stderr.write(text + "\n")
 
     def flush(self) -> None:
-        """Nothing is held back."""
+        """Nothing is buffered."""
 
 
 def main(options: Options) -> int:
-    """Run a script and write its report; 0, or 1 if one of its commands failed. Raises
+    """Run a script and write its report. Return 0, or 1 if one of its commands failed. Raises
     UsageError."""
     from kemu.experiment.session import Session
 
@@ -106,6 +106,6 @@ HOW = "kemu report SCRIPT -o FILE.html [--title TEXT] [--first EVENT] [--last EV
 
 
 def _title(lines: list[str], script: str) -> str:
-    """The script's first line if that is a comment, else its name."""
+    """The script's first line if it is a comment, otherwise its name."""
     first = lines[0].strip() if lines else ""
     return first.lstrip("# ") if first.startswith("#") and first.strip("# ") else Path(script).name

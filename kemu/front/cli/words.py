@@ -1,5 +1,5 @@
-"""The words after a subcommand that parses its own: positional ones, and options with a value or
-without."""
+"""Parses the words after a subcommand: positional arguments, and options with or without a
+value."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from kemu.errors import UsageError
 
 
 class Words:
-    """The words, read.  Raises UsageError for an option that is not known."""
+    """The parsed words. Raises UsageError for an unknown option."""
 
     def __init__(
         self, words: list[str], values: dict[str, str], flags: frozenset[str], word: str = "lesson"

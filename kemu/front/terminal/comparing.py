@@ -1,5 +1,5 @@
-"""The shell's questions to the real kernel: `conform` (recordings of it) and `real` (the host's
-own, about this experiment)."""
+"""Commands that compare with a real kernel: `conform` (with recordings) and `real` (with the
+host's)."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     host=True,
     summary="compare recorded programs with the real kernel",
     more="Files or folders of programs that Linux ran: each is run on a machine of its own, and "
-    "every step compared. Shows the "
-    "first difference of each program, with all every one. kemu conform --help lists what it can "
+    "every step compared. Shows the first difference of each program, or every one with all. kemu "
+    "conform --help lists what it can "
     "do outside the shell.",
     examples=("help conform", "conform ./missing # fails: there is no such file"),
     linux="the kernel that made the recordings",
@@ -42,7 +42,7 @@ def conform(session: Session, paths: tuple[str, ...], form: tuple[str, ...]) -> 
     try:
         found.extend(judge_all(programs, most=None if form else 1))
     except KeyboardInterrupt:
-        raise Interrupted(f"{len(found)} of {len(programs)} programs are compared") from None
+        raise Interrupted(f"{len(found)} of {len(programs)} programs compared") from None
     finally:
         session.kernel.activate()
     return conformance(found, tuple(row for verdict in found for row in rows_of(verdict)))
@@ -55,9 +55,8 @@ def conform(session: Session, paths: tuple[str, ...], form: tuple[str, ...]) -> 
     summary="repeat the experiment on the host's kernel",
     more="The system calls and accesses up to this moment that can be expressed: at "
     "most eight processes of one "
-    "family, in an address window of their own. What cannot be is named. An access is repeated as "
-    "one of a single byte in each "
-    "page. Needs Linux on x86-64, no root.",
+    "family, in an address window of their own. Operations that cannot be repeated are listed. An "
+    "access is repeated as one byte per page. Needs Linux on x86-64, no root.",
     examples=(
         "help real",
         "spawn app; mmap app 0x10000 2p rw; write app 0x10000 7; alias ask real; help real",
@@ -65,7 +64,7 @@ def conform(session: Session, paths: tuple[str, ...], form: tuple[str, ...]) -> 
     linux="this computer's kernel",
 )
 def real(session: Session) -> RealReading:
-    """Both sides, side by side. Raises HostUnavailable where there is no such host."""
+    """Run both and show them side by side. Raises HostUnavailable on any other host."""
     from kemu.conform.actions import translation_of
     from kemu.conform.host import meet
     from kemu.conform.hostworker import check_host
@@ -113,7 +112,7 @@ def _rows(translation: Translation, meeting: Meeting) -> list[RealRow]:
 
 
 def _answer(translation: Translation, steps: tuple[Step, ...], number: int) -> str:
-    """What the operation gave, in a few words, with the experiment's own addresses."""
+    """The result of the operation in a few words, with the experiment's addresses."""
     from kemu.conform.host import outcome
 
     if number >= len(steps):

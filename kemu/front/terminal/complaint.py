@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from kemu.language.result import Complaint
 
 WINDOW = 72
-"""Characters of the line that are shown at most."""
+"""Maximum number of characters shown of the line."""
 
 LONGEST_MARK = 40
 
@@ -28,7 +28,7 @@ def render(complaint: Complaint, where: str = "", width: int = 0, style: Style =
     """The lines of the error; `where` (such as `FILE:3: `) goes before the message.
 
     With a `width`, that of a terminal, longer lines are wrapped between words; without one they
-    stay whole. Colour marks the word error and the caret, which say the same without it."""
+    stay whole. Colour only highlights the word error and the caret."""
     lines = _wrapped(f"error: {where}{_clean(complaint.what)}", "", width)
     lines[0] = style.paint("error:", "error") + lines[0].removeprefix("error:")
     if complaint.text:
@@ -67,7 +67,7 @@ def _clean(text: str) -> str:
 
 
 def _columns(text: str) -> int:
-    """Columns that the text takes on a terminal."""
+    """The width of the text on a terminal, in columns."""
     if text.isascii():
         return len(text)
     from unicodedata import combining, east_asian_width

@@ -1,4 +1,4 @@
-"""Completion on Tab: a thin coat over `commands.expect`."""
+"""Completion on Tab: a thin layer over `commands.expect`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class KemuCompleter(Completer):
-    """Offers command names, then what the arguments of the command can be."""
+    """Offers command names, then values for the command's arguments."""
 
     def __init__(self, session: Session) -> None:
         self.session = session
@@ -24,7 +24,7 @@ class KemuCompleter(Completer):
     def get_completions(
         self, document: Document, complete_event: CompleteEvent
     ) -> Iterable[Completion]:
-        """What the word before the cursor could become."""
+        """The completions of the word before the cursor."""
         word, found = candidates(self.session, document.text_before_cursor)
         for text, meta in found:
             yield Completion(text, start_position=-len(word), display_meta=meta)

@@ -1,13 +1,12 @@
-"""What a person keeps between runs: the file `config` that they write, and the file `aliases` that
-kemu writes.
+"""Settings kept between runs: the file `config`, written by the user, and `aliases`, written by
+kemu.
 
     set paging off
     alias look walk app 0x10000
     context short changes picture
 
-Both hold commands of the shell, one on a line, of those alone that change nothing of the machine.
-They are read where a person sits at a terminal, and nowhere else: a script does the same for
-everybody.
+Both hold shell commands, one per line, of the kind that does not change the machine. They are read
+only at an interactive terminal: a script behaves the same for every user.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ class Config:
         self.kept: dict[str, str] = {}
 
     def load(self, session: Session) -> None:
-        """Run the lines of both files; one that cannot be is a warning, with its place."""
+        """Run the lines of both files; a line that fails causes a warning that names its place."""
         for name in ("config", "aliases"):
             self._run_file(session, self.folder / name)
         self.kept = dict(session.desk.aliases)
@@ -63,7 +62,7 @@ class Config:
         return lines[:MOST_LINES]
 
     def _run(self, session: Session, line: str) -> str:
-        """Run one line; what is wrong with it, or an empty text."""
+        """Run one line. Return what is wrong with it, or an empty string."""
         words = line.split()
         if not words or words[0].startswith("#"):
             return ""
@@ -75,7 +74,7 @@ class Config:
         return error.what if error else ""
 
     def keep(self, session: Session) -> str:
-        """Write the aliases if they have changed since; a warning if that cannot be, said once."""
+        """Write the aliases if they have changed. Return a warning the first time this fails."""
         if session.desk.aliases == self.kept:
             return ""
         self.kept = dict(session.desk.aliases)

@@ -1,4 +1,4 @@
-"""The history of the prompt: one command a line in the state folder, the newest last.
+"""The history of the prompt: one command per line in the state folder, the newest last.
 
 A line is appended by one write; a file that has grown too long is shortened once, atomically, when
 it is read. A file that cannot be read or written is a warning, said once.
@@ -15,7 +15,7 @@ from prompt_toolkit.history import History
 from kemu.front.folders import state_folder, writable, write_atomically
 
 LONGEST = 5000
-"""Lines that are kept."""
+"""Number of lines kept."""
 
 
 class StateHistory(History):
@@ -73,7 +73,7 @@ class StateHistory(History):
 
 
 def _commands(text: str) -> list[str]:
-    """The lines of a text, pasted perhaps, without comments alone on a line."""
+    """The lines of a (perhaps pasted) text, without comment lines."""
     return [
         line.strip()
         for line in text.splitlines()

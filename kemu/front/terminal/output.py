@@ -1,8 +1,8 @@
-"""How results reach the outside: text for people, or JSON Lines for programs. Both are made of the
-same `Result`.
+"""Output of results: text for people, or JSON Lines for programs. Both are made from the same
+`Result`.
 
 Text: results on standard output, errors on standard error. JSON: `{"v": 1, "cmd": ..., "ok": ...,
-"data": ..., "events": [first, last], "state": ...}`, one line a command on standard output;
+"data": ..., "events": [first, last], "state": ...}`, one line per command on standard output;
 everything else on standard error.
 """
 
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from kemu.views.style import Style
 
 JSON_VERSION = 1
-"""Changes when a program that reads the lines would have to change."""
+"""The version of the format; it changes when programs that read the lines must change."""
 
 
 class Output(Protocol):
-    """Shows results.  `typed` is a command that was typed while it did, and is still to be run."""
+    """Shows results.  `typed` is a command that was typed during paging and must still be run."""
 
     typed: str
 
@@ -38,7 +38,7 @@ class Output(Protocol):
         """Show one result; `where` (`FILE:3: `, or empty) is the place of the command."""
 
     def say(self, text: str) -> None:
-        """A line for the person, not a result."""
+        """Show a line for the user that is not a result."""
 
     def flush(self) -> None:
         """Write out what is still held back."""
@@ -75,8 +75,8 @@ def style_of(stream: TextIO, color: str, *, ascii_only: bool) -> Style:
 
 
 def wants_color(stream: TextIO, color: str) -> bool:
-    """Colour: as asked; else NO_COLOR, FORCE_COLOR (0 or false: none), and whether a terminal
-    listens that knows colours."""
+    """Whether to use colour: as asked; else by NO_COLOR, FORCE_COLOR (0 or false: no), and whether
+    the stream is a terminal with colours."""
     if color != "auto":
         return color == "always"
     if os.environ.get("NO_COLOR"):
@@ -88,7 +88,7 @@ def wants_color(stream: TextIO, color: str) -> bool:
 
 
 def _width(stream: TextIO) -> int:
-    """Columns of the terminal, or 80."""
+    """The width of the terminal in columns, or 80."""
     try:
         return max(os.get_terminal_size(stream.fileno()).columns, 40)
     except (OSError, ValueError):
@@ -96,8 +96,8 @@ def _width(stream: TextIO) -> int:
 
 
 APART = frozenset({"title", "right", "wrong"})
-"""Roles of a lesson's texts that begin what is always shown: whoever leaves the pager early still
-sees what follows them."""
+"""Roles of the lesson texts from which on everything is shown, even to a user who leaves the pager
+early."""
 
 
 class TextOutput:
@@ -116,21 +116,20 @@ class TextOutput:
         self.cut: int | None = None
         """Where in it the question or the verdict begins."""
         self.wait: Wait | None = None
-        """The sign of life that is due if the line takes long; it ends before anything else is
+        """The progress message for a line that takes long; it ends before anything else is
         written."""
         self.typed = ""
-        """A line that was typed between two pages of a lesson: a command that is still to be
-        run."""
+        """A line typed between two pages of a lesson: a command that must still be run."""
 
     def style(self, session: Session) -> Style:
-        """How to draw now."""
+        """The style to draw with now."""
         if self.fixed is not None:
             return self.fixed
         wanted = partial(preference, session)
         return style_of(self.out, wanted("color"), ascii_only=wanted("characters") == "ascii")
 
     def show(self, result: Result, session: Session, where: str) -> None:
-        """The result on standard output, or the error on standard error."""
+        """Write the result to standard output, or the error to standard error."""
         self.session = session
         style = self.style(session)
         role = getattr(result.reading, "role", "")
@@ -169,7 +168,7 @@ class TextOutput:
         self.out.write(text + "\n")
 
     def _context(self, result: Result, session: Session, style: Style) -> Iterator[str]:
-        """What the command changed, where the session shows that."""
+        """Show what the command changed, if the session is set to show it."""
         if session.desk.context == "off" or not result.ok or result.first == result.last:
             return
         from kemu.commands.context import shown_after
@@ -179,7 +178,7 @@ class TextOutput:
             yield render(reading, style)
 
     def say(self, text: str) -> None:
-        """A line among the results."""
+        """Write a line among the results."""
         self._end_wait()
         self.out.write(wrapped(text, _width(self.out) if self.out.isatty() else 0) + "\n")
 
@@ -197,7 +196,7 @@ class TextOutput:
             self.wait = None
 
     def _pages(self, held: list[str], cut: int, session: Session) -> None:
-        """What a lesson said; whoever leaves the pager early still sees the question or the
+        """Show what a lesson said. A user who leaves the pager early still sees the question or the
         verdict, and what follows it."""
         from kemu.front.terminal.paging import is_long, show_pages
 
@@ -213,7 +212,7 @@ class TextOutput:
 
 
 def wrapped(text: str, width: int) -> str:
-    """The line broken between words at the width of a terminal; as it is without one."""
+    """The line, wrapped at the width of the terminal; unchanged without one."""
     if not width or len(text) <= width:
         return text
     from textwrap import wrap
@@ -222,7 +221,7 @@ def wrapped(text: str, width: int) -> str:
 
 
 class JsonOutput:
-    """One JSON object a command."""
+    """Writes one JSON object per command."""
 
     typed = ""
 
@@ -231,7 +230,7 @@ class JsonOutput:
         self.err = err
 
     def show(self, result: Result, session: Session, where: str) -> None:
-        """The object on standard output; the notes, which are for people, on standard error."""
+        """Write the object to standard output, and notes for people to standard error."""
         import json
 
         if not isinstance(result.reading, Quit):
@@ -242,7 +241,7 @@ class JsonOutput:
             self.err.write(f"{note}\n")
 
     def say(self, text: str) -> None:
-        """A line away from the results."""
+        """Write a line to standard error."""
         self.err.write(text + "\n")
 
     def flush(self) -> None:
@@ -265,7 +264,7 @@ def to_text(result: Result, style: Style) -> str:
 
 
 def fitted(text: str, style: Style) -> str:
-    """The text with lines that fit into the terminal, if it is one."""
+    """The text, wrapped to the width of the terminal if there is one."""
     if not style.fold or all(len(line) <= style.width for line in text.split("\n")):
         return text
     from kemu.views.folding import folded

@@ -1,14 +1,14 @@
-"""Long output at a terminal, page by page; short output never, and never where nobody looks.
+"""Shows long output at a terminal page by page.
 
     $PAGER where it is set    else `less -FRX`, if it can draw  else a page at a time by kemu itself
 
 `-X` keeps what is on the screen, `-R` keeps colour, `-F` leaves at once if it fits after all, `-E`
-leaves at the end.  Whoever types on without seeing that a pager listens must not save a file or
-start a program by it: kemu's own `less` is a secure one. `set paging off` prints everything.
+leaves at the end.  A user who types on without noticing the pager must not save a file or start a
+program: kemu runs `less` in secure mode. `set paging off` prints everything.
 
-A lesson is read with the hands on the keys of the next answer, so its texts never go to a program
-that eats them: kemu shows them itself (`show_pages`), prints the question or the verdict whatever
-is typed, and gives back a line that is meant for it.
+In a lesson the user may already be typing the next answer, so its texts never go to a pager that
+would swallow it: kemu shows them itself (`show_pages`), always prints the question or the verdict,
+and returns the line that was typed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from shutil import which
 from typing import TextIO
 
 KEPT = 2
-"""Lines of the screen that stay free for the prompt and the toolbar."""
+"""Screen lines kept free for the prompt and the toolbar."""
 
 FALLBACK_ROWS = 24
 LESS = ("less", "-EFRX", "-Ps-- more\\: Space the next page, q back to kemu -- ")
@@ -36,7 +36,7 @@ MORE_OF_LESSON = {
 
 
 def rows_of(stream: TextIO) -> int:
-    """Lines of the terminal."""
+    """The height of the terminal in lines."""
     try:
         return os.get_terminal_size(stream.fileno()).lines or FALLBACK_ROWS
     except (OSError, ValueError):
@@ -44,12 +44,12 @@ def rows_of(stream: TextIO) -> int:
 
 
 def is_long(text: str, stream: TextIO) -> bool:
-    """Does the text need more than one screen?"""
+    """Whether the text needs more than one screen."""
     return text.count("\n") + 1 > rows_of(stream) - KEPT
 
 
 def pager() -> tuple[str, ...]:
-    """The program with its arguments; empty without a pager. Raises ValueError for a $PAGER that
+    """The pager with its arguments; empty if there is none. Raises ValueError for a $PAGER that
     is not a command line."""
     asked = os.environ.get("PAGER", "").strip()
     if asked:
@@ -74,7 +74,8 @@ def show_paged(text: str, out: TextIO, ask: Callable[[str], str] = input) -> Non
 
 
 def _through(words: tuple[str, ...], text: str, encoding: str) -> bool:
-    """Let the program show it; False if it could not. Ctrl-C is the program's while it runs."""
+    """Show the text with the program; False if that failed. While it runs, Ctrl-C goes to the
+    program."""
     environment = os.environ | (SECURE if words == LESS else {})
     process = subprocess.Popen(words, stdin=subprocess.PIPE, env=environment)  # noqa: S603 - the user's own choice of a pager
     data = text.encode(encoding, "backslashreplace") + b"\n"
@@ -97,8 +98,8 @@ def show_pages(
     language: str = "en",
 ) -> str:
     """Show a lesson's text a page at a time; `q` and Ctrl-C go to its `last` lines at once, which
-    are shown whatever happens. Any other line that is typed ends the paging: everything that is
-    left is shown, and the line is returned."""
+    are shown whatever happens. Any other line that is typed ends the paging: the rest is shown, and
+    the line is returned."""
     lines = text.split("\n")
     kept = len(lines) - last
     page, at = max(rows_of(out) - KEPT, 2), 0
@@ -128,7 +129,7 @@ def _asked(out: TextIO, ask: Callable[[str], str], prompt: str) -> str:
 
 
 def _by_pages(text: str, out: TextIO, ask: Callable[[str], str]) -> None:
-    """A page, a question, the next page."""
+    """Show a page, ask, show the next page."""
     lines = text.split("\n")
     page = max(rows_of(out) - KEPT, 2)
     while lines:

@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from kemu.front.cli.options import Options
 
 LONGEST_SHOWN = 60
-"""Characters of a command that was stopped."""
+"""Maximum length shown of a command that was stopped."""
 
 
 class Runner:
-    """Runs lines on one session and shows what they give; `status` is the exit code so far.
+    """Runs lines on one session and shows their results; `status` is the exit code so far.
 
-    `done`: nothing more should run. `stay`: a person is there, so a command that fails ends
-    nothing. `given`: how many results the line has given."""
+    `done`: nothing more should run. `stay`: the session is interactive, so a command that fails
+    does not end it. `given`: how many results the line has given."""
 
     def __init__(self, options: Options, session: Session, output: Output) -> None:
         self.options = options
@@ -78,8 +78,7 @@ class Runner:
 
 
 def running(text: str, given: int) -> str:
-    """The command of the line that runs when `given` results have come, as typed, or its
-    beginning."""
+    """The command that runs after `given` results of the line, as typed, or its beginning."""
     try:
         sources = [line.source for line in split(text)] or [text.strip()]
     except UsageError:

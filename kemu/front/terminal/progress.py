@@ -1,5 +1,4 @@
-"""A bar that says how far a long run is: one line on standard error, only where a person looks at
-it."""
+"""A progress bar for long runs: one line on standard error, shown only at a terminal."""
 
 from __future__ import annotations
 
@@ -36,7 +35,7 @@ class Progress:
         self.clear()
 
     def step(self) -> None:
-        """One more is done."""
+        """Count one more step as done."""
         self.done += 1
         now = time.monotonic()
         if self.on and now >= self.next:
@@ -47,7 +46,7 @@ class Progress:
             self.shown = True
 
     def clear(self) -> None:
-        """Take the bar away, so that a line can be written in its place."""
+        """Erase the bar, so that a line can be written in its place."""
         if self.shown:
             self.out.write("\r\x1b[K")
             self.out.flush()

@@ -19,8 +19,8 @@ def prompt(session: Session) -> str:
 
 def toolbar(session: Session, width: int = 0) -> str:
     """One line: lesson and step, the event, the current task, the timeline, and whether this is the
-    past. What does not fit into the width (of the terminal, if none is given) is left out from the
-    end; each fact is in the prompt or in `show` too."""
+    past. What does not fit into `width` (default: the terminal's) is left out, from the end; the
+    prompt or `show` tells each fact too."""
     room = (width or shutil.get_terminal_size().columns) - 2
     parts = _facts(session)
     if session.past and len(" | ".join(parts)) > room:

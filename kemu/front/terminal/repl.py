@@ -1,4 +1,4 @@
-"""The shell at a terminal: read a line with prompt-toolkit, run it, print what it gives with plain
+"""The shell at a terminal: read a line with prompt-toolkit, run it, print its results with plain
 writes.
 
 prompt-toolkit edits the line and draws the toolbar; it prints no result, and the screen is never
@@ -50,12 +50,14 @@ COLOURS = {
     "scrollbar.background": "bg:ansiblue",
     "scrollbar.button": "bg:ansiwhite",
 }
-"""The 16 ANSI colours only, and no grey: grey text is lost on some backgrounds."""
+"""The 16 ANSI colours only, and no grey: grey text is hard to read on some backgrounds."""
 
 MENU_ROWS = 8
 """Lines that are kept free below the prompt for the menu of completions."""
 
-EXIT_HINT = "exit ends {task}, the current process: type it again. quit or Ctrl-D leaves kemu."
+EXIT_HINT = (
+    "exit ends {task}, the current process: type it again to confirm. quit or Ctrl-D leaves kemu."
+)
 BANNER = "kemu {version}: a small Linux that you can stop, look into and run backwards"
 FIRST_STEPS = "help lists commands, Tab completes, lesson teaches, quit leaves. Try: spawn app"
 
@@ -63,8 +65,8 @@ FIRST_STEPS = "help lists commands, Tab completes, lesson teaches, quit leaves. 
 class Repl:
     """One conversation. `read` gives the next line; it raises EOFError at the end and
     KeyboardInterrupt on Ctrl-C. Lines that it gives are in the `history` already; those that are
-    typed elsewhere are put there. `news` are asked after each line for what else is to be said, if
-    anything."""
+    typed elsewhere are added. `news` are called after each line and return a further message or an
+    empty string."""
 
     def __init__(
         self,
@@ -92,8 +94,7 @@ class Repl:
             self.lines(text)
 
     def lines(self, text: str) -> None:
-        """Run what was typed; a pasted text may have several lines, of which one that fails ends
-        nothing."""
+        """Run what was typed. If one line of a pasted text fails, the following ones still run."""
         for line in text.splitlines() or [""]:
             if not self.runner.done:
                 self.line(line)
@@ -113,7 +114,7 @@ class Repl:
             self.runner.output.say(warning)
 
     def _typed_on(self) -> None:
-        """What was typed between two pages is the next command."""
+        """Run what was typed between two pages as the next command."""
         output = self.runner.output
         text, output.typed = output.typed, ""
         if text and not self.runner.done:
@@ -152,7 +153,7 @@ def _word(session: Session, text: str) -> str:
 
 
 def repl(runner: Runner) -> None:
-    """Talk to a person at a terminal until they leave."""
+    """Run the shell at a terminal until the user leaves."""
     from kemu import __version__
 
     session = runner.session
@@ -176,8 +177,7 @@ def repl(runner: Runner) -> None:
 
 
 def warm_up() -> None:
-    """Import, after the first prompt, what the first Tab would wait for; nothing of the machine is
-    touched."""
+    """Import, after the first prompt, what the first Tab needs; the machine is not touched."""
     import kemu.observe.entries
     import kemu.observe.moves
     import kemu.observe.space
@@ -215,7 +215,7 @@ def make_reader(session: Session, history: StateHistory, **more: Any) -> PromptS
 
 
 def _depth(session: Session) -> ColorDepth:
-    """One of the 16 ANSI colours, or none, as for the results."""
+    """The colour depth: the 16 ANSI colours or none, as for results."""
     from kemu.front.terminal.output import wants_color
 
     coloured = wants_color(sys.stdout, preference(session, "color"))

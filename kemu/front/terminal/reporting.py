@@ -3,8 +3,7 @@
     report -o story.html            all of this timeline
     report 120 480 -o story.html    the commands between two moments
 
-It only collects and writes; what is in the page, observe says
-and views draw.
+It only collects and writes: `observe` provides the content of the page, `views` draws it.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ STYLE = Style(80, UNICODE, colour=False)
 """How outputs are drawn in the page."""
 
 MOST_EVENTS = 20_000
-"""Events that one report shows at most."""
+"""Maximum number of events in a report."""
 
 TITLE = "kemu session"
 
@@ -61,16 +60,19 @@ TITLE = "kemu session"
 def report(
     session: Session, first: int | None, last: int | None, file: str | None, title: str | None
 ) -> Text:
-    """Write the file; what is in it, in a line."""
+    """Write the file. Return one line that sums up its content."""
     if file is None:
-        raise UsageError("report: a file is missing", hint="for example: report -o story.html")
+        raise UsageError(
+            "report: expected an output file", hint="for example: report -o story.html"
+        )
     return Text((write_report(session, file, title or TITLE, first, last),))
 
 
 def write_report(
     session: Session, path: str, title: str, first: int | None = None, last: int | None = None
 ) -> str:
-    """Write the report of the commands in (first, last]; one line about it. Raises UsageError."""
+    """Write the report of the commands in (first, last]. Return one line that sums it up. Raises
+    UsageError."""
     begin, end = whole_commands(session, first or 0, session.end if last is None else last)
     if end - begin > MOST_EVENTS:
         part = f"report {begin} {begin + MOST_EVENTS} -o {path}"
@@ -89,7 +91,7 @@ def film_of(session: Session, script: Script, first: int, last: int) -> Film:
 
 
 def write_page(films: list[Film], path: str) -> str:
-    """Write the page; one line about it. Raises UsageError."""
+    """Write the page. Return one line that sums it up. Raises UsageError."""
     data = page(films, __version__).encode("utf-8")
     replace_file(path, data, "report")
     counts = (sum(len(made.events) for made in films), sum(len(made.commands) for made in films))
@@ -126,8 +128,8 @@ def script_of(session: Session, title: str, first: int = 0, last: int | None = N
 def played(session: Session) -> list[Played]:
     """The commands that belong to this timeline, in the order in which they were given.
 
-    What was shown of moments that another timeline has now is left out. A command whose answer is
-    not known any more (it was restored) has an empty one."""
+    Output about moments that now belong to another timeline is left out. A restored command, whose
+    answer is no longer known, has an empty one."""
     records = {(record.text, record.first, record.last) for record in session.timeline.records}
     found: list[Played] = []
     for result in session.desk.shown:

@@ -1,4 +1,4 @@
-"""`lesson` inside the shell: the list, beginning one, and the words while it is taken."""
+"""`lesson` inside the shell: the list, starting a lesson, and the words used in one."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ class LessonWordKind:
         return token.value
 
     def complete(self, session: Session) -> Iterable[Candidate]:
-        """The words that have a meaning now."""
+        """The words that can be used now."""
         words = [
             ("list", "the lessons"),
             ("start", "start one, or continue it"),
             ("student", "say who you are"),
-            ("record", "make one from what you do"),
+            ("record", "make one from your commands"),
         ]
         if session.desk.guide is None:
             return [*words, *lesson_ids()]
@@ -68,7 +68,7 @@ def lesson_ids() -> list[Candidate]:
     summary="take a guided lesson",
     more="lesson lists the lessons and your progress; lesson start ID starts one or continues it, "
     "with --lang zh-CN in that language if it is translated. In a lesson, task shows the question, "
-    "answer commits you to an answer, check tests whether the machine is as wanted, hint gives the "
+    "answer records your answer, check tests the state of the machine, hint gives the "
     "next hint, skip shows the solution (the step is then marked as shown), reset starts the step "
     "again, play ... return is free play on a copy, previous goes back, problem writes a report "
     "for the author, leave ends the lesson: these words need no lesson before them. Neither does "
@@ -78,7 +78,7 @@ def lesson_ids() -> list[Candidate]:
     examples=("lesson", "lesson start 1; task"),
 )
 def lesson(session: Session, what: str | None, words: str | None) -> Any:
-    """List, begin, or do a word of the lesson that is being taken.  Results, or a list."""
+    """List lessons, start one, or run a word of the current one. Returns results, or a list."""
     from kemu.lessons.format.lesson import LessonError
     from kemu.lessons.taking.world import WorldError
 
@@ -103,7 +103,7 @@ def lesson(session: Session, what: str | None, words: str | None) -> Any:
 
 
 def dispatch(session: Session, what: str, words: str) -> Any:
-    """Do the word.  Raises UsageError, LessonError, WorldError."""
+    """Run the word. Raises UsageError, LessonError, WorldError."""
     from kemu.front.folders import state_folder
     from kemu.lessons.taking.guide import WORDS, Guide
     from kemu.lessons.taking.shelf import Shelf, steps_of
@@ -138,8 +138,8 @@ def dispatch(session: Session, what: str, words: str) -> Any:
 
 
 def _start(shelf: Any, session: Session, words: str) -> Any:
-    """`lesson start ID [--lang LANGUAGE] [--student ME]`, as on the command line; the language may
-    stand alone."""
+    """`lesson start ID [--lang LANGUAGE] [--student ME]`, as on the command line; `--lang` may be
+    left out."""
     from kemu.front.cli.words import Words
     from kemu.language.tokens import split
 
@@ -175,15 +175,15 @@ def _record(session: Session, words: str) -> Any:
         return Text(
             (
                 (
-                    f"what was done up to #{session.now} is the setup; what you do from here on is the "
-                    "solution"
+                    f"everything up to #{session.now} is the setup; the commands from here on are "
+                    f"the solution"
                 ),
             )
         )
     if not words:
         raise UsageError(
             "lesson record: expected begin, or a file name",
-            hint="lesson record begin, do it, then lesson record FILE.md",
+            hint="type lesson record begin, solve it, then lesson record FILE.md",
         )
     path = Path(words)
     put(path, recorded(session, f"my/{path.stem}"))

@@ -1,9 +1,7 @@
-"""A sign of life: `working ...` at a terminal where a line of a lesson takes longer than one can
-believe.
+"""A progress message: `working ...` at a terminal while a line of a lesson takes long.
 
-What a lesson says is held back until the line is done (`TextOutput.held`), so the word is
-before all of it and never in the middle.  A thread writes it; whoever is about to write or to ask
-ends the wait first.
+Lesson output is held back until the line is done (`TextOutput.held`), so the message comes before
+all of it. A thread writes it; callers that are about to write or to ask end the wait first.
 """
 
 from __future__ import annotations
@@ -21,13 +19,12 @@ SIGN = "working ...\n"
 
 
 def is_held(session: Session, text: str) -> bool:
-    """Will nothing be written before the line is done?  So it is in a lesson, and when one is
-    begun."""
+    """Whether output is held back until the line is done: in a lesson, and when one starts."""
     return session.desk.guide is not None or text.split()[:2] == ["lesson", "start"]
 
 
 class Wait:
-    """Begins when it is made; `over` ends it, as often as one likes."""
+    """Starts when constructed; `over` ends it and may be called repeatedly."""
 
     def __init__(self, stream: TextIO, seconds: float = PATIENCE) -> None:
         self.stream = stream
@@ -40,6 +37,6 @@ class Wait:
         self.stream.flush()
 
     def over(self) -> None:
-        """Nothing is said any more; a word that is just being written is written to its end."""
+        """End the wait; a message that is being written is finished first."""
         self.timer.cancel()
         self.timer.join()

@@ -104,7 +104,7 @@ def recorded(session: Session, name: str) -> str:
     where nothing was done."""
     begin = session.marks.get(RECORD_MARK)
     if begin is None:
-        hint = "lesson record begin, do it, then lesson record FILE.md"
+        hint = "type lesson record begin, solve it, then lesson record FILE.md"
         raise UsageError("lesson record: the task has no beginning", hint=hint)
     records = session.timeline.records
     setup = [record.text for record in records if record.last <= begin]

@@ -1,4 +1,4 @@
-"""A lesson to give away: as it is, or for students, without its answers.
+"""A lesson to distribute: as it is, or for students, without its answers.
 
 A student's copy keeps what a student needs to take the lesson: questions, hints but the last rungs,
 reveals, the salt and the hash of the whole file.  It has no solution, no expectation, no condition,

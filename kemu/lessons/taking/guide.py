@@ -48,7 +48,7 @@ def told_in(language: str) -> Iterator[None]:
 
 @contextmanager
 def as_mistake(language: str) -> Iterator[None]:
-    """A lesson that fails while it is taken is told as a mistake, not as a bug of kemu."""
+    """A lesson that fails while it is taken is told as a mistake, not as a bug in kemu."""
     try:
         with told_in(language):
             yield
