@@ -243,7 +243,7 @@ def test_a_case_is_explored_with_the_page_tables_of_the_session_and_can_be_repla
     [
         ("race replay", "which schedule"),
         ("race replay gets", "which schedule"),
-        ("race replay 0110", "nothing was raced yet"),
+        ("race replay 0110", "no race has been run yet"),
         ("race replay gets 0000000", "has done its"),
         ("race gets --non-atomic 0110", "only race replay plays"),
         ("race replay gets 01 --non-atomic 01", "no command 'gets'"),

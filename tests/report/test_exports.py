@@ -275,7 +275,7 @@ def test_ftrace_goes_to_a_file_too(session, tmp_path):
         ("trace --format svg", "expected one of ftrace, chrome"),
         ("trace --format", "missing"),
         ("trace 0 end --format chrome -o /no/such/folder/x.json", "cannot write"),
-        ("trace 0 end --format chrome -o /", "is no file"),
+        ("trace 0 end --format chrome -o /", "is not a file"),
     ],
 )
 def test_a_mistake_is_one_clear_line(session, text, what):

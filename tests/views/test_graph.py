@@ -53,9 +53,9 @@ def test_every_kind_fits_80_columns_in_both_sets_of_characters(kemu, words):
         ("plot", "plot: missing"),
         ("plot nobody.rss", "nothing is called"),
         ("plot 1 +", "expression"),
-        ("plot 0 --diff 0 999999", "there is no #999999"),
+        ("plot 0 --diff 0 999999", "no #999999"),
         ("mem --diff 1", "diff: missing"),
-        ("mem --diff 0 999999", "there is no #999999"),
+        ("mem --diff 0 999999", "no #999999"),
         ("tables @99 --diff 0 end", "no task"),
     ],
 )

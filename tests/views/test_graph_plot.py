@@ -63,9 +63,9 @@ def test_commas_in_parentheses_and_quotes_part_nothing(kemu):
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        ("hex(1)", "is no number"),
-        ("app", "is no number"),
-        ("1,", "a value is missing"),
+        ("hex(1)", "is not a number"),
+        ("app", "is not a number"),
+        ("1,", "expected a value"),
         (", ".join(["1"] * 13), "too many"),
     ],
 )
