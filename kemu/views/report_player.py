@@ -85,7 +85,7 @@ class Player:
                 for i in range(n[2]):
                     del self.tables[n[0]][n[1] + i]
             elif op == NO_TABLE:
-                del self.tables[n[0]]
+                self.tables.pop(n[0], None)  # one that never had an entry is not there
             elif op == FRAMES:
                 self.frames.update({n[0] + i: pools.looks[n[2]] for i in range(n[1])})
             elif op == SPACES:
