@@ -26,13 +26,15 @@ ENVIRONMENT = (b"HOME=/", b"TERM=linux")
 STACK_LIMIT = 8 << 20
 
 STAT_FIELDS = {
-    "startcode": 26, "endcode": 27, "startstack": 28, "start_data": 45, "end_data": 46, "start_brk": 47, "arg_start": 48,
+    "startcode": 26, "endcode": 27, "startstack": 28, "start_data": 45, "end_data": 46,
+    "start_brk": 47, "arg_start": 48,
     "arg_end": 49, "env_start": 50, "env_end": 51, "majflt": 12, "vsize": 23,
 }  # fmt: skip
 """Numbers of /proc/PID/stat that say how the program was laid out, by position in proc(5)."""
 
 STATUS_FIELDS = (
-    "VmPeak", "VmSize", "VmLck", "VmPin", "VmHWM", "VmRSS", "RssAnon", "RssFile", "RssShmem", "VmData", "VmStk", "VmExe",
+    "VmPeak", "VmSize", "VmLck", "VmPin", "VmHWM", "VmRSS", "RssAnon", "RssFile", "RssShmem",
+    "VmData", "VmStk", "VmExe",
     "VmLib", "VmPTE", "VmSwap", "Threads",
 )  # fmt: skip
 

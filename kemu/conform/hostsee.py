@@ -29,7 +29,8 @@ WINDOW_BELOW, WINDOW_ABOVE = 1024, 256
 _HEADER = re.compile(r"^([0-9a-f]+)-([0-9a-f]+) (\S{4}) ([0-9a-f]+) (\S+) (\d+)\s*(.*)$")
 _OURS = re.compile(r"/kemu-\d+-\d+-(\d+) \(deleted\)$")
 _NUMBERS = frozenset({
-    "Rss", "Pss", "Pss_Dirty", "Shared_Clean", "Shared_Dirty", "Private_Clean", "Private_Dirty", "Referenced", "Anonymous",
+    "Rss", "Pss", "Pss_Dirty", "Shared_Clean", "Shared_Dirty", "Private_Clean", "Private_Dirty",
+    "Referenced", "Anonymous",
     "KSM", "LazyFree", "AnonHugePages", "ShmemPmdMapped", "Swap", "SwapPss", "Locked",
 })  # fmt: skip
 _COUNTERS = ("VmSize", "VmLck", "VmPin", "VmData", "VmPTE")
@@ -40,7 +41,8 @@ _SOFT_DIRTY = 1 << 55
 _PFN = (1 << 55) - 1
 _PAGEMAP_LETTERS = ((63, "P"), (62, "S"), (61, "F"), (56, "X"), (57, "W"), (58, "G"))
 _FLAG_LETTERS = (
-    (3, "U"), (4, "D"), (8, "W"), (11, "M"), (12, "a"), (14, "b"), (15, "H"), (16, "T"), (18, "u"), (21, "x"), (33, "m"),
+    (3, "U"), (4, "D"), (8, "W"), (11, "M"), (12, "a"), (14, "b"), (15, "H"), (16, "T"), (18, "u"),
+    (21, "x"), (33, "m"),
 )  # fmt: skip
 _ANON_BIT, _ZERO_BIT, _EXCLUSIVE_BIT = 12, 24, 34
 

@@ -74,11 +74,16 @@ WINDOW_PAGES = 256
 """Pages of the window, counted up from its base."""
 
 FLAG_WORDS = (
-    (VM_READ, "rd"), (VM_WRITE, "wr"), (VM_EXEC, "ex"), (VM_SHARED, "sh"), (VM_MAYREAD, "mr"), (VM_MAYWRITE, "mw"),
-    (VM_MAYEXEC, "me"), (VM_MAYSHARE, "ms"), (VM_GROWSDOWN, "gd"), (VM_PFNMAP, "pf"), (VM_MAYBE_GUARD, "gu"),
-    (VM_LOCKED, "lo"), (VM_IO, "io"), (VM_SEQ_READ, "sr"), (VM_RAND_READ, "rr"), (VM_DONTCOPY, "dc"),
-    (VM_DONTEXPAND, "de"), (VM_LOCKONFAULT, "lf"), (VM_ACCOUNT, "ac"), (VM_NORESERVE, "nr"), (VM_HUGETLB, "ht"),
-    (VM_SYNC, "sf"), (VM_WIPEONFORK, "wf"), (VM_DONTDUMP, "dd"), (VM_MIXEDMAP, "mm"), (VM_HUGEPAGE, "hg"),
+    (VM_READ, "rd"), (VM_WRITE, "wr"), (VM_EXEC, "ex"), (VM_SHARED, "sh"), (VM_MAYREAD, "mr"),
+    (VM_MAYWRITE, "mw"),
+    (VM_MAYEXEC, "me"), (VM_MAYSHARE, "ms"), (VM_GROWSDOWN, "gd"), (VM_PFNMAP, "pf"),
+    (VM_MAYBE_GUARD, "gu"),
+    (VM_LOCKED, "lo"), (VM_IO, "io"), (VM_SEQ_READ, "sr"), (VM_RAND_READ, "rr"),
+    (VM_DONTCOPY, "dc"),
+    (VM_DONTEXPAND, "de"), (VM_LOCKONFAULT, "lf"), (VM_ACCOUNT, "ac"), (VM_NORESERVE, "nr"),
+    (VM_HUGETLB, "ht"),
+    (VM_SYNC, "sf"), (VM_WIPEONFORK, "wf"), (VM_DONTDUMP, "dd"), (VM_MIXEDMAP, "mm"),
+    (VM_HUGEPAGE, "hg"),
     (VM_NOHUGEPAGE, "nh"), (VM_MERGEABLE, "mg"), (VM_DROPPABLE, "dp"), (VM_SEALED, "sl"),
 )  # fmt: skip
 """VmFlags in the order in which Linux prints them: by bit."""

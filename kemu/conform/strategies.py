@@ -40,7 +40,8 @@ Draw = Callable[[st.SearchStrategy[Any]], Any]
 _ROWS = {name: row for name, row in BY_OPERATION.items() if row.fuzz is not None}
 _WEIGHTS = {
     **{name: row.fuzz.weight for name, row in _ROWS.items() if row.fuzz is not None},
-    "write": 22, "read": 10, "fork": 7, "file": 6, "exit": 2, "clonevm": 1, "exec": 1, "setcpu": 1, "pread": 1, "pwrite": 1,
+    "write": 22, "read": 10, "fork": 7, "file": 6, "exit": 2, "clonevm": 1, "exec": 1, "setcpu": 1,
+    "pread": 1, "pwrite": 1,
 }  # fmt: skip
 
 _ALWAYS = ("mmap", "write", "read", "fork", "munmap")

@@ -1,16 +1,15 @@
-"""Where the CPU enters the kernel, and leaves it again (arch/x86/mm/fault.c,
-arch/x86/entry/syscall_64.c).
+"""Where the CPU enters and leaves the kernel (arch/x86/mm/fault.c, arch/x86/entry/syscall_64.c).
 
     exc_page_fault -> handle_page_fault -> do_user_addr_fault
-                                               |- no VMA                    bad_area_nosemaphore    SIGSEGV, SEGV_MAPERR
-                                               |- the VMA forbids it        bad_area_access_error   SIGSEGV, SEGV_ACCERR
-                                               |- handle_mm_fault fails     do_sigbus | SEGV_MAPERR | out of memory
-                                               `- done: the instruction runs again
+         |- no VMA                    bad_area_nosemaphore    SIGSEGV, SEGV_MAPERR
+         |- the VMA forbids it        bad_area_access_error   SIGSEGV, SEGV_ACCERR
+         |- handle_mm_fault fails     do_sigbus | SEGV_MAPERR | out of memory
+         `- done: the instruction runs again
 
     do_syscall_64: the system call, then syscall_return         its result goes to regs->ax
 
-A fault in kernel mode (copy_to_user) is served in the same way; where a user would get a signal,
-the kernel goes on at its fix-up address and the copy comes up short.
+A fault in kernel mode (copy_to_user) is served in the same way; where user mode would get a signal,
+the kernel continues at its fix-up address and the copy is cut short.
 """
 
 from __future__ import annotations
@@ -40,8 +39,7 @@ from kemu.trace.frames import linux
 
 
 class fault_regs:
-    """What the exception frame says: the mode the CPU was in; ``fixed_up``: a kernel access was
-    given up."""
+    """The exception frame: the mode the CPU was in; ``fixed_up``: a kernel access was given up."""
 
     __slots__ = ("fixed_up", "user_mode")
 
@@ -51,7 +49,7 @@ class fault_regs:
 
 
 def trap(cpu: Cpu, fault: PageFault | GeneralProtection, user: bool) -> bool:
-    """The trap vector (entry code): True if the instruction is to run again."""
+    """The trap vector (entry code): True if the instruction runs again."""
     regs = fault_regs(user)
     if isinstance(fault, GeneralProtection):
         exc_general_protection(regs)
@@ -63,7 +61,7 @@ def trap(cpu: Cpu, fault: PageFault | GeneralProtection, user: bool) -> bool:
 
 
 def exit_to_user_mode() -> bool:
-    """Take the signals that wait; True if the task goes on where it was."""
+    """Take the pending signals; True if the task continues where it was."""
     task = current()
     if not task.pending and not task.signal.shared_pending:
         return True
@@ -73,9 +71,9 @@ def exit_to_user_mode() -> bool:
 
 
 def syscall_return(ret: int) -> None:
-    """The end of do_syscall_64, ``regs->ax = ret``: the current task's call gives ``ret``, 0 or
-    more or a negative errno, which the register holds as u64.  A call that waits, or whose task has
-    ended, gives nothing yet; a register that holds the value already is left alone, which is no
+    """The end of do_syscall_64, ``regs->ax = ret``: the current task's call returns ``ret``, 0 or
+    more or a negative errno, which the register holds as u64.  Nothing is stored for a call that
+    waits or whose task has ended; a register that already has the value is not written and makes no
     event."""
     task = current()
     if task.state == TASK_RUNNING and task.regs.ax != ret & U64:
@@ -90,7 +88,7 @@ def exc_page_fault(regs: fault_regs, error_code: int, address: int) -> None:
 
 @linux("arch/x86/mm/fault.c")
 def handle_page_fault(regs: fault_regs, error_code: int, address: int) -> None:
-    """Kernel addresses and user addresses are different stories."""
+    """Kernel addresses and user addresses are handled separately."""
     if address >= task_size_max():
         do_kern_addr_fault(regs, error_code, address)
     else:
@@ -98,7 +96,7 @@ def handle_page_fault(regs: fault_regs, error_code: int, address: int) -> None:
 
 
 def exc_general_protection(regs: fault_regs) -> None:
-    """A non-canonical address: SIGSEGV that does not say where."""
+    """A non-canonical address: SIGSEGV without the address."""
     if regs.user_mode:
         force_sig_fault(SIGSEGV, SI_KERNEL, 0)
     else:
@@ -107,13 +105,13 @@ def exc_general_protection(regs: fault_regs) -> None:
 
 @linux("arch/x86/mm/fault.c")
 def do_kern_addr_fault(regs: fault_regs, error_code: int, address: int) -> None:
-    """A user has no business there: SIGSEGV, and no hint whether the address is mapped."""
+    """A kernel address: SIGSEGV, without a hint whether the address is mapped."""
     bad_area_nosemaphore(regs, error_code, address)
 
 
 @linux("arch/x86/mm/fault.c")
 def do_user_addr_fault(regs: fault_regs, error_code: int, address: int) -> None:
-    """A fault on a user address, from user mode or from a kernel access with the door open."""
+    """A fault on a user address, from user mode or from a kernel access with SMAP disabled."""
     tsk = current()
     mm = tsk.mm
     if error_code & PF_RSVD or mm is None or tsk.pagefault_disabled:
@@ -138,8 +136,8 @@ def do_user_addr_fault(regs: fault_regs, error_code: int, address: int) -> None:
 
 
 def _fault_under_mmap_lock(regs: fault_regs, error_code: int, address: int, flags: int) -> None:
-    """The rest of do_user_addr_fault: with the whole address space locked, again as long as the
-    fault had to wait."""
+    """The rest of do_user_addr_fault: with the mmap lock held, repeated while the fault had to
+    wait."""
     mm = current_mm()
     while True:
         vma = lock_mm_and_find_vma(mm, address)
@@ -188,7 +186,7 @@ def _fault_failed(regs: fault_regs, error_code: int, address: int, fault: int) -
 @linux("mm/mmap_lock.c")
 def lock_mm_and_find_vma(mm: mm_struct, address: int) -> vm_area_struct | None:
     """The VMA for ``address``, with the address space locked for reading; a stack above it is
-    expanded.  None: unlocked."""
+    expanded.  None, with nothing locked, if there is no VMA."""
     mmap_read_lock(mm)
     vma = find_vma(mm, address)
     if vma is not None and vma.vm_start <= address:
@@ -206,8 +204,8 @@ def lock_mm_and_find_vma(mm: mm_struct, address: int) -> vm_area_struct | None:
 
 
 def access_error(error_code: int, vma: vm_area_struct) -> bool:
-    """True if the VMA forbids the access.  Any readable, writable or executable VMA may be read on
-    this machine."""
+    """True if the VMA forbids the access.  On this machine any readable, writable or executable VMA
+    can be read."""
     if error_code & PF_WRITE:
         return not vma.vm_flags & VM_WRITE
     if error_code & PF_PROT:
@@ -228,7 +226,7 @@ def bad_area_access_error(regs: fault_regs, error_code: int, address: int) -> No
 
 
 def __bad_area_nosemaphore(regs: fault_regs, error_code: int, address: int, code: int) -> None:
-    """A signal for the user, the fix-up for the kernel."""
+    """Send user mode the signal; continue kernel mode at its fix-up address."""
     if not regs.user_mode:
         regs.fixed_up = True
         return
@@ -240,7 +238,7 @@ def __bad_area_nosemaphore(regs: fault_regs, error_code: int, address: int, code
 
 @linux("arch/x86/mm/fault.c")
 def do_sigbus(regs: fault_regs, error_code: int, address: int) -> None:
-    """The mapping has nothing to give there (behind the end of the file): SIGBUS."""
+    """The mapping has no page there (past the end of the file): SIGBUS."""
     if not regs.user_mode:
         regs.fixed_up = True
         return
@@ -249,7 +247,7 @@ def do_sigbus(regs: fault_regs, error_code: int, address: int) -> None:
 
 
 def set_signal_archinfo(address: int, error_code: int) -> None:
-    """What the signal frame will show of the fault."""
+    """Record the fault for the signal frame."""
     tsk = current()
     tsk.trap_nr = 14
     tsk.error_code = error_code

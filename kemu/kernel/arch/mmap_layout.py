@@ -1,4 +1,4 @@
-"""Where the parts of a program go, and by how much chance moves them (arch/x86/mm/mmap.c,
+"""Where the parts of a program go, and how far randomisation moves them (arch/x86/mm/mmap.c,
 mm/util.c).
 
     0   program (ET_EXEC)   PIE, heap ...    ... <- mappings   | gap |   stack   STACK_TOP
@@ -6,7 +6,7 @@ mm/util.c).
 
     what            moved by, with PF_RANDOMIZE
     stack           0..0x3fffff pages (16 GiB), then 0..8191 bytes twice
-    mmap_base       0..2^28-1 pages (1 TiB)       the interpreter, the vdso and a static-pie program hang on it
+    mmap_base       0..2^28-1 pages (1 TiB)       so do interpreter, vdso and static-pie programs
     PIE             0..2^28-1 pages
     heap            0..1 GiB above its place
 
@@ -31,7 +31,7 @@ from kemu.kernel.include.system import current, system
 from kemu.trace.frames import linux
 
 STACK_RND_MASK = 0x3FFFFF
-"""Pages by which a stack may move."""
+"""Pages by which a stack can move."""
 
 mmap64_rnd_bits = 28
 SZ_128M = 128 << 20
@@ -53,7 +53,7 @@ def randomizing() -> bool:
     return system.sysctl.randomize_seed is not None
 
 
-# ---------------------------------------------------------------- chance
+# ---------------------------------------------------------------- randomisation
 
 
 @linux("arch/x86/mm/mmap.c")
@@ -66,7 +66,7 @@ def arch_rnd(rndbits: int) -> int:
 
 @linux("arch/x86/mm/mmap.c")
 def arch_mmap_rnd() -> int:
-    """By how much the area for mappings, or a PIE program, moves (bytes)."""
+    """The distance by which the area for mappings, or a PIE program, moves, in bytes."""
     return arch_rnd(mmap64_rnd_bits)
 
 
@@ -86,7 +86,7 @@ def arch_align_stack(sp: int) -> int:
 
 @linux("mm/util.c")
 def randomize_page(start: int, range: int) -> int:
-    """A page in [start, start + range)."""
+    """A random page address in [start, start + range)."""
     aligned = PAGE_ALIGN(start)
     pages = min(range - (aligned - start), U64 - aligned) >> PAGE_SHIFT
     return aligned + (get_random_u64() % pages << PAGE_SHIFT) if pages > 0 else aligned
@@ -102,14 +102,14 @@ def arch_randomize_brk(mm: mm_struct) -> int:
 
 @linux("arch/x86/mm/mmap.c")
 def stack_maxrandom_size() -> int:
-    """How far the stack may have moved (bytes)."""
+    """The farthest that the stack may have moved, in bytes."""
     return STACK_RND_MASK << PAGE_SHIFT if current().flags & PF_RANDOMIZE else 0
 
 
 @linux("arch/x86/mm/mmap.c")
 def mmap_base(rnd: int, task_size: int, rlim_stack: int) -> int:
     """The end of the area for mappings: below the room that a stack of ``rlim_stack`` bytes may
-    need, and a guard gap."""
+    need and a guard gap."""
     gap = rlim_stack
     pad = stack_maxrandom_size() + (system.sysctl.stack_guard_gap << PAGE_SHIFT)
     if gap + pad <= U64:
@@ -120,7 +120,7 @@ def mmap_base(rnd: int, task_size: int, rlim_stack: int) -> int:
 
 @linux("arch/x86/mm/mmap.c")
 def mmap_legacy_base(rnd: int, task_size: int) -> int:
-    """Where the search from below begins that is the last resort (TASK_UNMAPPED_BASE)."""
+    """Where the bottom-up search begins, the last resort (TASK_UNMAPPED_BASE)."""
     return PAGE_ALIGN(task_size // 3) + rnd
 
 
@@ -138,10 +138,10 @@ def arch_pick_mmap_layout(mm: mm_struct, rlim_stack: int) -> None:
 
 
 def ELF_PAGESTART(addr: int) -> int:
-    """Down to a page (u64)."""
+    """The address rounded down to a page (u64)."""
     return addr & PAGE_MASK & U64
 
 
 def ELF_PAGEOFFSET(addr: int) -> int:
-    """Bytes into the page."""
+    """The offset in the page, in bytes."""
     return addr & (PAGE_SIZE - 1)

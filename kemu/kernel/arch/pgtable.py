@@ -2,11 +2,11 @@
 mm/memory.c: __pte_alloc).
 
     pgd = pgd_offset(mm, addr)      physical address of the entry for addr in the root table
-    p4d = p4d_alloc(mm, pgd, addr)  ... in the next one, allocating the table if the entry is empty; 0 = out of memory
-    pud, pmd, pte                   a level that the geometry does not have is folded: the call returns what it got
+    p4d = p4d_alloc(mm, pgd, addr)  in the next table, made if the entry is empty; 0 = no memory
+    pud, pmd, pte                   a level that the geometry lacks is folded: returns its argument
 
 An entry (``pte_t``) is an int of 64 bits, a pointer to one (``pte_t *``) its physical address, 0
-the null pointer.  Upper entries give all rights (P, RW, US): every restriction stands in the leaf.
+the null pointer.  Upper entries give all permissions (P, RW, US): the leaf alone restricts.
 
 Every change of a page-table entry by the kernel happens here.
 """
@@ -38,7 +38,8 @@ PTRS_PER_TABLE = 512
 
 
 def pte_none(pte: int) -> bool:
-    """True if the entry is empty (A and D alone do not count: some processors set them stray)."""
+    """True if the entry is empty (A and D alone do not count: some processors set them
+    spuriously)."""
     bits = system.bits
     return not pte & ~(bits.accessed | bits.dirty)
 
@@ -127,7 +128,7 @@ def mk_pte(page: page, prot: int) -> int:
 
 
 def pte_modify(pte: int, newprot: int) -> int:
-    """The same page with other rights: the frame, A, D and special stay."""
+    """The same page with other permissions: the frame, A, D and special are kept."""
     bits = system.bits
     keep = bits.pfn_mask | bits.accessed | bits.dirty | bits.special
     return pte & keep | newprot & ~keep
@@ -168,7 +169,7 @@ def vm_get_page_prot(vm_flags: int) -> int:
 
 
 def _table_entry(pfn: int, mm: mm_struct) -> int:
-    """The upper-level entry that points to a table: all rights, the leaf restricts."""
+    """The upper-level entry that points to a table, with all permissions: the leaf restricts."""
     bits = system.bits
     entry = pfn << bits.pfn_shift | bits.present
     if bits.leaf_is_rwx:
@@ -199,7 +200,7 @@ def set_pte_at(mm: mm_struct, addr: int, ptep: int, pte: int) -> None:
 
 
 def ptep_get_and_clear(mm: mm_struct, addr: int, ptep: int) -> int:
-    """Empty the entry and return what it was: one exchange, so that no A or D of the hardware gets
+    """Clear the entry and return its old value: one exchange, so no A or D set by the hardware is
     lost."""
     step()
     pte = system.phys.load(ptep)
@@ -208,14 +209,14 @@ def ptep_get_and_clear(mm: mm_struct, addr: int, ptep: int) -> int:
 
 
 def ptep_set_wrprotect(mm: mm_struct, addr: int, ptep: int) -> None:
-    """Take write permission away in place."""
+    """Clear write permission in place."""
     step()
     system.phys.store(ptep, pte_wrprotect(system.phys.load(ptep)))
 
 
 @linux("mm/pgtable-generic.c")
 def ptep_clear_flush(vma: vm_area_struct, address: int, ptep: int) -> int:
-    """Empty the entry and make every CPU forget it, before anything else can be installed there."""
+    """Clear the entry and flush it on every CPU, before a new one can be installed."""
     pte = ptep_get_and_clear(vma.vm_mm, address, ptep)
     if pte & system.bits.present:
         flush_tlb_page(vma, address)
@@ -226,8 +227,8 @@ def ptep_clear_flush(vma: vm_area_struct, address: int, ptep: int) -> int:
 def ptep_set_access_flags(
     vma: vm_area_struct, address: int, ptep: int, entry: int, dirty: bool
 ) -> bool:
-    """Loosen the entry to ``entry``, without a flush: a CPU that still knows the stricter one
-    faults once more and finds it changed.  As on x86 nothing is stored unless the access was a
+    """Relax the entry to ``entry``, without a flush: a CPU that still caches the stricter one
+    faults once more and finds it changed.  As on x86, nothing is stored unless the access was a
     write (``dirty``)."""
     changed = ptep_get(ptep) != entry
     if changed and dirty:
@@ -236,7 +237,7 @@ def ptep_set_access_flags(
 
 
 def pte_needs_flush(old: int, new: int) -> bool:
-    """True if CPUs that know ``old`` must forget it when it becomes ``new``
+    """True if CPUs that cache ``old`` must flush it when it becomes ``new``
     (arch/x86/include/asm/tlbflush.h)."""
     bits = system.bits
     if not old & bits.present:
@@ -258,9 +259,9 @@ def level_shifts(geometry: Geometry) -> dict[str, int]:
 
 
 def table_of(entry: int) -> int:
-    """Physical address of the table to which an upper entry leads (``pmd_page_vaddr`` and its
-    like).  Nothing maps large pages yet, so anything else in an upper entry is a ``KernelBug``:
-    going on would read the memory that it maps as a table."""
+    """Physical address of the table to which an upper entry points (``pmd_page_vaddr`` and others).
+    Large pages are not mapped yet, so anything else in an upper entry is a ``KernelBug``: the
+    memory that it maps would be read as a table."""
     bits = system.bits
     if entry & bits.leads != bits.present:
         what = "maps a large page" if is_leaf(bits, entry) else "is malformed"
@@ -269,7 +270,7 @@ def table_of(entry: int) -> int:
 
 
 def _offset(entry: int, shift: int, address: int) -> int:
-    """The entry for ``address`` in the table to which ``entry`` points; 0 if that is empty."""
+    """The entry for ``address`` in the table to which ``entry`` points; 0 if ``entry`` is empty."""
     return table_of(entry) + (address >> shift & 511) * 8 if entry else 0
 
 
@@ -356,8 +357,7 @@ def pmd_alloc(mm: mm_struct, pud: int, address: int) -> int:
 
 
 def pte_alloc(mm: mm_struct, pmd: int) -> bool:
-    """Make sure that there is a PTE table; True when out of memory (as in C, non-zero is
-    failure)."""
+    """Ensure that the PTE table exists; True when out of memory (as in C, non-zero is failure)."""
     return entry_none(pmd) and bool(__pte_alloc(mm, pmd))
 
 
@@ -386,8 +386,8 @@ def __pte_alloc(mm: mm_struct, pmd: int) -> int:
 
 
 def _populate(mm: mm_struct, entry_pa: int, accounted: int) -> int:
-    """Make a table and link it, unless another CPU was faster.  Looking and linking are one step,
-    as they are in Linux under the lock of the table above."""
+    """Make a table and link it, unless another CPU was faster.  The check and the link are one
+    step, as in Linux under the lock of the table above."""
     table = pte_alloc_one(mm)
     if table is None:
         return -1
@@ -411,7 +411,7 @@ def pte_alloc_one(mm: mm_struct) -> page | None:
 
 
 def pte_free(table: page) -> None:
-    """Give a table's frame back."""
+    """Free a table's frame."""
     system.phys.clear_page(table.pfn)
     table.page_type = 0
     __free_page(table)
@@ -429,8 +429,8 @@ def pgd_alloc(mm: mm_struct) -> int:
 
 
 def pgd_ctor(pfn: int) -> None:
-    """Copy the kernel half of init_mm's root (``KERNEL_PGD_PTRS`` entries), so that all tables
-    share what lies below it."""
+    """Copy the kernel half of init_mm's root (``KERNEL_PGD_PTRS`` entries), so that all address
+    spaces share the tables below it."""
     root = system.phys.frames[system.init_mm.pgd >> PAGE_SHIFT]
     for index in sorted(root):
         if index >= PTRS_PER_TABLE // 2:
@@ -439,5 +439,5 @@ def pgd_ctor(pfn: int) -> None:
 
 @linux("arch/x86/mm/pgtable.c")
 def pgd_free(mm: mm_struct) -> None:
-    """Give the root table back."""
+    """Free the root table."""
     pte_free(pfn_to_page(mm.pgd >> PAGE_SHIFT))

@@ -1,11 +1,11 @@
 """Random numbers that are the same on every run (what drivers/char/random.c gives, without its
 sources of chance).
 
-    sysctl.randomize_seed   s    what `set aslr SEED` set; None: addresses are not randomised, the numbers are those of seed 0
+    sysctl.randomize_seed   s    the seed of `set aslr SEED`; None: no address randomisation, seed 0
     counters.random         (s, n)   n words were drawn since the seed became s
     word n of seed s        splitmix64(s + n * GOLDEN)
 
-The state is journalled, so going back and drawing again gives the same word.
+The state is journalled: after going back, the same words are drawn again.
 """
 
 from __future__ import annotations

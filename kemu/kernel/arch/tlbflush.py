@@ -1,13 +1,13 @@
-"""Which address space a CPU has loaded, and making CPUs forget translations (arch/x86/mm/tlb.c).
+"""Loading an address space on a CPU, and flushing TLBs (arch/x86/mm/tlb.c).
 
 Each CPU keeps six slots (ASIDs).  A slot remembers whose entries it holds and how many flushes of
 that mm they have seen:
 
     mm.tlb_gen  7                 every flush request raises it
-    slot        (ctx_id, 6)       this CPU has seen flushes up to 6: before the slot is used again, it must flush
+    slot        (ctx_id, 6)       this CPU has seen 6 of 7: it must flush before it reuses the slot
 
-So a CPU that runs something else is not disturbed by a flush; it notices when it comes back.  A
-lazy CPU (a kernel thread on borrowed tables) is skipped too, unless page tables are freed.
+So a flush does not disturb a CPU that runs something else; that CPU notices when it switches back.
+A lazy CPU (a kernel thread on borrowed tables) is skipped too, unless page tables are freed.
 """
 
 from __future__ import annotations
@@ -73,15 +73,14 @@ def load_new_mm_cr3(next: mm_struct, asid: int, *, flush: bool) -> None:
 
 @linux("arch/x86/mm/tlb.c")
 def enter_lazy_tlb(mm: mm_struct) -> None:
-    """A task without an address space of its own goes on with the tables of ``mm``."""
+    """Let a task without its own address space use the tables of ``mm``."""
     if system.cpu.loaded_mm is not system.init_mm:
         system.cpu.is_lazy = True
 
 
 @linux("arch/x86/mm/tlb.c")
 def flush_tlb_mm_range(mm: mm_struct, start: int, end: int, *, freed_tables: bool = False) -> None:
-    """Make every CPU that uses ``mm`` forget [start, end); ``end`` TLB_FLUSH_ALL forgets all of
-    it."""
+    """Flush [start, end) on every CPU that uses ``mm``; ``end`` TLB_FLUSH_ALL flushes all of it."""
     if end != TLB_FLUSH_ALL and (end - start) >> PAGE_SHIFT > tlb_single_page_flush_ceiling:
         start, end = 0, TLB_FLUSH_ALL
     step()
@@ -96,8 +95,7 @@ def flush_tlb_mm_range(mm: mm_struct, start: int, end: int, *, freed_tables: boo
 
 @linux("arch/x86/mm/tlb.c")
 def flush_tlb_func(cpu: percpu, mm: mm_struct, start: int, end: int) -> None:
-    """What one CPU does when it is asked to forget addresses (on the others: by an inter-processor
-    interrupt)."""
+    """Flush on one CPU (on the others it runs in an inter-processor interrupt)."""
     if cpu.loaded_mm is not mm:
         return
     asid = cpu.loaded_mm_asid
@@ -116,7 +114,7 @@ def flush_tlb_func(cpu: percpu, mm: mm_struct, start: int, end: int) -> None:
 
 
 def leave_mm(cpu: percpu) -> None:
-    """A lazy CPU gives up the borrowed tables and goes on with those of init_mm."""
+    """Make a lazy CPU give up its borrowed tables and load those of init_mm."""
     executing = system.cpu
     system.cpu = cpu
     switch_mm_irqs_off(system.init_mm)
@@ -124,15 +122,15 @@ def leave_mm(cpu: percpu) -> None:
 
 
 def flush_tlb_mm(mm: mm_struct) -> None:
-    """Forget all of ``mm``."""
+    """Flush all of ``mm``."""
     flush_tlb_mm_range(mm, 0, TLB_FLUSH_ALL)
 
 
 def flush_tlb_page(vma: vm_area_struct, address: int) -> None:
-    """Forget one page of ``vma``."""
+    """Flush one page of ``vma``."""
     flush_tlb_mm_range(vma.vm_mm, address, address + (1 << PAGE_SHIFT))
 
 
 def flush_tlb_range(vma: vm_area_struct, start: int, end: int) -> None:
-    """Forget [start, end) of ``vma``."""
+    """Flush [start, end) of ``vma``."""
     flush_tlb_mm_range(vma.vm_mm, start, end)

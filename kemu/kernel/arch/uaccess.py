@@ -1,12 +1,11 @@
-"""Crossing the border: the kernel touches user memory (arch/x86/include/asm/uaccess.h,
-lib/usercopy.c).
+"""How the kernel accesses user memory (arch/x86/include/asm/uaccess.h, lib/usercopy.c).
 
     read(2) -> copy_to_user -> a store in kernel mode to a user address
-                                   |- the page is there: done
-                                   |- a fault like any other (demand paging, copy-on-write), charged to the caller
-                                   `- it cannot be served: no signal; the copy stops and says how much is left
+         |- the page is there: done
+         |- an ordinary fault (demand paging, copy-on-write), charged to the caller
+         `- a fault that cannot be served: no signal; the copy stops and returns how much is left
 
-While it copies, the kernel opens the door that SMAP keeps shut (``stac`` ... ``clac``).
+During the copy the kernel disables SMAP (``stac`` ... ``clac``).
 """
 
 from __future__ import annotations
@@ -18,13 +17,13 @@ from kemu.trace.frames import linux
 
 
 def task_size_max() -> int:
-    """The first address that is not the user's."""
+    """The first address above user memory."""
     return (1 << (system.geometry.va_bits - 1)) - PAGE_SIZE
 
 
 def default_map_window() -> int:
-    """The end of what mappings and stacks use unless a hint asks for more: 47 bits, or all of a
-    smaller address space."""
+    """The end of the area for mappings and stacks, unless a hint asks for more: 47 bits, or all of
+    a smaller address space."""
     return min((1 << 47) - PAGE_SIZE, task_size_max())
 
 
@@ -55,7 +54,7 @@ def copy_to_user(to: int, data: bytes) -> int:
 
 @linux("include/linux/uaccess.h")
 def copy_from_user(addr: int, size: int) -> tuple[bytes, int]:
-    """The bytes at the user address ``addr`` that could be read, and how many could not."""
+    """The bytes at the user address ``addr`` that could be read, and the number that could not."""
     if not access_ok(addr, size):
         return b"", size  #: {addr:#x} is not an address of user memory
     data = b""
@@ -82,8 +81,8 @@ def copy_from_user_inatomic(addr: int, size: int) -> bytes:
 
 @linux("mm/gup.c")
 def fault_in_readable(uaddr: int, size: int) -> int:
-    """Touch each page of [uaddr, uaddr+size) for reading; the number of bytes from the first that
-    cannot be read on."""
+    """Touch each page of [uaddr, uaddr+size) for reading; the number of bytes from the first
+    unreadable one on."""
     if not access_ok(uaddr, size):
         return size
     at = uaddr
@@ -95,7 +94,7 @@ def fault_in_readable(uaddr: int, size: int) -> int:
 
 
 def _in_page(addr: int, size: int) -> int:
-    """How many of ``size`` bytes from ``addr`` lie in its page."""
+    """The number of the ``size`` bytes at ``addr`` that are in the first page."""
     return min(size, PAGE_SIZE - addr % PAGE_SIZE)
 
 
@@ -114,7 +113,7 @@ def clear_user(to: int, size: int) -> int:
 
 
 STRING_CHUNK = 64
-"""Bytes that ``strnlen_user`` looks at in one go."""
+"""Bytes that ``strnlen_user`` reads at a time."""
 
 
 def strnlen_user(addr: int, count: int) -> int:

@@ -1,13 +1,14 @@
-"""Pages of the kernel in every program: [vvar], [vvar_vclock], [vdso] (arch/x86/entry/vdso/vma.c,
+"""The kernel's pages in every program: [vvar], [vvar_vclock], [vdso] (arch/x86/entry/vdso/vma.c,
 mm/mmap.c).
 
-    [vvar]         time | (other time namespace) | random | -     raw frames, read only, not counted: VM_IO | VM_PFNMAP
-    [vvar_vclock]  pvclock | -                                    the same; a page marked - has nothing behind it: SIGBUS
-    [vdso]         ELF image, two pages                           ordinary pages of the kernel image, counted as file pages
+    [vvar]         time | (other time namespace) | random | -     raw frames, read only, not counted
+    [vvar_vclock]  pvclock | -                                    (VM_IO | VM_PFNMAP)
+    [vdso]         ELF image, two pages                           pages of the kernel image, counted
+                                                                  as file pages
 
-The image here is an ELF header with one empty segment: it has the place and the size of the real
-one, and no functions. None of the three can be split, so munmap and mprotect take the whole of one
-or nothing.
+An access to a page marked - raises SIGBUS.  The image here is an ELF header with one
+empty segment: it has the place and the size of the real one, and no functions.  None of the three
+can be split: munmap and mprotect apply to the whole of one, or fail.
 """
 
 from __future__ import annotations
@@ -88,7 +89,7 @@ def vdso_fault(vmf: vm_fault) -> int:
 
 @linux("arch/x86/entry/vdso/vma.c")
 def vvar_fault(vmf: vm_fault) -> int:
-    """A data page of the kernel, entered as a raw frame; SIGBUS where this machine has none."""
+    """Map a data page of the kernel as a raw frame; SIGBUS if this machine does not have it."""
     frame = VVAR_FRAMES.get(vmf.pgoff)
     #: this page of the vvar mapping is empty
     return VM_FAULT_SIGBUS if frame is None else vmf_insert_pfn(vmf, system.vdso_pfn + frame)
@@ -118,8 +119,8 @@ def vmf_insert_pfn(vmf: vm_fault, pfn: int) -> int:
 
 @linux("mm/mmap.c")
 def special_mapping_split(vma: vm_area_struct, addr: int) -> int:
-    """Special mappings are whole."""
-    return -EINVAL  #: {vma:range} is special: it cannot be split -> the whole mapping
+    """-EINVAL: special mappings cannot be split."""
+    return -EINVAL  #: {vma:range} is a special mapping and cannot be split -> the whole mapping
 
 
 vdso_vm_ops = vm_operations_struct(
@@ -139,7 +140,7 @@ vvar_vclock_vm_ops = vm_operations_struct(
 def _install_special_mapping(
     mm: mm_struct, addr: int, length: int, vm_flags: int, ops: vm_operations_struct, name: str
 ) -> int:
-    """Map pages of the kernel at ``addr``, under a name of their own; 0 or -ENOMEM."""
+    """Map pages of the kernel at ``addr`` as a named special mapping; 0 or -ENOMEM."""
     vma = vm_area_alloc(mm, addr, addr + length)
     if vma is None:
         return -ENOMEM  #: {vm_area_alloc}
@@ -155,7 +156,7 @@ def _install_special_mapping(
 
 @linux("arch/x86/entry/vdso/vma.c")
 def map_vdso(addr: int) -> int:
-    """Map the three, adjacent, at ``addr`` (0: anywhere); 0 or a negative error with nothing
+    """Map the three, adjacent, at ``addr`` (0: anywhere); 0, or a negative error with nothing
     mapped."""
     mm = current_mm()
     data = (VVAR_PAGES + VVAR_VCLOCK_PAGES) * PAGE_SIZE
@@ -167,7 +168,7 @@ def map_vdso(addr: int) -> int:
 
 
 def _map_at(mm: mm_struct, addr: int, text_start: int) -> int:
-    """The data pages from ``addr``, the image at ``text_start``; the image first, as Linux does."""
+    """Map the image at ``text_start``, then the data pages from ``addr``, in Linux's order."""
     vvar_flags = VM_READ | VM_MAYREAD | VM_IO | VM_DONTDUMP | VM_PFNMAP
     vclock = text_start - VVAR_VCLOCK_PAGES * PAGE_SIZE
     wanted = (
@@ -192,5 +193,5 @@ def _map_at(mm: mm_struct, addr: int, text_start: int) -> int:
 
 @linux("arch/x86/entry/vdso/vma.c")
 def arch_setup_additional_pages() -> int:
-    """What every program gets besides its own segments; 0 or a negative error."""
+    """Map what every program gets besides its segments; 0 or a negative error."""
     return map_vdso(0)

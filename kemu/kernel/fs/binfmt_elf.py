@@ -1,4 +1,4 @@
-"""Recognising an ELF program and putting it in the old one's place (fs/binfmt_elf.c).
+"""Recognising an ELF program and replacing the old one by it (fs/binfmt_elf.c).
 
     load_elf_binary       header, program headers, interpreter: what is wrong here is an errno
       begin_new_exec      ------------------------------------- from here on it is SIGSEGV
@@ -7,8 +7,8 @@
       map_vdso, create_elf_tables                               (vdso.py, elf_tables.py)
       set_code_and_heap, start_thread
 
-The heap begins behind the program; that of a static-pie program, which lies among the mappings, at
-ELF_ET_DYN_BASE.
+The heap begins after the program.  A static-pie program is in the area for mappings; its heap
+begins at ELF_ET_DYN_BASE.
 """
 
 from __future__ import annotations
@@ -82,8 +82,8 @@ def load_elf_phdrs(ex: elfhdr, file: file) -> tuple[elf_phdr, ...] | None:
 
 
 def open_interpreter(program: elf_image) -> tuple[file | None, bytes | int]:
-    """(the open file that the first PT_INTERP names, its first bytes); (None, 0 or a negative
-    error) without one."""
+    """(open file that the first PT_INTERP names, its first bytes); (None, 0) if there is none;
+    (None, negative error)."""
     phdr = next((phdr for phdr in program.phdata if phdr.p_type == "PT_INTERP"), None)
     if phdr is None:
         return None, 0
@@ -101,17 +101,17 @@ def open_interpreter(program: elf_image) -> tuple[file | None, bytes | int]:
 
 
 def check_interpreter(interpreter: file, head: bytes | int) -> elf_image | int:
-    """The interpreter as an ELF file; -ELIBBAD if it is none, or the error of reading it."""
+    """The interpreter as an ELF file; -ELIBBAD if it is not one, or the error of reading it."""
     if isinstance(head, int):
         return head
     ex = parse_elfhdr(head)
     phdata = load_elf_phdrs(ex, interpreter) if ex is not None and elf_check_arch(ex) else None
-    #: the interpreter is not an ELF file for this machine -> an ELF file as interpreter
+    #: the interpreter is not an ELF file for this machine -> an ELF file as the interpreter
     return elf_image(interpreter, ex, phdata) if ex is not None and phdata is not None else -ELIBBAD
 
 
 def executable_stack(program: elf_image) -> int:
-    """What the last PT_GNU_STACK says about the stack."""
+    """Whether the stack is executable, from the last PT_GNU_STACK."""
     wish = EXSTACK_DEFAULT
     for phdr in program.phdata:
         if phdr.p_type == "PT_GNU_STACK":
@@ -121,7 +121,7 @@ def executable_stack(program: elf_image) -> int:
 
 @linux("fs/binfmt_elf.c")
 def load_elf_binary(bprm: linux_binprm) -> int:
-    """Execute ``bprm`` if it is an ELF file; 0, -ENOEXEC (perhaps another format), or another
+    """Execute ``bprm`` if it is an ELF file; 0, -ENOEXEC (the next format is tried), or another
     error."""
     ex = parse_elfhdr(bprm.buf)
     if ex is None or ex.e_type not in ("ET_EXEC", "ET_DYN") or not elf_check_arch(ex):
@@ -194,9 +194,9 @@ def set_code_and_heap(bprm: linux_binprm, layout: elf_layout, *, moved: bool) ->
 
 
 def start_thread(ip: int, sp: int) -> None:
-    """The first instruction and the stack pointer; everything else is as in a new program
+    """Set the instruction and stack pointers, and the other registers to those of a new program
     (arch/x86/kernel/process_64.c; elf_common_init of arch/x86/include/asm/elf.h).  A register that
-    is so already is left alone, which is no event."""
+    already has its value is not written and makes no event."""
     task = current()
     task.regs.ip, task.regs.sp, task.regs.ax = ip, sp, 0
     pairs: list[tuple[Any, Any]] = [

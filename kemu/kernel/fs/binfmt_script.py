@@ -2,8 +2,8 @@
 
     ./script a b    with  #!/bin/sh -x    runs    /bin/sh -x ./script a b
 
-All behind the interpreter's path is one argument.  A first line that does not fit into the 256
-bytes that the kernel looks at is good as long as the path does.
+Everything after the interpreter's path is one argument.  A first line longer than the 256 bytes
+that the kernel reads is accepted if the path fits.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ SPACETAB = b" \t"
 
 
 def first_line(buf: bytes) -> bytes | None:
-    """What stands between ``#!`` and the end of the line, without spaces and tabs at its ends; None
-    if the interpreter's path may be cut off."""
+    """The text between ``#!`` and the end of the line, without surrounding spaces and tabs; None if
+    the interpreter's path may be cut off."""
     line, newline, _ = buf[2:].partition(b"\n")
     if not newline:
         rest = line.lstrip(SPACETAB)
@@ -33,7 +33,7 @@ def first_line(buf: bytes) -> bytes | None:
 
 
 def split_line(line: bytes) -> tuple[bytes, bytes | None]:
-    """(path of the interpreter, its argument or None); a NUL ends either, and a NUL behind the path
+    """(path of the interpreter, its argument or None); a NUL ends either, and a NUL after the path
     ends the line."""
     for at, c in enumerate(line):
         if c == 0:
@@ -45,10 +45,10 @@ def split_line(line: bytes) -> tuple[bytes, bytes | None]:
 
 
 def load_script(bprm: linux_binprm) -> int:
-    """Ask for the interpreter if ``bprm`` is a script; 0, -ENOEXEC (perhaps another format), or
+    """Ask for the interpreter if ``bprm`` is a script; 0, -ENOEXEC (the next format is tried), or
     another error.
 
-    argv[0] gives way to the interpreter, its argument and the script's path."""
+    argv[0] is replaced by the interpreter, its argument and the script's path."""
     if not bprm.buf.startswith(b"#!"):
         return -ENOEXEC  #: the file does not begin with #!
     line = first_line(bprm.buf)

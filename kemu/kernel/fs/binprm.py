@@ -3,15 +3,14 @@
 
     STACK_TOP_MAX  +----------------+
                    | 8 bytes of 0   |
-                   | file name      |  bprm.exec            copied downwards, the last string first
+                   | file name      |  bprm.exec          copied downwards, the last string first
                    | envp strings   |
-                   | argv strings   |  bprm.p               page by page, through get_user_pages: the new mm is not loaded yet
+                   | argv strings   |  bprm.p             by get_user_pages: the mm is not loaded
                    +----------------+
 
-The caller is still the old program: whatever fails here is an errno, and nothing has happened.
+The caller is still the old program: a failure here is an errno, and nothing has changed.
 
-The rule that keeps this file honest: the new address space is reached through ``get_arg_page``
-only.
+The strings reach the new address space through ``get_arg_page`` only.
 """
 
 from __future__ import annotations
@@ -65,12 +64,13 @@ class linux_binprm:
 
     ``filename`` as the caller gave it, ``interp`` what runs it (a script's interpreter); ``file``
     the program, ``interpreter`` the one that a script asks for; ``mm`` and ``vma`` the new address
-    space and its stack; ``p`` the lowest byte used there, ``argmin`` the lowest that may be;
-    ``exec`` where ``filename`` lies; ``rlim_stack`` (soft, hard) in bytes; ``vma_pages`` what
+    space and its stack; ``p`` the lowest byte used there, ``argmin`` the lowest that may be used;
+    ``exec`` the address of ``filename``; ``rlim_stack`` (soft, hard) in bytes; ``vma_pages`` what
     ``acct_arg_size`` has counted."""
 
     __slots__ = (
-        "argc", "argmin", "buf", "envc", "exec", "file", "filename", "interp", "interpreter", "mm", "p",
+        "argc", "argmin", "buf", "envc", "exec", "file", "filename", "interp", "interpreter", "mm",
+        "p",
         "point_of_no_return", "rlim_stack", "vma", "vma_pages",
     )  # fmt: skip
 
@@ -93,7 +93,7 @@ class linux_binprm:
 
 @linux("fs/exec.c")
 def do_open_execat(name: bytes) -> file | int:
-    """The file ``name``, open for reading with one reference; -ENOENT, -EACCES (a folder),
+    """The file ``name``, open for reading with one reference; -ENOENT, -EACCES (a directory),
     -ENOTDIR, -ENAMETOOLONG, -ENOMEM."""
     if len(name) >= PATH_MAX:
         return -ENAMETOOLONG  #: the path has {PATH_MAX} bytes or more
@@ -103,19 +103,20 @@ def do_open_execat(name: bytes) -> file | int:
     if node is None:
         return _not_a_file(path)
     if name.endswith((b"/", b"/.")):
-        return -ENOTDIR  #: {text} ends with a slash, but is a file -> the path without the slash
+        return -ENOTDIR  #: {text} ends with a slash but is a file -> the path without the slash
     if slab_fails("filp"):
         return -ENOMEM  #: {slab_fails}
     return open_file(node, FMODE_READ, path)
 
 
 def _not_a_file(path: str) -> int:
-    """Why nothing can be executed at ``path``: paths of files are all the folders there are."""
+    """The error for a ``path`` that names no file; directories exist only as prefixes of file
+    paths."""
     folder = path.rstrip("/") + "/"
     if folder == "/" or any(known.startswith(folder) for known in system.files):
-        return -EACCES  #: {path} is a folder -> a file: see ls
+        return -EACCES  #: {path} is a directory -> a file: see ls
     if any(path.startswith(known + "/") for known in system.files):
-        return -ENOTDIR  #: a part of {path} is a file, not a folder
+        return -ENOTDIR  #: a component of {path} is a file, not a directory
     too_long = any(
         len(part.encode("utf-8", "surrogateescape")) > NAME_MAX for part in path.split("/")
     )
@@ -153,7 +154,7 @@ def kernel_read(file: file, count: int, pos: int) -> bytes | int:
 
 @linux("fs/exec.c")
 def prepare_binprm(bprm: linux_binprm) -> int:
-    """Fill ``buf`` with the beginning of the file, zeros behind its end; 0 or more, or a negative
+    """Fill ``buf`` with the beginning of the file, and zeros past its end; 0 or more, or a negative
     error."""
     data = kernel_read(bprm.file, BINPRM_BUF_SIZE, 0)
     if isinstance(data, int):
@@ -167,7 +168,7 @@ def prepare_binprm(bprm: linux_binprm) -> int:
 
 @linux("fs/exec.c")
 def alloc_bprm(filename: bytes) -> linux_binprm | int:
-    """Open the file and begin a new address space; a negative error leaves nothing behind."""
+    """Open the file and begin a new address space; on a negative error everything is undone."""
     file = do_open_execat(filename)
     if isinstance(file, int):
         return file
@@ -208,8 +209,8 @@ def free_bprm(bprm: linux_binprm) -> None:
 
 @linux("fs/exec.c")
 def acct_arg_size(bprm: linux_binprm, pages: int) -> None:
-    """Let the pages of the strings count as the caller's memory for the time being, so that the OOM
-    killer sees them."""
+    """Count the pages of the strings as the caller's memory until exec is done, for the OOM
+    killer."""
     mm = current().mm
     diff = pages - bprm.vma_pages
     if mm is not None and diff:
@@ -239,8 +240,8 @@ def bprm_stack_limits(bprm: linux_binprm) -> int:
 
 @linux("mm/mmap.c")
 def mmap_read_lock_maybe_expand(mm: mm_struct, vma: vm_area_struct, addr: int, write: bool) -> bool:
-    """Lock for reading; for a write below the stack ``vma`` expand it first.  False: it cannot
-    grow, nothing is locked."""
+    """Lock for reading, after expanding the stack ``vma`` for a write below it.  False, with
+    nothing locked, if it cannot grow."""
     if write and addr < vma.vm_start:
         mmap_write_lock(mm)
         error = expand_downwards(vma, addr)
@@ -253,8 +254,8 @@ def mmap_read_lock_maybe_expand(mm: mm_struct, vma: vm_area_struct, addr: int, w
 
 @linux("fs/exec.c")
 def get_arg_page(bprm: linux_binprm, pos: int, write: bool) -> page | None:
-    """The page of the new stack in which ``pos`` lies, with a reference; None if the stack cannot
-    grow or memory is out."""
+    """The page of the new stack that contains ``pos``, with a reference; None if the stack cannot
+    grow or there is no memory."""
     mm, vma = bprm.mm, bprm.vma
     assert mm is not None
     if not mmap_read_lock_maybe_expand(mm, vma, pos, write):
@@ -268,7 +269,7 @@ def get_arg_page(bprm: linux_binprm, pos: int, write: bool) -> page | None:
 
 
 class _kmapped:
-    """The page of the new stack that the kernel has at hand."""
+    """The page of the new stack that the kernel holds at the moment."""
 
     __slots__ = ("kpos", "page")
 
@@ -277,7 +278,7 @@ class _kmapped:
         self.kpos = 0
 
     def at(self, bprm: linux_binprm, pos: int) -> page | None:
-        """The page for ``pos``; the one before is put back."""
+        """The page for ``pos``; the previous one is put."""
         if self.page is None or self.kpos != pos & PAGE_MASK:
             found = get_arg_page(bprm, pos, True)
             self.put()
@@ -314,7 +315,7 @@ def copy_string_kernel(text: bytes, bprm: linux_binprm) -> int:
 
 
 def _copy_down(text: bytes, bprm: linux_binprm, kmapped: _kmapped) -> int:
-    """One string and its NUL, from its end, a page at a time."""
+    """Copy one string and its NUL, from its end, page by page."""
     data = text + b"\0"
     if len(data) > MAX_ARG_STRLEN:
         return -E2BIG  #: an argument is longer than {MAX_ARG_STRLEN} bytes -> shorter arguments
@@ -325,7 +326,7 @@ def _copy_down(text: bytes, bprm: linux_binprm, kmapped: _kmapped) -> int:
         return -E2BIG
     while data:
         if fatal_signal_pending(current()):
-            return -EINTR  #: a fatal signal came first
+            return -EINTR  #: a fatal signal is pending
         size = min(len(data), pos % PAGE_SIZE or PAGE_SIZE)
         pos -= size
         folio = kmapped.at(bprm, pos)
@@ -337,7 +338,7 @@ def _copy_down(text: bytes, bprm: linux_binprm, kmapped: _kmapped) -> int:
 
 
 def _copy_to_page(folio: page, offset: int, data: bytes) -> None:
-    """Store within one frame; a whole one is one event."""
+    """Store within one frame; a whole frame is one event."""
     if len(data) == PAGE_SIZE:
         system.phys.set_page(folio.pfn, data)
     else:
@@ -346,7 +347,7 @@ def _copy_to_page(folio: page, offset: int, data: bytes) -> None:
 
 @linux("fs/exec.c")
 def remove_arg_zero(bprm: linux_binprm) -> int:
-    """Drop argv[0]: move ``bprm.p`` behind the first NUL; 0 or -EFAULT."""
+    """Drop argv[0]: move ``bprm.p`` past the first NUL; 0 or -EFAULT."""
     if not bprm.argc:
         return 0
     while True:

@@ -9,8 +9,8 @@
     ET_DYN + PT_INTERP  a PIE program: at ELF_ET_DYN_BASE
     ET_DYN alone        a loader, or static-pie: in the area for mappings
 
-Numbers of the file are u64 and sums of them wrap, as in C: a segment that reaches around the end of
-the address space must come out as the error that Linux finds.
+Numbers from the file are u64 and their sums wrap, as in C: a segment that wraps around the end of
+the address space must give the error that Linux gives.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from kemu.trace.frames import linux
 
 
 def BAD_ADDR(addr: int) -> bool:
-    """True for an error and for an address that is not the user's."""
+    """True for an error and for an address outside user memory."""
     return not 0 <= addr < task_size_max()
 
 
@@ -51,7 +51,7 @@ class elf_image:
 
 
 class elf_layout:
-    """Where the program's segments came to lie; ``bias`` is what was added to the addresses of the
+    """Where the program's segments were mapped; ``bias`` is what was added to the addresses in the
     file (u64)."""
 
     __slots__ = ("bias", "brk", "end_code", "end_data", "phdr_addr", "start_code", "start_data")
@@ -82,7 +82,7 @@ def padzero(address: int) -> int:
 @linux("fs/binfmt_elf.c")
 def elf_map(file: file, addr: int, phdr: elf_phdr, prot: int, type: int, total_size: int) -> int:
     """Map the part of a segment that is in the file; the address or a negative error.  With
-    ``total_size`` room for all segments is found first, and the rest given back."""
+    ``total_size``, room for all segments is found first and the rest is unmapped."""
     size = PAGE_ALIGN(phdr.p_filesz + ELF_PAGEOFFSET(phdr.p_vaddr))
     off = (phdr.p_offset - ELF_PAGEOFFSET(phdr.p_vaddr)) & U64
     addr = ELF_PAGESTART(addr)
@@ -135,7 +135,7 @@ def total_mapping_size(loads: list[elf_phdr]) -> int:
 
 @linux("fs/binfmt_elf.c")
 def maximum_alignment(loads: list[elf_phdr]) -> int:
-    """The largest alignment that is a power of two, at least a page; 0 if there is none."""
+    """The largest alignment that is a power of two, at least a page; 0 if no segment has one."""
     sizes = [
         phdr.p_align for phdr in loads if phdr.p_align and not phdr.p_align & (phdr.p_align - 1)
     ]
@@ -143,7 +143,7 @@ def maximum_alignment(loads: list[elf_phdr]) -> int:
 
 
 def load_segments(program: elf_image, has_interp: bool) -> elf_layout | int:
-    """Map the program; where it lies, or a negative error."""
+    """Map the program; where it was mapped, or a negative error."""
     layout = elf_layout()
     loads = program.loads()
     fixed = program.ex.e_type == "ET_EXEC"
@@ -175,12 +175,12 @@ def load_segments(program: elf_image, has_interp: bool) -> elf_layout | int:
 def choose_bias(
     program: elf_image, phdr: elf_phdr, prot: int, type: int, has_interp: bool
 ) -> tuple[int, int, int]:
-    """(where a position-independent program goes, its MAP_ flags, the size of all of it); 0:
-    anywhere in the area for mappings, negative: an error."""
+    """(address of a position-independent program, MAP_ flags, total size); address 0: anywhere in
+    the area for mappings; negative: an error."""
     loads = program.loads()
     total_size = total_mapping_size(loads)
     if not total_size:
-        return -EINVAL, 0, 0  #: no segment of the program is to be loaded
+        return -EINVAL, 0, 0  #: the program has no PT_LOAD segment
     alignment = maximum_alignment(loads)
     if has_interp:
         bias = elf_et_dyn_base() + arch_mmap_rnd()
@@ -196,8 +196,8 @@ def choose_bias(
 
 
 def count_segment(layout: elf_layout, ex: elfhdr, phdr: elf_phdr) -> int:
-    """Widen code, data and heap start by one segment (addresses as in the file); 0, or -EINVAL if
-    it cannot be."""
+    """Extend code, data and heap start by one segment (addresses as in the file); 0, or -EINVAL if
+    it does not fit."""
     vaddr = phdr.p_vaddr
     if phdr.p_offset <= ex.e_phoff < (phdr.p_offset + phdr.p_filesz) & U64:
         layout.phdr_addr = (ex.e_phoff - phdr.p_offset + vaddr) & U64
@@ -214,7 +214,7 @@ def count_segment(layout: elf_layout, ex: elfhdr, phdr: elf_phdr) -> int:
 
 
 def segment_fits(phdr: elf_phdr, vaddr: int) -> bool:
-    """True if the segment, at ``vaddr``, ends in the user's half and has no more in the file than
+    """True if the segment, at ``vaddr``, ends in the user's half and is not larger in the file than
     in memory."""
     task_size = task_size_max()
     return (
@@ -234,7 +234,7 @@ def load_elf_interp(interpreter: elf_image, no_base: int) -> int:
     loads = interpreter.loads()
     total_size = total_mapping_size(loads)
     if not total_size:
-        return -EINVAL  #: no segment of the interpreter is to be loaded
+        return -EINVAL  #: the interpreter has no PT_LOAD segment
     load_addr = -loads[0].p_vaddr & U64 if dynamic and no_base else 0
     for phdr in loads:
         first = phdr is loads[0]

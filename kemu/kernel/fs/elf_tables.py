@@ -9,8 +9,7 @@
            "x86_64"                  AT_PLATFORM
     p ->   argv strings, envp strings, file name (AT_EXECFN), 8 bytes of 0
 
-From here on the new address space is loaded: the kernel writes through the user's own addresses,
-and may fault.
+The new address space is loaded by now: the kernel writes through user addresses, and may fault.
 """
 
 from __future__ import annotations
@@ -44,8 +43,7 @@ AT_EXECFN, AT_SYSINFO_EHDR, AT_MINSIGSTKSZ = 31, 33, 51
 
 ELF_PLATFORM = b"x86_64\0"
 ELF_HWCAP, ELF_HWCAP2, MINSIGSTKSZ = 0x178BFBFF, 2, 0xD30
-"""What the machine whose programs were recorded says of itself: CPUID 1 EDX, FSGSBASE, the size of
-a signal frame."""
+"""As on the machine that was recorded: CPUID 1 EDX, FSGSBASE, the size of a signal frame."""
 
 CLOCKS_PER_SEC = 100
 RSEQ_FEATURE_SIZE, RSEQ_ALIGN = 28, 32
@@ -131,7 +129,7 @@ def put_strings(sp: int, p: int, number: int) -> tuple[int, int]:
         pointers.append(p)
         length = strnlen_user(p, MAX_ARG_STRLEN)
         if not 0 < length <= MAX_ARG_STRLEN:
-            return -EINVAL, p  #: an argument at {p:#x} does not end
+            return -EINVAL, p  #: the argument at {p:#x} has no terminating NUL
         p += length
     return -EFAULT if put_words(sp, [*pointers, 0]) else 0, p  #: the new stack cannot be written
 

@@ -3,10 +3,10 @@
     do_execve -> do_execveat_common   alloc_bprm     open the file, begin a new address space
                                       copy_strings   file name, envp, argv onto its stack
                   bprm_execve         exec_binprm    which format is it?
-                    load_script       #!             another program is to be executed: once more, five times at most
-                    load_elf_binary   ELF            begin_new_exec: no return from here; then the segments
+                    load_script       #!             once more for its interpreter, up to 5 times
+                    load_elf_binary   ELF            begin_new_exec (no return), then segments
 
-Until ``begin_new_exec`` a failure is an errno and the old program lives on; behind it, SIGSEGV.
+Until ``begin_new_exec`` a failure is an errno and the old program goes on; after it, SIGSEGV.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ formats = (load_script, load_elf_binary)
 
 DEFAULT_ENVP = (b"HOME=/", b"TERM=linux")
 MAX_DEPTH = 5
-"""Interpreters of interpreters."""
+"""The deepest nesting of interpreters."""
 
 
 def c_string(text: bytes | str) -> bytes:
@@ -52,15 +52,15 @@ def do_execve(
     path: str | bytes, argv: Sequence[bytes | str], envp: Sequence[bytes | str] | None = None
 ) -> int:
     """execve(2) of the current task: 0 in the new program, or a negative error in the old one.
-    ``envp`` None: HOME=/ and TERM=linux.  A task that is past the point of no return has SIGSEGV
-    pending."""
+    ``envp`` None: HOME=/ and TERM=linux.  If it fails past the point of no
+    return, SIGSEGV is pending."""
     filename = c_string(path)
     if not filename:
         return -ENOENT  #: the path is empty -> a path
     if len(filename) >= PATH_MAX:
         return -ENAMETOOLONG  #: the path has {PATH_MAX} bytes or more -> a shorter path
     if current().flags & PF_KTHREAD:
-        return -EINVAL  #: a kernel thread runs no program
+        return -EINVAL  #: a kernel thread cannot execute a program
     environment = DEFAULT_ENVP if envp is None else envp
     return do_execveat_common(
         filename, [c_string(text) for text in argv], [c_string(text) for text in environment]
@@ -97,7 +97,7 @@ def put_arguments(bprm: linux_binprm, argv: list[bytes], envp: list[bytes]) -> i
 
 @linux("fs/exec.c")
 def bprm_execve(bprm: linux_binprm) -> int:
-    """Execute; a task that fails behind the point of no return is killed."""
+    """Execute; a task that fails past the point of no return is killed."""
     retval = exec_binprm(bprm)
     if retval < 0 and bprm.point_of_no_return and not fatal_signal_pending(current()):
         force_fatal_sig(SIGSEGV)
@@ -106,8 +106,7 @@ def bprm_execve(bprm: linux_binprm) -> int:
 
 @linux("fs/exec.c")
 def exec_binprm(bprm: linux_binprm) -> int:
-    """Find the format, and again for the interpreter that a script asks for; 0 or a negative
-    error."""
+    """Find the format, and that of the interpreter if it is a script; 0 or a negative error."""
     for _ in range(MAX_DEPTH + 1):
         retval = search_binary_handler(bprm)
         if retval < 0:
@@ -116,13 +115,13 @@ def exec_binprm(bprm: linux_binprm) -> int:
             return 0
         script, bprm.file, bprm.interpreter = bprm.file, bprm.interpreter, None
         fput(script)
-    #: more than {MAX_DEPTH} scripts run one another -> an interpreter that is a program
+    #: more than {MAX_DEPTH} nested scripts -> an interpreter that is a program
     return -ELOOP
 
 
 @linux("fs/exec.c")
 def search_binary_handler(bprm: linux_binprm) -> int:
-    """Let each format try; 0 or a negative error, -ENOEXEC if none knows the file."""
+    """Try each format; 0 or a negative error, -ENOEXEC if none recognises the file."""
     retval = prepare_binprm(bprm)
     if retval < 0:
         return retval
@@ -130,6 +129,6 @@ def search_binary_handler(bprm: linux_binprm) -> int:
         retval = load_binary(bprm)
         if bprm.point_of_no_return or retval != -ENOEXEC:
             return retval
-    #: not an executable that Linux knows
-    #: -> a file that opens with an ELF header for this machine, or with #!
+    #: not an executable format that Linux knows
+    #: -> a file that begins with an ELF header for this machine, or with #!
     return -ENOEXEC

@@ -5,8 +5,8 @@
     file           one open of it, counted; what a VMA and a descriptor hold
 
 Kinds: ``memfd`` and ``tmpfs`` keep their pages as memory; ``shm`` is the nameless file behind
-shared anonymous memory; a ``disk`` file's pages can be dropped and read again, and it wants to hear
-of the first write to each page.  There are no folders: a path is a name.
+shared anonymous memory; a ``disk`` file's pages can be dropped and read again, and its file system
+is told of the first write to each page.  There are no directories: a path is a name.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ INR_OPEN_CUR = 1024
 
 
 def new_inode(kind: str, size: int = 0, s_op: super_operations | None = None) -> inode:
-    """An inode without pages; memfd and shm files have no name from the start."""
+    """An inode without pages; memfd and shm files never have a name."""
     number = system.counters.next_ino
     system.counters.next_ino = number + 1
     mapping = address_space()
@@ -47,15 +47,15 @@ def is_shmem(node: inode) -> bool:
 
 
 def i_size_write(node: inode, i_size: int) -> None:
-    """Set the size of the file (include/linux/fs.h).  Faults read it without a lock: before they
-    map a page they look at it again under the page's lock."""
+    """Set the size of the file (include/linux/fs.h).  Faults read it without a lock, so they check
+    it again under the page's lock before they map the page."""
     step()
     node.i_size = i_size
 
 
 def shmem_inode_acct_blocks(pages: int) -> int:
-    """Take ``pages`` from what the tmpfs may hold; 0 or -ENOSPC (mm/shmem.c).  Without a limit
-    nobody counts."""
+    """Charge ``pages`` to the tmpfs; 0 or -ENOSPC (mm/shmem.c).  Without a limit nothing is
+    counted."""
     limit = system.sysctl.shmem_max_blocks
     if limit:
         if system.counters.shmem_used_blocks + pages > limit:
@@ -67,25 +67,25 @@ def shmem_inode_acct_blocks(pages: int) -> int:
 
 
 def shmem_inode_unacct_blocks(pages: int) -> None:
-    """Give ``pages`` back."""
+    """Uncharge ``pages``."""
     if system.sysctl.shmem_max_blocks:
         system.counters.shmem_used_blocks -= pages
 
 
 def shmem_limit(pages: int) -> int:
-    """Remount the tmpfs with room for ``pages`` pages, 0 for no limit; 0, -EINVAL if it holds more
-    (shmem_reconfigure)."""
+    """Remount the tmpfs with room for ``pages`` pages, 0 for no limit; 0, or -EINVAL if it holds
+    more (shmem_reconfigure)."""
     used = sum(node.i_mapping.nrpages for node in system.files.values() if node.kind == "tmpfs")
     if pages and used > pages:
-        return -EINVAL  #: the tmpfs holds {used} pages already -> a limit that is not below
+        return -EINVAL  #: the tmpfs holds {used} pages already -> a limit of at least that many
     system.sysctl.shmem_max_blocks = pages
     system.counters.shmem_used_blocks = used
     return 0
 
 
 def create_file(path: str, kind: str, data: bytes = b"") -> inode:
-    """Make (or replace) the file ``path``.  A disk file's bytes lie on disk until its pages are
-    read; pages of the other kinds are made by the caller."""
+    """Make (or replace) the file ``path``.  A disk file's bytes stay on disk until its pages are
+    read; the caller makes the pages of the other kinds."""
     node = new_inode(kind, len(data))
     if kind == "disk":
         for index in range((len(data) + PAGE_SIZE - 1) // PAGE_SIZE):
@@ -95,7 +95,7 @@ def create_file(path: str, kind: str, data: bytes = b"") -> inode:
 
 
 def lookup(path: str) -> inode | None:
-    """The inode of ``path``; a relative path starts at "/"."""
+    """The inode of ``path``, or None; a relative path starts at "/"."""
     return system.files.get(normalize(path))
 
 
@@ -117,7 +117,7 @@ def open_file(node: inode, mode: int, path: str) -> file:
 
 
 def fget(fd: int) -> file | None:
-    """The file behind a descriptor of the current task."""
+    """The open file of the current task's descriptor, or None."""
     files = current().files
     return files.fd.get(fd) if files is not None else None
 
@@ -126,7 +126,7 @@ def fd_install(file: file) -> int:
     """The lowest free descriptor, now holding ``file``; -EMFILE if there is none."""
     files = current().files
     if files is None:
-        return -EBADF  #: the task has no descriptors any more
+        return -EBADF  #: the task has closed its descriptors
     for fd in range(3, INR_OPEN_CUR):
         if fd not in files.fd:
             files.fd.put(fd, file)
@@ -135,8 +135,8 @@ def fd_install(file: file) -> int:
 
 
 def install_new(file: file) -> int:
-    """A descriptor for a file that was just opened; without a free one it is closed again, and
-    -EMFILE."""
+    """A descriptor for a file that was just opened; -EMFILE, with the file closed again, if none is
+    free."""
     fd = fd_install(file)
     if fd < 0:
         fput(file)
@@ -148,13 +148,13 @@ def do_open(path: str, flags: int) -> int:
     node = lookup(path)
     if node is None:
         if not flags & O_CREAT:
-            #: no file {path} -> creat, or a file that exists: see ls; mkfile and load make one
+            #: no file {path} -> creat, or an existing file: see ls; mkfile and load make one
             return -ENOENT
         node = create_file(normalize(path), "tmpfs")
     modes = {O_RDONLY: FMODE_READ, O_WRONLY: FMODE_WRITE, O_RDWR: FMODE_READ | FMODE_WRITE}
     mode = modes.get(flags & O_ACCMODE)
     if mode is None:
-        #: {flags:#x} opens for neither reading nor writing -> rdonly, wronly or rdwr
+        #: {flags:#x} allows neither reading nor writing -> rdonly, wronly or rdwr
         return -EACCES
     if slab_fails("filp"):
         return -ENOMEM  #: {slab_fails}

@@ -1,13 +1,13 @@
 """The point of no return: the old program goes, the new one takes its place in the same task
 (fs/exec.c).
 
-    begin_new_exec    de_thread        the other threads die; whoever calls becomes the leader, with the leader's pid
-                      exec_mmap        the new address space is loaded, the old one dropped; a vfork parent goes on
-                      ...              handlers back to default, what is ignored stays ignored; the task gets its new name
+    begin_new_exec    de_thread        the other threads die; the caller becomes the leader
+                      exec_mmap        load the new address space, drop the old one
+                      ...              handlers go back to default, the task gets its new name
     setup_new_exec    where mappings will go
     setup_arg_pages   the stack to its place, and 128 KiB of room
 
-An error from here on kills the task: there is no program left to which it could be returned.
+An error from here on kills the task: there is no program left to return it to.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ TASK_COMM_LEN = 16
 
 @linux("fs/exec.c")
 def begin_new_exec(bprm: linux_binprm) -> int:
-    """Give up the old program; 0, or a negative error that nobody will see."""
+    """Give up the old program; 0, or a negative error that no program will see."""
     me = current()
     bprm.point_of_no_return = True
     retval = de_thread(me)
@@ -101,7 +101,7 @@ def de_thread(tsk: task_struct) -> int:
 
 
 def _replace_leader(tsk: task_struct, leader: task_struct) -> None:
-    """The dead leader becomes an ordinary dead thread, ``tsk`` gets its pid and its place among its
+    """The dead leader becomes an ordinary dead thread; ``tsk`` gets its pid and its place among its
     parent's children."""
     exchange_tids(tsk, leader)
     list_add(tsk.sibling, leader.sibling)
@@ -126,7 +126,7 @@ def exchange_tids(left: task_struct, right: task_struct) -> None:
 
 @linux("fs/exec.c")
 def exec_mmap(mm: mm_struct) -> None:
-    """The current task uses ``mm``, whose one user it is; its old address space loses a user."""
+    """Switch the current task to ``mm``, as its only user; its old address space loses a user."""
     tsk = current()
     old_mm = tsk.mm
     exec_mm_release(tsk, old_mm)
@@ -145,7 +145,7 @@ def exec_mmap(mm: mm_struct) -> None:
 
 @linux("kernel/fork.c")
 def exec_mm_release(tsk: task_struct, mm: mm_struct | None) -> None:
-    """The task no longer needs ``mm``: a parent that lent it by vfork goes on."""
+    """The task no longer needs ``mm``: a parent that lent it by vfork continues."""
     mm_release(tsk, mm)
 
 
@@ -185,7 +185,7 @@ def unshare_sighand(me: task_struct) -> int:
 
 @linux("kernel/signal.c")
 def flush_signal_handlers(tsk: task_struct) -> None:
-    """The handlers are gone with the old program: back to the default.  An ignored signal stays
+    """Reset handlers, which went with the old program, to the default.  An ignored signal stays
     ignored."""
     for sig in sorted(tsk.sighand.action):
         if tsk.sighand.action[sig] != "ignore":
@@ -211,7 +211,7 @@ def setup_new_exec(bprm: linux_binprm) -> None:
 
 @linux("fs/exec.c")
 def setup_arg_pages(bprm: linux_binprm, stack_top: int, executable_stack: int) -> int:
-    """Bring the stack to ``stack_top``, with its final rights and room to grow into; 0, -ENOMEM,
+    """Move the stack to ``stack_top``, with its final permissions and room to grow; 0, -ENOMEM,
     -EFAULT."""
     mm, vma = current_mm(), bprm.vma
     stack_top = PAGE_ALIGN(arch_align_stack(stack_top))
@@ -229,7 +229,7 @@ def setup_arg_pages(bprm: linux_binprm, stack_top: int, executable_stack: int) -
 
 
 def _finish_stack(bprm: linux_binprm, stack_shift: int, executable_stack: int) -> int:
-    """Rights, place, size; the lock is held."""
+    """Set the stack's permissions, place and size; the lock is held."""
     mm, vma = current_mm(), bprm.vma
     vm_flags = VM_STACK_FLAGS | mm.def_flags | VM_STACK_INCOMPLETE_SETUP
     if executable_stack == EXSTACK_ENABLE_X:

@@ -2,11 +2,11 @@
 
     write end --> [page][page][page] --> read end
                    a write appends to the last page if that came from a write; vmsplice(2) puts in
-                   pages of somebody else's
+                   pages of other owners
 
-Whoever reads an empty pipe sleeps while there is a writer, and gets 0, the end of the file, once
-there is none: what counts are open files, not the process that means to write.  A pipe without a
-reader kills the writer by SIGPIPE.
+A reader of an empty pipe sleeps while the write end is open, and gets 0, the end of the file, once
+it is closed: what counts are open files, not processes.  Writing to a pipe without a reader raises
+SIGPIPE.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ PIPE_DEF_BUFFERS = 16
 
 
 def pipe_of(file: file) -> pipe_inode_info | None:
-    """The pipe behind an open file, None if it is something else."""
+    """The pipe of an open file; None if the file is not a pipe."""
     return file.f_inode.i_pipe
 
 
@@ -90,7 +90,7 @@ def do_pipe2(fildes: int, flags: int) -> int:
 
 
 def _install(opened: list[file], fildes: int) -> int:
-    """Give the two open ends descriptors and tell the user; on an error both are closed."""
+    """Give the two ends descriptors and store these for the user; on an error both are closed."""
     fds: list[int] = []
     for end in opened:
         fd = fd_install(end)
@@ -100,7 +100,7 @@ def _install(opened: list[file], fildes: int) -> int:
         fds.append(fd)
     if copy_to_user(fildes, b"".join(fd.to_bytes(4, "little") for fd in fds)):
         _close(opened, fds)
-        #: {copy_to_user} -> a place for two ints that is mapped rw
+        #: {copy_to_user} -> an address for two ints that is mapped rw
         return -EFAULT
     return 0
 
@@ -134,7 +134,7 @@ def anon_pipe_read(file: file, addr: int, size: int) -> int:
     if done or not size or not pipe.writers:
         return done
     if file.f_flags & O_NONBLOCK:
-        return -EAGAIN  #: the pipe is empty -> another try once someone has written
+        return -EAGAIN  #: the pipe is empty -> another try after a write
     return _sleep_until_readable(pipe)
 
 
@@ -149,7 +149,7 @@ def _sleep_until_readable(pipe: pipe_inode_info) -> int:
 
 def anon_pipe_write(file: file, addr: int, size: int) -> int:
     """write(2): bytes taken, -EPIPE (and SIGPIPE) without a reader, -EAGAIN if the pipe is full,
-    -EFAULT, -ENOMEM.  A write that does not fit is cut short: nobody waits for room here."""
+    -EFAULT, -ENOMEM.  A write that does not fit is cut short: writers never sleep here."""
     pipe, done = pipe_of(file), 0
     assert pipe is not None
     if not size:
@@ -169,7 +169,7 @@ def anon_pipe_write(file: file, addr: int, size: int) -> int:
 
 
 def _write_page(pipe: pipe_inode_info, addr: int, size: int) -> int:
-    """Fill up the last page, or begin a new one; bytes, -EAGAIN, -EFAULT, -ENOMEM."""
+    """Fill the last page, or begin a new one; bytes, -EAGAIN, -EFAULT, -ENOMEM."""
     if pipe.bufs:
         page, offset, part, may_append = pipe.bufs[-1]
         room = PAGE_SIZE - offset - part
@@ -182,7 +182,7 @@ def _write_page(pipe: pipe_inode_info, addr: int, size: int) -> int:
             pipe.bufs = (*pipe.bufs[:-1], (page, offset, part + size, True))
             return size
     if len(pipe.bufs) >= PIPE_DEF_BUFFERS:
-        return -EAGAIN  #: the pipe is full -> another try once someone has read
+        return -EAGAIN  #: the pipe is full -> another try after a read
     data, left = copy_from_user(addr, min(size, PAGE_SIZE))
     if left:
         #: {copy_from_user} -> a buffer that is mapped: see maps
@@ -196,7 +196,7 @@ def _write_page(pipe: pipe_inode_info, addr: int, size: int) -> int:
 
 
 def wakeup_pipe_readers(pipe: pipe_inode_info) -> None:
-    """Those who sleep in read(2) look again."""
+    """Wake the tasks that sleep in read(2), so that they look again."""
     sleepers, pipe.rd_wait = pipe.rd_wait, ()
     for task in sleepers:
         if task.blocked_in == "read":
@@ -204,8 +204,8 @@ def wakeup_pipe_readers(pipe: pipe_inode_info) -> None:
 
 
 def pipe_release(file: file) -> None:
-    """An open file of a pipe is gone; the last writer's end is the end of the file for the
-    readers."""
+    """An open file of a pipe is gone; when the last writer goes, readers see the end of the
+    file."""
     pipe = pipe_of(file)
     assert pipe is not None
     pipe.readers -= 1 if file.f_mode & FMODE_READ else 0
@@ -215,7 +215,7 @@ def pipe_release(file: file) -> None:
 
 
 def free_pipe_info(node: inode) -> None:
-    """Nobody has the pipe open any more: release what is in it."""
+    """The last open file of the pipe is gone: release its contents."""
     pipe = node.i_pipe
     assert pipe is not None
     bufs, pipe.bufs = pipe.bufs, ()

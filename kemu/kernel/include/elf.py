@@ -1,11 +1,11 @@
 """The two structures of an ELF file that exec looks at: header and program headers
 (include/uapi/linux/elf.h).
 
-Of the first 16 bytes Linux reads the magic number alone: class and byte order may say anything, the
-structures are 64-bit and little-endian.  pyelftools knows their layout and the names of the
-numbers; a number without a name stays one.  It is told what Linux takes for granted (``IDENT``), it
-is imported when the first program is executed, and whatever it raises ends here, as "not an ELF
-file".
+Of the first 16 bytes Linux reads only the magic number: whatever class and byte order say, the
+structures are 64-bit and little-endian.  pyelftools has their layout and the names of the numbers;
+a number without a name stays a number.  pyelftools is given what Linux takes for granted
+(``IDENT``) and imported when the first program is executed; any error that it raises means "not an
+ELF file".
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class elf_phdr:
 
 
 def parse_elfhdr(data: bytes) -> elfhdr | None:
-    """The header at the start of ``data``; None if there is none, or too little data."""
+    """The header at the start of ``data``; None if there is no header or too little data."""
     if not data.startswith(ELFMAG):
         return None
     header: elfhdr | None = next(_parse("Elf_Ehdr", elfhdr, IDENT + data[len(IDENT) :], 1), None)
@@ -63,7 +63,7 @@ def parse_elfhdr(data: bytes) -> elfhdr | None:
 
 
 def parse_elf_phdrs(data: bytes, number: int) -> tuple[elf_phdr, ...]:
-    """``number`` program headers, one behind the other; fewer if ``data`` is too short."""
+    """``number`` consecutive program headers; fewer if ``data`` is too short."""
     return tuple(_parse("Elf_Phdr", elf_phdr, data, number))
 
 
@@ -79,7 +79,7 @@ def _structs() -> Any:
 
 
 def _parse(name: str, cls: type[Any], data: bytes, number: int) -> Iterator[Any]:
-    """``number`` structures ``name`` of pyelftools as instances of ``cls``."""
+    """``number`` pyelftools structures ``name``, as instances of ``cls``."""
     from elftools.common.exceptions import ELFError
     from elftools.common.utils import struct_parse
     from elftools.construct import ConstructError

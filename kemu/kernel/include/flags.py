@@ -1,7 +1,7 @@
 """The flag words of memory management: page flags, VMA flags, mm flags, fault flags and results.
 
-Sources: include/linux/page-flags.h, mm.h, mm_types.h, sched/coredump.h.  As in Linux 6.18; a bit
-that no code here uses is left out.
+Sources: include/linux/page-flags.h, mm.h, mm_types.h, sched/coredump.h.  As in Linux 6.18, without
+the bits that no code here uses.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ MMF_HAS_PINNED = 1 << 27
 MMF_TOPDOWN = 1 << 31
 MMF_INIT_MASK = MMF_DUMP_FILTER_DEFAULT | MMF_TOPDOWN
 
-# --------------------------------------------------- what a fault is asked for, and what came of it
+# ---------------------------------------------------------------- fault flags and results
 
 VM_FAULT_OOM = 0x1
 VM_FAULT_SIGBUS = 0x2

@@ -1,6 +1,6 @@
 """The table of system calls (include/linux/linkage.h, arch/x86/entry/syscall_64.c).
 
-A function that user code can call says so itself, wherever it is:
+A function that user code can call is marked where it is defined:
 
     @asmlinkage
     def sys_munmap(addr: int, length: int) -> int: ...
@@ -18,6 +18,6 @@ SYSCALLS: dict[str, Callable[..., int]] = {}
 
 
 def asmlinkage(function: Function) -> Function:
-    """User code can call ``function``, which is called sys_NAME."""
+    """Register ``function``, named sys_NAME, as the system call NAME."""
     SYSCALLS[function.__name__.removeprefix("sys_")] = function
     return function

@@ -22,7 +22,8 @@ class list_head:
 
 @struct
 class list_node(list_head):
-    """A ``list_head`` that knows the structure it stands in (what ``container_of`` finds in C)."""
+    """A ``list_head`` with a reference to the structure that contains it (``container_of`` in
+    C)."""
 
     owner: Any = None
 
@@ -52,7 +53,7 @@ def list_add_tail(new: list_head, head: list_head) -> None:
 
 
 def list_del(entry: list_head) -> None:
-    """Take ``entry`` out of its list."""
+    """Remove ``entry`` from its list."""
     following, preceding = entry.next, entry.prev
     following.prev = preceding
     preceding.next = following
@@ -61,12 +62,12 @@ def list_del(entry: list_head) -> None:
 
 
 def list_empty(head: list_head) -> bool:
-    """True if nothing but the head is in the list (or the head was never used)."""
+    """True if the list has no entry (or its head was never initialised)."""
     return head.next is head or head.next is None
 
 
 def list_for_each(head: list_head) -> Iterator[Any]:
-    """The nodes of the list in order; the one just given may be deleted."""
+    """The nodes of the list in order; the one just yielded may be deleted."""
     node = head.next
     while node is not None and node is not head:
         following = node.next

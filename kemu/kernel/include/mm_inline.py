@@ -1,7 +1,7 @@
-"""The LRU lists as such (include/linux/mm_inline.h): which list a page belongs on, putting it
-there, taking it off.
+"""Operations on the LRU lists (include/linux/mm_inline.h): which list a page belongs on, adding it,
+removing it.
 
-Being on a list holds no reference.  Who decides when a page goes on a list is ``lru.py``.
+A list holds no reference to its pages.  ``lru.py`` decides when a page goes on a list.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ def folio_lru_list(folio: folio) -> int:
 
 
 _shared: dict[int, int] = {}
-"""One number for all pages with the same flags: who reads those of one page after the other, as
-fork does, finds them in the host's cache."""
+"""One int object for all pages with the same flags: reading the flags of page after page, as fork
+does, then hits the host's cache."""
 
 
 def lruvec_add_folio(folio: folio) -> None:
-    """Put the page at the head of its list."""
+    """Add the page at the head of its list."""
     lruvec = folio_lruvec(folio)
     lru = folio_lru_list(folio)
     flags = folio.flags | PG_lru
@@ -44,7 +44,7 @@ def lruvec_add_folio(folio: folio) -> None:
 
 
 def lruvec_del_folio(folio: folio) -> None:
-    """Take the page off its list."""
+    """Remove the page from its list."""
     lruvec = folio_lruvec(folio)
     lru = folio_lru_list(folio)
     list_del(folio)

@@ -10,7 +10,7 @@ A pointer is a Python reference.  A ``pte_t *`` is the physical address of the e
 tables lie in RAM.  ``struct folio`` is ``page``: a folio is the first page of a block of 2**order
 pages that are allocated, counted, listed and freed as one.  All that is mapped today has order 0.
 
-The rule that keeps this file honest: data and lists only; every decision stands in another file.
+This file has data and lists only; the decisions are in the files that use them.
 """
 
 from __future__ import annotations
@@ -56,10 +56,10 @@ class page(list_head):
 
     ``_refcount`` counts references, 0 = free.  ``_mapcount`` counts page-table entries minus 1, -1
     = not mapped. ``mapping`` is an ``anon_vma`` (anonymous), an ``address_space`` (file) or None; C
-    keeps the two apart by the low bit of the pointer, here the class does.  ``page_type`` is
-    PGTY_buddy (then ``private`` is the block's order), PGTY_table, or 0. ``ptl`` is the lock of a
-    page table (1 = held); ``mlock_count`` how many locked mappings hold it on the unevictable
-    list."""
+    keeps the two apart by the low bit of the pointer, here the class tells them apart.
+    ``page_type`` is PGTY_buddy (then ``private`` is the block's order), PGTY_table, or 0. ``ptl``
+    is the lock of a page table (1 = held); ``mlock_count`` the number of locked mappings that keep
+    it on the unevictable list."""
 
     pfn: int = attrs.field(kw_only=True)
     flags: int = 0
@@ -93,12 +93,12 @@ def folio_test_large(folio: folio) -> bool:
 
 
 def folio_order(folio: folio) -> int:
-    """Its order: it has 2**order pages."""
+    """The folio's order: it has 2**order pages."""
     return folio.order
 
 
 def folio_nr_pages(folio: folio) -> int:
-    """How many pages it has."""
+    """The number of pages in the folio."""
     return 1 << folio.order
 
 
@@ -110,8 +110,8 @@ class vm_area_struct:
     """One mapping: addresses [vm_start, vm_end), page aligned.  ``vm_pgoff`` in pages;
     ``vm_page_prot`` the entry template (u64); ``anon_vma_chain`` the AVCs of this VMA, newest
     first; ``vm_ops`` is None exactly for private anonymous memory; ``vm_name`` is what
-    ``vm_ops->name`` would give ([vdso] and its like); ``vm_refcnt`` 0 = detached, 1 = in a tree,
-    more while a fault reads it."""
+    ``vm_ops->name`` returns in Linux ([vdso], for example); ``vm_refcnt`` 0 = detached, 1 = in a
+    tree, more while a fault reads it."""
 
     vm_mm: mm_struct
     vm_start: int
@@ -147,10 +147,10 @@ def is_cow_mapping(flags: int) -> bool:
 
 @struct
 class anon_vma:
-    """Where the anonymous pages of one or more VMAs hang, so that rmap finds every mapping.
+    """The root from which rmap finds every mapping of the anonymous pages of one or more VMAs.
     ``rb_root``: the AVCs of all VMAs that may map such a page; ``num_children`` counts child
-    anon_vmas, the root itself included; ``num_active_vmas`` counts VMAs whose ``anon_vma`` this
-    is."""
+    anon_vmas, the root itself included; ``num_active_vmas`` counts the VMAs whose ``anon_vma`` is
+    this one."""
 
     id: int
     root: Any = None
@@ -175,8 +175,8 @@ class anon_vma_chain:
 @attrs.frozen
 class vm_operations_struct:
     """What kind of memory a VMA maps.  ``fault(vmf)`` and ``map_pages(vmf, start, end)`` return
-    VM_FAULT bits, ``page_mkwrite`` too; ``may_split(vma, addr)`` 0 or a negative error; each may be
-    absent."""
+    VM_FAULT bits, ``page_mkwrite`` too; ``may_split(vma, addr)`` returns 0 or a negative error;
+    each may be absent."""
 
     name: str
     fault: Callable[[vm_fault], int] | None = None
@@ -188,8 +188,8 @@ class vm_operations_struct:
 
 
 class vm_fault:
-    """The state of one fault on its way through the handlers (``struct vm_fault``).  Not
-    journalled: it lives on the stack.
+    """The state of one fault as it passes through the handlers (``struct vm_fault``).  Not
+    journalled: it is on the stack.
 
     ``mm`` is ``vmf->vma->vm_mm``; ``pmd``/``pte`` are physical addresses of entries, 0 = none;
     ``orig_pte`` the entry that was seen (u64)."""
@@ -224,7 +224,7 @@ _vm_end = attrgetter("vm_end")
 
 class maple_tree:
     """The VMAs of one mm by address: pairwise disjoint, sorted.  Linux uses a B-tree of ranges; a
-    sorted list finds and orders the same.  Changed only by ``insert`` and ``remove``, each one
+    sorted list gives the same results.  Changed only by ``insert`` and ``remove``, each one
     event."""
 
     __slots__ = ("mm", "vmas")
@@ -237,7 +237,7 @@ class maple_tree:
         return len(self.vmas)
 
     def __iter__(self) -> Iterator[vm_area_struct]:
-        """The VMAs in address order, as they are now; the tree may change meanwhile."""
+        """The VMAs in address order, as they are now; the tree may change during the iteration."""
         return iter(tuple(self.vmas))
 
     def index(self, addr: int) -> int:
@@ -255,16 +255,16 @@ class maple_tree:
         return self.vmas[i - 1] if i else None
 
     def insert(self, vma: vm_area_struct) -> None:
-        """Add ``vma`` where its addresses say."""
+        """Add ``vma`` at the place that its addresses give."""
         at = self.index(vma.vm_start)
         emit(self, at, None, vma)
         self.vmas.insert(at, vma)
 
     def remove(self, vma: vm_area_struct) -> None:
-        """Take ``vma`` out."""
+        """Remove ``vma``."""
         at = self.index(vma.vm_start)
         if self.vmas[at] is not vma:
-            raise KernelBug(f"{vma} is not in the tree where its addresses say")
+            raise KernelBug(f"{vma} is not at its place in the tree")
         emit(self, at, vma, None)
         del self.vmas[at]
 
@@ -279,10 +279,10 @@ class maple_tree:
 class mm_struct:
     """An address space.  ``pgd``: physical address of the root table; sizes ``total_vm``,
     ``locked_vm``, ``pinned_vm``, ``data_vm``, ``exec_vm``, ``stack_vm`` in pages;
-    ``pgtables_bytes`` in bytes; ``rss_stat`` pages by MM_* counter; ``mmap_lock`` is -1 held for
-    writing, n held by n readers; ``context_id`` is unique for ever, ``tlb_gen`` counts the flushes
-    asked for; ``saved_auxv`` (type, value) pairs; ``membarrier_state``: MEMBARRIER_STATE_* bits, a
-    child's too, gone after exec."""
+    ``pgtables_bytes`` in bytes; ``rss_stat`` pages by MM_* counter; ``mmap_lock`` is -1 when held
+    for writing, n when held by n readers; ``context_id`` is never reused, ``tlb_gen`` counts flush
+    requests; ``saved_auxv`` (type, value) pairs; ``membarrier_state``: MEMBARRIER_STATE_* bits,
+    inherited by a child and cleared by exec."""
 
     id: int
     mm_mt: maple_tree
@@ -355,7 +355,7 @@ class file_operations:
 
 @attrs.frozen
 class super_operations:
-    """``evict_inode(inode)``: the last user of a nameless file is gone, its pages go too."""
+    """``evict_inode(inode)``: the last user of a nameless file is gone; its pages are freed."""
 
     evict_inode: Callable[[inode], None]
 
@@ -400,9 +400,9 @@ FMODE_WRITE = 2
 
 @struct
 class file:
-    """An open file.  ``f_path`` as /proc shows it; ``f_pos`` is where read(2) and write(2) go on,
-    shared by all who share the open file; ``prev_pos`` (``f_ra.prev_pos``) where the last read of a
-    disk file ended."""
+    """An open file.  ``f_path`` as /proc shows it; ``f_pos`` is where read(2) and write(2)
+    continue, common to all that share the open file; ``prev_pos`` (``f_ra.prev_pos``) where the
+    last read of a disk file ended."""
 
     f_inode: inode
     f_mapping: address_space
@@ -419,7 +419,7 @@ class file:
 
 @struct
 class files_struct:
-    """The descriptors of a task: ``fd`` number -> file; ``count`` tasks share it."""
+    """The descriptors of a task: ``fd`` number -> file; ``count`` tasks share the table."""
 
     count: int = 1
     fd: Table[int, file] = attrs.Factory(lambda: Table("fd"))

@@ -4,8 +4,7 @@
                                      lruvec     -> lists[LRU_*]                 the LRU lists
     page_zone(page), folio_lruvec(folio)    those of the node whose number the page's flags hold
 
-There is one node with one zone (Linux: three zones, their names DMA, DMA32 and Normal); only boot
-knows that.
+There is one node with one zone (Linux has three: DMA, DMA32 and Normal); only boot relies on that.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ NODES_PGSHIFT = 54
 ZONES_PGSHIFT, ZONES_MASK = 51, 7
 """Where ``page->flags`` holds the numbers of the page's node and zone."""
 PAGE_FLAGS_CHECK_AT_PREP = (1 << ZONES_PGSHIFT) - 1
-"""All flags but these numbers: those that freeing a page clears."""
+"""All flags except these numbers: those that freeing a page clears."""
 
 
 def NODE_DATA(nid: int) -> pglist_data:
@@ -50,7 +49,7 @@ def folio_lruvec(folio: folio) -> lruvec:
 
 
 def node_zonelist(nid: int) -> Iterator[zone]:
-    """Where an allocation on behalf of node ``nid`` looks: in its own zones, then in those of the
+    """The zones that an allocation for node ``nid`` tries: those of the node, then those of the
     others, from the highest zone down."""
     yield from reversed(system.node_data[nid].node_zones)
     for node in system.node_data:
@@ -75,5 +74,5 @@ def totalram_pages() -> int:
 
 
 def nr_spare_pages() -> int:
-    """Free frames above the high watermarks: what can go without reclaim."""
+    """Free frames above the high watermarks: what can be allocated without reclaim."""
     return sum(max(0, zone.nr_free_pages - zone.watermark_high) for zone in for_each_zone())

@@ -2,15 +2,15 @@
 
     folio_trylock     one atomic step: set the bit, or see that it is set
     folio_lock        folio_trylock; where that fails, __folio_lock sleeps until the bit is clear
-    folio_unlock      clear the bit; whoever waits may go on
+    folio_unlock      clear the bit; the waiters may go on
 
 It is held while a page is brought into the page cache or taken out of it, written back, made dirty
 by a fault, or reclaimed: whoever holds it and finds ``folio->mapping`` unchanged knows that the
 page still belongs to the file.  The order is mmap_lock, VMA, page, page table; under the
 lock of a table only ``folio_trylock`` is allowed, since a sleeper must not hold a spinlock.
 
-Neither Linux nor kemu notes who holds it.  Two holders show when the second one unlocks a page that
-is not locked.
+Neither Linux nor kemu records the holder.  Two holders are detected when the second one unlocks a
+page that is not locked.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ from kemu.trace.frames import linux
 from kemu.trace.steps import is_removed, step, step_until
 
 FOLIO_LOCK = "folio_lock"
-"""What the lock is called where an explorer takes it away."""
+"""The name of the lock, for a race that is explored without it."""
 
 
 def folio_test_locked(folio: folio) -> bool:
-    """True if somebody holds the page."""
+    """True if the page is locked."""
     return bool(folio.flags & PG_locked)
 
 
 def __folio_set_locked(folio: folio) -> None:
-    """Hold a new page, which nobody else can reach yet: no step is needed."""
+    """Lock a new page, which no other task can reach yet: this needs no step."""
     if not is_removed(FOLIO_LOCK):
         folio.flags |= PG_locked
 
 
 def folio_trylock(folio: folio) -> bool:
-    """Hold the page if nobody does; True if it is held now.  It never waits."""
+    """Lock the page if it is unlocked; True if it was.  Never waits."""
     if is_removed(FOLIO_LOCK):
         return True
     step()
@@ -48,15 +48,15 @@ def folio_trylock(folio: folio) -> bool:
 
 
 def folio_lock(folio: folio) -> None:
-    """Hold the page, as soon as nobody else does.  The caller has a reference to it.
-    ``KernelBug`` where nobody could ever release it."""
+    """Lock the page, waiting while it is locked.  The caller holds a reference to it.
+    ``KernelBug`` if no other task could unlock it."""
     if not folio_trylock(folio):
         __folio_lock(folio)
 
 
 @linux("mm/filemap.c")
 def __folio_lock(folio: folio) -> None:
-    """Wait until the page is free, then hold it."""
+    """Wait until the page is unlocked, then lock it."""
     step_until(_is_unlocked, folio, FOLIO_LOCK)
     folio.flags |= PG_locked
 
@@ -67,7 +67,7 @@ def _is_unlocked(folio: folio, _lock: str) -> bool:
 
 @linux("mm/filemap.c")
 def folio_unlock(folio: folio) -> None:
-    """Release the page.  ``KernelBug`` if it is not held (VM_BUG_ON_FOLIO)."""
+    """Unlock the page.  ``KernelBug`` if it is not locked (VM_BUG_ON_FOLIO)."""
     if is_removed(FOLIO_LOCK):
         return
     step()

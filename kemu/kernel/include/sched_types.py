@@ -6,7 +6,7 @@ sched/signal.h, mmzone.h).
     pglist_data -> zone -> free_area[order]             the buddy allocator's lists
                 -> lruvec                               the LRU lists
 
-The rule that keeps this file honest: data only.
+This file has data only.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ SIGNAL_UNKILLABLE = 0x40
 
 @struct
 class sighand_struct:
-    """What a process does on each signal: ``action`` signo -> "handle" or "ignore"; absent is the
-    default."""
+    """What a process does on each signal: ``action`` signo -> "handle" or "ignore"; an absent
+    signal has its default action."""
 
     count: int = 1
     action: Table[int, str] = attrs.Factory(lambda: Table("action"))
@@ -54,8 +54,8 @@ class sighand_struct:
 @struct
 class signal_struct:
     """What the threads of a process share.  ``rlim`` resource -> (soft, hard) in bytes;
-    ``cmin_flt``/``cmaj_flt`` faults of children that were waited for; ``thread_head`` its threads
-    in order."""
+    ``cmin_flt``/``cmaj_flt`` count the faults of children that were waited for; ``thread_head``
+    lists the threads in order."""
 
     live: int = 1
     nr_threads: int = 1
@@ -74,8 +74,8 @@ class signal_struct:
 
 @attrs.frozen
 class siginfo:
-    """A signal on its way (``kernel_siginfo``): number, si_code, address (or 0), the page-fault
-    error code that goes with it, sender's pid for kill(2)."""
+    """A signal that was sent (``kernel_siginfo``): number, si_code, address (or 0), page-fault
+    error code, sender's pid for kill(2)."""
 
     signo: int
     code: int = 0
@@ -85,7 +85,7 @@ class siginfo:
 
 
 X86_EFLAGS_FIXED, X86_EFLAGS_IF = 1 << 1, 1 << 9
-"""Bits of RFLAGS: always set; interrupts are let in (uapi/asm/processor-flags.h)."""
+"""Bits of RFLAGS: the one that is always set; interrupts enabled (uapi/asm/processor-flags.h)."""
 
 USER_CS, USER_DS = 0x33, 0x2B
 """``__USER_CS`` and ``__USER_DS``, the selectors of user code and its stack
@@ -95,7 +95,7 @@ USER_CS, USER_DS = 0x33, 0x2B
 @struct
 class pt_regs:
     """The user registers as the kernel saves them on its stack, each a u64
-    (arch/x86/include/asm/ptrace.h). A task that was never in user mode has those with which a
+    (arch/x86/include/asm/ptrace.h). A task that was never in user mode has the values with which a
     program starts."""
 
     r15: int = 0
@@ -124,13 +124,13 @@ class pt_regs:
 GENERAL_REGISTERS = (
     "ax", "bx", "cx", "dx", "si", "di", "bp", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15",
 )  # fmt: skip
-"""Those of ``pt_regs`` that are 0 when a program starts."""
+"""The registers of ``pt_regs`` that are 0 when a program starts."""
 
 
 @struct
 class thread_struct:
-    """What a task has of the CPU beside ``pt_regs`` (arch/x86/include/asm/processor.h): the bases
-    of FS and GS (u64) and the selectors of the data segments (u16)."""
+    """A task's CPU state besides ``pt_regs`` (arch/x86/include/asm/processor.h): the bases of FS
+    and GS (u64) and the selectors of the data segments (u16)."""
 
     es: int = 0
     ds: int = 0
@@ -145,7 +145,7 @@ class task_struct:
     """A task: a process or a thread (include/linux/sched.h).  ``mm`` is the address space it owns,
     ``active_mm`` the one whose tables are loaded while it runs.  ``vfork_done`` is the parent that
     waits for this child; ``blocked_in`` names the call in which the task waits, ``restart_block``
-    is how it goes on when woken; ``io_buffers`` the (address, page) that it has pinned for good
+    how it continues when woken; ``io_buffers`` the (address, page) pairs of its long-term pins
     (io_uring's registered buffers)."""
 
     pid: int
@@ -205,8 +205,8 @@ class free_area:
 
 @struct
 class zone:
-    """A range of frames with an allocator of its own.  ``nr_free_pages`` counts free frames;
-    watermarks in pages."""
+    """A range of frames with its own allocator.  ``nr_free_pages`` counts free frames; watermarks
+    in pages."""
 
     free_area: tuple[free_area, ...] = ()
     nr_free_pages: int = 0
@@ -277,8 +277,8 @@ class sysctl:
     """Settings of the machine, in the units of /proc/sys/vm; ``lru_batch`` (off: pages go to the
     LRU at once) and ``randomize_seed`` (None: no address randomisation) are kemu's own;
     ``fail_alloc`` N > 0 makes the N-th allocation of frames from now on fail (Linux:
-    CONFIG_FAIL_PAGE_ALLOC), ``fail_slab`` that of an object (CONFIG_FAILSLAB), and ``failed_slab``
-    is the cache where it did, ``planted`` the code of the wrong kernel that runs (0: none).
+    CONFIG_FAIL_PAGE_ALLOC), ``fail_slab`` that of an object (CONFIG_FAILSLAB); ``failed_slab`` is
+    the cache in which it failed; ``planted`` is the number of the wrong kernel that runs (0: none).
     ``shmem_max_blocks`` is the size= of the tmpfs in pages, 0 for no limit. ``mmap_min_addr`` is
     the value in force: the security module's minimum, which /proc does not show."""
 
@@ -298,8 +298,8 @@ class sysctl:
 
 @struct
 class counters:
-    """Where the next pid, ids of objects and commit charge come from; ``random`` is the seed of the
-    random numbers and how many words were drawn from it."""
+    """The next pid, the next ids of objects and the commit charge; ``random`` is the seed of the
+    random numbers and the number of words drawn from it."""
 
     last_pid: int = 2
     next_mm: int = 1

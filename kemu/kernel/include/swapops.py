@@ -4,14 +4,14 @@
     | type     | inverted offset      | 0 .. flags |        x86-64; bits 8, 7 and 0 are clear
 
     type 0..23    a page in the swap area of that number; the offset is its slot
-    type 24       a frame that memory failure took out of use (hwpoison); the offset is the frame
+    type 24       a frame taken out of use by memory failure (hwpoison); the offset is the frame
     type 25..27   a page that is being migrated; the offset is the frame
     type 28..30   a page in a device's memory
     type 31       a marker: nothing is mapped, the offset is PTE_MARKER_*
 
-The hardware sees an entry that is not present.  What the kernel sees is ``classify(pte)``, and a
-kind that the code at hand does not handle is a ``KernelBug`` (``no_handler``): whatever such an
-entry leads to would be lost if it were taken for an empty one.
+The hardware sees an entry that is not present.  What the kernel sees is ``classify(pte)``.  An
+entry of a kind that the code does not handle is a ``KernelBug`` (``no_handler``): taken for an
+empty one, it would lose whatever it refers to.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Kind = Literal[
     "none", "present", "guard", "uffd-wp", "poison", "swap", "hwpoison", "migration", "device",
     "unknown"
 ]  # fmt: skip
-"""What an entry is.  ``guard``, ``uffd-wp`` and ``poison`` are the markers."""
+"""The kinds of entries.  ``guard``, ``uffd-wp`` and ``poison`` are markers."""
 
 KIND_OF_TYPE: dict[int, Kind] = {
     SWP_HWPOISON: "hwpoison",
@@ -81,8 +81,8 @@ def make_pte_marker(marker: int) -> int:
 
 
 def classify(pte: int) -> Kind:
-    """What the entry is (Linux asks one question after the other: ``is_migration_entry``,
-    ``is_hwpoison_entry``, ``is_pte_marker_entry`` and their like)."""
+    """The kind of the entry (Linux has a predicate for each kind: ``is_migration_entry``,
+    ``is_hwpoison_entry``, ``is_pte_marker_entry`` ...)."""
     bits = system.bits
     if pte_none(pte):
         return "none"
@@ -102,12 +102,12 @@ def is_guard_pte_marker(pte: int) -> bool:
 
 
 def no_handler(pte: int) -> KernelBug:
-    """The error to raise for an entry of a kind that no code here handles."""
-    return KernelBug(f"the entry {pte:#x} is of a kind that nothing handles here: {classify(pte)}")
+    """The error to raise for an entry of a kind that is not handled."""
+    return KernelBug(f"the entry {pte:#x} is of a kind that is not handled here: {classify(pte)}")
 
 
 def only_marker(pte: int) -> None:
-    """Raise ``KernelBug`` if the entry, which is not present, leads to something: it may be a
-    marker or empty (``pte_none_mostly``)."""
+    """Raise ``KernelBug`` unless the entry, which is not present, is empty or a marker
+    (``pte_none_mostly``)."""
     if classify(pte) not in {"none", "guard", "uffd-wp", "poison"}:
         raise no_handler(pte)

@@ -1,8 +1,8 @@
 """The kernel's global variables, in one holder.
 
-C has ``current``, ``init_mm``, ``mem_map`` and their like as globals.  Several experiments can live
-in one Python process, so kemu keeps the globals of the running one in ``system``;
-``Kernel.activate`` (boot.py) fills it.
+C has ``current``, ``init_mm``, ``mem_map`` and others as globals.  One Python process can hold
+several experiments, so kemu keeps the globals of the running one in ``system``; ``Kernel.activate``
+(boot.py) fills it.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from kemu.trace.barrier import Table, maker
 
 class System:
     """The globals.  ``cpu`` is the CPU that executes; ``mem_map`` holds the ``struct page`` of
-    every frame that was ever looked at; ``vdso_pfn`` is the first of the kernel's frames that
-    programs get to see (vdso.py); ``delivered`` the signals that tasks took since the caller
+    every frame that was ever looked up; ``vdso_pfn`` is the first of the kernel's frames that
+    programs can see (vdso.py); ``delivered`` has the signals that tasks took since the caller
     emptied it; the last four are the hooks through which lower modules call upwards (filled at
     boot)."""
 
@@ -70,16 +70,16 @@ class System:
     fatal_signal: Callable[[task_struct], None]
 
     def values(self) -> dict[str, Any]:
-        """The globals as they are."""
+        """The current values of the globals."""
         return {name: getattr(self, name) for name in self.__slots__ if hasattr(self, name)}
 
     def fill(self, values: Mapping[str, Any]) -> None:
-        """Make these the globals."""
+        """Set the globals to these values."""
         for name, value in values.items():
             setattr(self, name, value)
 
     def clear(self) -> None:
-        """Forget all globals."""
+        """Clear all globals."""
         for name in self.values():
             delattr(self, name)
 
@@ -94,7 +94,7 @@ def current() -> task_struct:
 
 
 def current_mm() -> mm_struct:
-    """``current->mm`` where it is known to exist: in a system call of a user task."""
+    """``current->mm``, where it is known to exist: in a system call of a user task."""
     mm = current().mm
     if mm is None:
         raise KernelBug(f"{current()} has no address space")
@@ -103,12 +103,12 @@ def current_mm() -> mm_struct:
 
 make_struct_page = maker(page)
 BLOCK = 64
-"""Frames whose ``struct page`` are made together."""
+"""The number of frames whose ``struct page`` are made together."""
 
 
 def pfn_to_page(pfn: int) -> page:
-    """The ``struct page`` of frame ``pfn``; made on first sight (a frame nobody looked at is free
-    and empty)."""
+    """The ``struct page`` of frame ``pfn``; made on first use (until then the frame is free and
+    empty)."""
     found = system.mem_map.get(pfn)
     return make_page(pfn) if found is None else found
 
@@ -119,10 +119,10 @@ def folio_page(folio: page, n: int) -> page:
 
 
 def make_page(pfn: int) -> page:
-    """The ``struct page`` of a frame that nobody looked at.  Neighbours are made with it, so that
-    they lie together in the host's memory too: fork looks at one page after the other, and each by
-    itself would be a cache miss.  The first of a block is made alone: of large free blocks only the
-    first frame is looked at."""
+    """Make the ``struct page`` of a frame on first use.  Its neighbours are made with it, to be
+    adjacent in the host's memory too: fork visits one page after the other, and separate objects
+    would each be a cache miss.  The first of a block is made alone, since only the first frame of a
+    large free block is looked up."""
     mem_map = system.mem_map
     first = pfn - pfn % BLOCK
     for number in (pfn,) if pfn == first else range(first, first + BLOCK):

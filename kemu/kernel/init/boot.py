@@ -2,12 +2,12 @@
 
     RAM       0                1 MiB                                        end
               | firmware: kept | free ... | kernel image (2 MiB) | ... free |
-    kernel    direct map of all RAM in large pages, vmalloc area, kernel text: one set of tables, shared by every mm
+    kernel    direct map of all RAM in large pages, vmalloc area, text: tables shared by every mm
     tasks     0 swapper (idle, one a CPU) - 1 init - 2 kthreadd (no mm of its own: it borrows)
 
-What Linux keeps in slabs (task_struct, VMAs, ...) lies outside the emulated RAM; page tables, user
-pages, the page cache and the kernel image lie in it.  Nothing of boot is recorded: event 0 is the
-state at its end.
+What Linux keeps in slabs (task_struct, VMAs, ...) is outside the emulated RAM; page tables, user
+pages, the page cache and the kernel image are in it.  Boot is not recorded: event 0 is the state at
+its end.
 """
 
 from __future__ import annotations
@@ -121,9 +121,9 @@ class Kernel:
     """One booted machine.
 
     ``mem`` bytes of RAM, ``geometry`` the page-table format, ``nr_cpus`` CPUs; ``record`` keeps a
-    journal, without which going back is impossible; ``lru_batch`` turns on the per-CPU LRU batches.
-    Several kernels may exist: ``activate`` makes ``system`` stand for this one.  ``bodies``:
-    functions that run other code in this kernel, which makes it a wrong one."""
+    journal, which going back requires; ``lru_batch`` turns on the per-CPU LRU batches.  Several
+    kernels may exist: ``activate`` makes ``system`` refer to this one.  ``bodies``: functions that
+    are replaced in this kernel, which makes it a wrong one."""
 
     def __init__(
         self,
@@ -153,11 +153,11 @@ class Kernel:
         self.activate()
 
     running: ClassVar[Kernel | None] = None
-    """The kernel whose globals ``system`` has."""
+    """The kernel whose globals are in ``system``."""
 
     def activate(self) -> None:
         """Make this kernel the one that runs, on its first CPU.  The globals are filled only if
-        another one ran: but for ``cpu`` and ``delivered``, which every operation sets, they are
+        another one ran: except for ``cpu`` and ``delivered``, which every operation sets, they are
         constant after boot."""
         if Kernel.running is not self:
             system.fill(self.globals)
@@ -167,8 +167,8 @@ class Kernel:
         switch_recording(self.journal if self.recording else None)
 
     def replace(self, globals_: dict[str, Any], journal: Journal) -> None:
-        """Go on with the globals of another kernel of this size, and the journal that begins with
-        them."""
+        """Continue with the globals of another kernel of this size, and the journal that begins
+        with them."""
         self.globals, self.journal = globals_, journal
         Kernel.running = None
         self.activate()
@@ -188,7 +188,7 @@ STATE = (
 
 
 def _expand(obj: Any) -> Iterator[tuple[str, Any]] | None:
-    """Parts of the objects that are not plain structures, for the digest."""
+    """The parts of objects that are not plain structures, for the digest."""
     if isinstance(obj, maple_tree):
         return iter([("vmas", tuple(obj.vmas))])
     if isinstance(obj, PhysMem):
@@ -201,7 +201,7 @@ def _expand(obj: Any) -> Iterator[tuple[str, Any]] | None:
 
 
 def _untouched(p: page) -> bool:
-    """True for a page that is as it was before anybody looked at it."""
+    """True for a page in its initial state."""
     return (
         p.next is None
         and not (p.flags or p._refcount or p.page_type or p.private or p.index)
@@ -251,7 +251,7 @@ def _set_up_globals(mem: int, geometry: Geometry, nr_cpus: int) -> None:
 
 
 def _hooks() -> None:
-    """Fill the calls that go upwards."""
+    """Set the hooks for upward calls."""
     system.trap = trap
     system.out_of_memory = out_of_memory
     system.reclaim = try_to_free_pages
@@ -261,7 +261,7 @@ def _hooks() -> None:
 
 def _image(mem: int) -> int:
     """The physical address of the kernel image: 16 MiB (CONFIG_PHYSICAL_START), or lower in a
-    machine that has not as much."""
+    machine with less memory."""
     return 16 * MiB if mem >= 32 * MiB else 2 * MiB
 
 
@@ -271,8 +271,8 @@ def _text(image: int) -> int:
 
 
 def _free_memory(mem: int) -> int:
-    """Give the allocator all RAM but the first MiB and the kernel image; the image's physical
-    address."""
+    """Give the allocator all RAM except the first MiB and the kernel image; returns the image's
+    physical address."""
     image = _image(mem)
     for first, last in ((0, MiB), (image, image + KERNEL_IMAGE)):
         for pfn in range(first >> PAGE_SHIFT, last >> PAGE_SHIFT):
@@ -316,7 +316,7 @@ def _init_mm(mem: int, image: int) -> None:
 
 
 def _kernel_prot(*, executable: bool) -> int:
-    """Entries of the kernel: not the user's, global; text is not writable, data not executable."""
+    """Leaf entries of the kernel: supervisor, global; text is not writable, data not executable."""
     bits = system.bits
     prot = bits.present | bits.accessed | bits.dirty | bits.glob | bits.read
     return prot | (bits.exec_ if executable else bits.write | bits.nx)
@@ -431,7 +431,7 @@ def _new_task(name: str) -> task_struct:
 
 
 def _user_layout(mm: mm_struct) -> None:
-    """Where mappings and the heap go, without randomisation (``arch_pick_mmap_layout``)."""
+    """Choose where mappings and the heap go, without randomisation (``arch_pick_mmap_layout``)."""
     mm.mmap_base = mmap_base(0, default_map_window(), 8 * MiB)
     mm.mmap_legacy_base = mmap_legacy_base(0, default_map_window())
     mm.start_brk = mm.brk = SPAWN_BRK

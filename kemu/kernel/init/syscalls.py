@@ -1,5 +1,5 @@
-"""The system calls: arguments as a user program gives them, result as it gets it (0 or more, or a
-negative errno).
+"""The system calls: arguments as a user program passes them, the result as it receives it (0 or
+more, or a negative errno).
 
 Each runs as ``current()``.  Addresses, lengths, sizes and offsets are bytes,
 unsigned 64-bit; descriptors and pids are signed.
@@ -77,7 +77,7 @@ def sys_vfork() -> int:
 def sys_clone(
     flags: int, stack: int = 0, parent_tid: int = 0, child_tid: int = 0, tls: int = 0
 ) -> int:
-    """clone(2): the child's pid; the low byte of ``flags`` is the signal that its end sends."""
+    """clone(2): the child's pid; the low byte of ``flags`` is the child's exit signal."""
     return kernel_clone(
         flags & ~CSIGNAL & 0xFFFFFFFF,
         flags & CSIGNAL,
@@ -115,7 +115,7 @@ def sys_wait4(pid: int, stat_addr: int = 0, options: int = 0, rusage: int = 0) -
 def sys_kill(pid: int, sig: int) -> int:
     """kill(2) to one process."""
     if not 0 <= sig <= NSIG:
-        return -EINVAL  #: there is no signal {sig} -> a signal from 0 to 64
+        return -EINVAL  #: no signal {sig} -> a signal from 0 to 64
     task = system.tasks.get(pid)
     if task is None or task.pid == 0:
         return -ESRCH  #: no process {pid}
@@ -127,7 +127,7 @@ def sys_tgkill(tgid: int, tid: int, sig: int) -> int:
     """tgkill(2): a signal for one thread."""
     task = system.tasks.get(tid)
     if not 0 <= sig <= NSIG or tgid <= 0 or tid <= 0:
-        #: there is no signal {sig}, or a pid is not positive -> a signal from 0 to 64
+        #: no signal {sig}, or a pid is not positive -> a signal from 0 to 64
         return -EINVAL
     if task is None or task.tgid != tgid:
         return -ESRCH  #: no thread {tid} in process {tgid} -> a thread that exists: see ps
@@ -136,9 +136,9 @@ def sys_tgkill(tgid: int, tid: int, sig: int) -> int:
 
 @asmlinkage
 def sys_sigaction(sig: int, action: str) -> int:
-    """rt_sigaction(2), reduced to what is done: "default", "handle" or "ignore"."""
+    """rt_sigaction(2), reduced to the action: "default", "handle" or "ignore"."""
     if not 1 <= sig <= NSIG or sig in (SIGKILL, SIGSTOP):
-        return -EINVAL  #: signal {sig} cannot be handled -> another one than KILL and STOP
+        return -EINVAL  #: signal {sig} cannot be handled -> a signal other than KILL and STOP
     current().sighand.action.put(sig, None if action == "default" else action)
     return 0
 
@@ -163,7 +163,7 @@ def sys_setrlimit(resource: int, soft: int, hard: int) -> int:
         #: the soft limit {soft} is above the hard one, {hard} -> a soft limit up to the hard one
         return -EINVAL
     if not 0 <= resource < 16:
-        return -EINVAL  #: there is no resource {resource}
+        return -EINVAL  #: no resource {resource}
     current().signal.rlim.put(resource, (soft, hard))
     return 0
 
@@ -176,7 +176,7 @@ def sys_open(path: str, flags: int = 0) -> int:
 
 @asmlinkage
 def sys_memfd_create(name: str) -> int:
-    """memfd_create(2): a descriptor of an empty file of memory."""
+    """memfd_create(2): a descriptor of an empty file in memory."""
     file = memfd_create(name)
     return file if isinstance(file, int) else install_new(file)
 
@@ -260,7 +260,7 @@ def sys_mlock(start: int, length: int) -> int:
 def sys_mlock2(start: int, length: int, flags: int) -> int:
     """mlock2(2)."""
     if flags & ~MLOCK_ONFAULT:
-        return -EINVAL  #: mlock2 has no other flag than onfault -> onfault, or none
+        return -EINVAL  #: mlock2 has no flag other than onfault -> onfault, or none
     return do_mlock(start, length, VM_LOCKED | (VM_LOCKONFAULT if flags else 0))
 
 
@@ -284,11 +284,11 @@ def sys_munlockall() -> int:
 
 @asmlinkage
 def sys_mincore(start: int, length: int, vec: int) -> int:
-    """mincore(2): one byte a page is stored at ``vec``."""
+    """mincore(2): one byte per page is stored at ``vec``."""
     error, resident = do_mincore(start, length)
     if error:
         return error
-    #: {copy_to_user} -> a place for the answer that is mapped rw
+    #: {copy_to_user} -> an address for the result that is mapped rw
     return -EFAULT if copy_to_user(vec, resident) else 0
 
 
@@ -312,7 +312,7 @@ def sys_remap_file_pages(start: int, size: int, prot: int, pgoff: int, flags: in
 
 @asmlinkage
 def sys_pkey_mprotect(addr: int, length: int, prot: int, pkey: int) -> int:
-    """pkey_mprotect(2): there are no protection keys, so only -1 is one."""
+    """pkey_mprotect(2): there are no protection keys, so only -1 is valid."""
     return do_mprotect_pkey(addr, length, prot, pkey)
 
 
@@ -342,13 +342,13 @@ def sys_memwrite(pid: int, local: int, addr: int, size: int) -> int:
 
 @asmlinkage
 def sys_pin(addr: int, size: int) -> int:
-    """io_uring_register(2) with a buffer: a long-term pin."""
+    """io_uring_register(2) of a buffer: a long-term pin."""
     return io_register_buffer(addr, size)
 
 
 @asmlinkage
 def sys_unpin(addr: int, size: int) -> int:
-    """Take the registered buffer back."""
+    """io_uring_register(2): unregister the buffer."""
     return io_unregister_buffer(addr, size)
 
 
@@ -373,7 +373,7 @@ def sys_pipe2(fildes: int, flags: int = 0) -> int:
 
 @asmlinkage
 def sys_read(fd: int, addr: int, count: int) -> int:
-    """read(2): from a pipe, or where the open file stands."""
+    """read(2): from a pipe, or at the position of the open file."""
     file = fget(fd)
     if file is None:
         return -EBADF  #: descriptor {fd} is not open
@@ -392,7 +392,7 @@ def sys_read(fd: int, addr: int, count: int) -> int:
 
 @asmlinkage
 def sys_write(fd: int, addr: int, count: int) -> int:
-    """write(2): into a pipe, or where the open file stands."""
+    """write(2): to a pipe, or at the position of the open file."""
     file = fget(fd)
     if file is None:
         return -EBADF  #: descriptor {fd} is not open
@@ -408,7 +408,8 @@ def sys_write(fd: int, addr: int, count: int) -> int:
 
 @asmlinkage
 def sys_lseek(fd: int, offset: int, whence: int = SEEK_SET) -> int:
-    """lseek(2): where the open file stands now, for all who share it; -EBADF, -ESPIPE, -EINVAL."""
+    """lseek(2): the new position of the open file, for all that share it; -EBADF, -ESPIPE,
+    -EINVAL."""
     file = fget(fd)
     if file is None:
         return -EBADF  #: descriptor {fd} is not open
@@ -425,7 +426,8 @@ def sys_lseek(fd: int, offset: int, whence: int = SEEK_SET) -> int:
 
 @asmlinkage
 def sys_pread(fd: int, addr: int, count: int, pos: int) -> int:
-    """pread(2): bytes stored at ``addr``; the store is a kernel-mode access that may fault."""
+    """pread(2): the number of bytes stored at ``addr``; the store is a kernel-mode access that may
+    fault."""
     file = fget(fd)
     if file is None:
         return -EBADF  #: descriptor {fd} is not open
@@ -437,7 +439,7 @@ def sys_pread(fd: int, addr: int, count: int, pos: int) -> int:
 
 @asmlinkage
 def sys_pwrite(fd: int, addr: int, count: int, pos: int) -> int:
-    """pwrite(2): bytes taken from ``addr``."""
+    """pwrite(2): the number of bytes taken from ``addr``."""
     file = fget(fd)
     if file is None:
         return -EBADF  #: descriptor {fd} is not open

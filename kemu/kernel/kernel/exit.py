@@ -1,7 +1,7 @@
-"""The end of a task, and what is left of it until its parent looks (kernel/exit.c).
+"""The end of a task, and what remains of it until its parent waits for it (kernel/exit.c).
 
-do_exit -> exit_mm (the address space is dropped: a zombie has no mm) -> exit_notify -> zombie | reaped at once
-wait4 -> do_wait -> wait_task_zombie -> release_task: only now is the pid gone
+do_exit -> exit_mm (the address space is dropped: a zombie has no mm) -> exit_notify -> zombie |
+reaped at once wait4 -> do_wait -> wait_task_zombie -> release_task: only now is the pid freed
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ WAIT_OPTIONS = WNOHANG | WUNTRACED | WCONTINUED | WNOTHREAD | WALL | WCLONE
 
 @linux("kernel/exit.c")
 def do_exit(code: int) -> None:
-    """End the current task with wait status ``code``; the CPU goes on with the idle task."""
+    """End the current task with wait status ``code``; the CPU switches to the idle task."""
     tsk = current()
     if tsk.flags & PF_EXITING:
         raise KernelBug(f"{tsk} exits twice")
@@ -74,8 +74,8 @@ def exit_signals(tsk: task_struct) -> None:
 
 @linux("kernel/exit.c")
 def exit_mm() -> None:
-    """Stop using the address space.  Its tables stay loaded as a borrowed ones until another task
-    with an mm runs."""
+    """Stop using the address space.  Its tables stay loaded, borrowed, until a task with an mm
+    runs."""
     tsk = current()
     mm = tsk.mm
     mm_release(tsk, mm)
@@ -120,8 +120,8 @@ def do_group_exit(code: int) -> None:
 
 @linux("kernel/signal.c")
 def zap_other_threads(tsk: task_struct) -> None:
-    """The other threads die now, each in its own context; one that another CPU runs at this moment
-    does so on its way back to user mode, as all of them do in Linux."""
+    """The other threads die now, each in its own context; one that is running on another CPU dies
+    on its way back to user mode, as all of them do in Linux."""
     for thread in tsk.signal.thread_head:
         if thread is tsk or thread.flags & PF_EXITING:
             continue
@@ -137,7 +137,7 @@ def zap_other_threads(tsk: task_struct) -> None:
 
 
 def fatal_signal(tsk: task_struct) -> None:
-    """The hook behind ``get_signal``: the current task is killed by ``tsk.exit_code``."""
+    """The hook of ``get_signal``: the current task is killed by the signal in ``tsk.exit_code``."""
     do_group_exit(tsk.exit_code)
 
 
@@ -146,8 +146,8 @@ def fatal_signal(tsk: task_struct) -> None:
 
 @linux("kernel/exit.c")
 def exit_notify(tsk: task_struct, group_dead: bool) -> None:
-    """Give the children away, become a zombie, tell the parent; reaped at once if nobody wants to
-    know."""
+    """Reparent the children, become a zombie, notify the parent; reaped at once if the parent
+    ignores SIGCHLD."""
     forget_original_parent(tsk)
     tsk.exit_state = EXIT_ZOMBIE
     autoreap = False
@@ -167,14 +167,14 @@ def thread_group_leader(tsk: task_struct) -> bool:
 
 
 def thread_group_empty(tsk: task_struct) -> bool:
-    """True if no other thread of the process is left (dead or alive)."""
+    """True if no other thread of the process remains, dead or alive."""
     return len(tsk.signal.thread_head) == 1
 
 
 @linux("kernel/signal.c")
 def do_notify_parent(tsk: task_struct, sig: int) -> bool:
-    """Send the exit signal and wake a waiting parent; True if the parent ignores SIGCHLD, so that
-    nobody will wait."""
+    """Send the exit signal and wake a waiting parent; True if the parent ignores SIGCHLD and will
+    not wait."""
     parent = tsk.parent
     autoreap = sig == SIGCHLD and sig_action(parent, SIGCHLD) == "ignore"
     if sig > 0 and not autoreap:
@@ -186,7 +186,7 @@ def do_notify_parent(tsk: task_struct, sig: int) -> bool:
 
 
 def __wake_up_parent(parent: task_struct) -> None:
-    """A thread of the parent that sleeps in wait4 looks again."""
+    """Wake a thread of the parent that sleeps in wait4, so that it looks again."""
     for thread in parent.signal.thread_head:
         if thread.blocked_in == "wait4":
             wake_up_process(thread)
@@ -206,8 +206,8 @@ def forget_original_parent(father: task_struct) -> None:
 
 @linux("kernel/exit.c")
 def find_new_reaper(father: task_struct) -> task_struct:
-    """Another thread of the father's process, the nearest ancestor that adopts
-    (PR_SET_CHILD_SUBREAPER), or init."""
+    """Another thread of the father's process, else the nearest child subreaper
+    (PR_SET_CHILD_SUBREAPER), else init."""
     for thread in father.signal.thread_head:
         if not thread.flags & PF_EXITING:
             found: task_struct = thread
@@ -223,7 +223,7 @@ def find_new_reaper(father: task_struct) -> task_struct:
 
 @linux("kernel/exit.c")
 def reparent_leader(father: task_struct, child: task_struct, reaper: task_struct) -> None:
-    """Move one child over; a zombie among them is reported to the new parent."""
+    """Move one child to its new parent, and notify the new parent if the child is a zombie."""
     list_del(child.sibling)
     list_add_tail(child.sibling, reaper.children)
     if reaper.signal is father.signal:
@@ -240,7 +240,7 @@ def reparent_leader(father: task_struct, child: task_struct, reaper: task_struct
 
 @linux("kernel/exit.c")
 def release_task(p: task_struct) -> None:
-    """Forget a dead task: its pid can no longer be found."""
+    """Remove a dead task: its pid can no longer be found."""
     leader = p.group_leader
     if thread_group_leader(p):
         list_del(p.sibling)
@@ -265,19 +265,20 @@ def release_task(p: task_struct) -> None:
 
 @linux("kernel/exit.c")
 def kernel_wait4(upid: int, stat_addr: int, options: int) -> int:
-    """The pid of a child that ended, its status stored at ``stat_addr`` if that is not 0; 0 with
-    WNOHANG if none has; -ECHILD, -EINVAL, -ESRCH, -EFAULT; -ERESTARTSYS: the caller sleeps."""
+    """The pid of a child that ended, its status stored at ``stat_addr`` unless that is 0; 0 with
+    WNOHANG if none has ended; -ECHILD, -EINVAL, -ESRCH, -EFAULT; -ERESTARTSYS: the caller
+    sleeps."""
     if options & ~WAIT_OPTIONS:
-        return -EINVAL  #: unknown options {options:#x} -> no other flag than nohang
+        return -EINVAL  #: unknown options {options:#x} -> no flag other than nohang
     if upid == -(1 << 31):
-        return -ESRCH  #: there is no process group {upid}
+        return -ESRCH  #: no process group {upid}
     return do_wait(upid, stat_addr, options)
 
 
 @linux("kernel/exit.c")
 def do_wait(upid: int, stat_addr: int, options: int) -> int:
-    """Look at the children once; sleep if there are some but none is ready.  A step: Linux takes
-    tasklist_lock for it."""
+    """Look at the children once; sleep if there are some but none has ended.  This is one step:
+    Linux takes tasklist_lock for it."""
     step()
     tsk = current()
     eligible = False
@@ -290,7 +291,7 @@ def do_wait(upid: int, stat_addr: int, options: int) -> int:
             if child.exit_state == EXIT_ZOMBIE and thread_group_empty(child):
                 return wait_task_zombie(child, stat_addr)
     if not eligible:
-        #: there is no child to wait for -> a child that has not been waited for: see tree
+        #: no child to wait for -> a child that has not been waited for: see tree
         return -ECHILD
     if options & WNOHANG:
         return 0
@@ -300,7 +301,8 @@ def do_wait(upid: int, stat_addr: int, options: int) -> int:
 
 
 def eligible_child(child: task_struct, upid: int, options: int) -> bool:
-    """The pid fits (kemu has one process group), and the kind of child is the one asked for."""
+    """True if the child has the wanted pid (kemu has one process group) and is of the wanted
+    kind."""
     if upid > 0 and child.pid != upid:
         return False
     return bool(options & WALL) or (child.exit_signal != SIGCHLD) == bool(options & WCLONE)
@@ -308,7 +310,7 @@ def eligible_child(child: task_struct, upid: int, options: int) -> bool:
 
 @linux("kernel/exit.c")
 def wait_task_zombie(p: task_struct, stat_addr: int) -> int:
-    """Reap: the parent gets the status and the fault counts, the task is gone."""
+    """Reap the child: the parent gets its status and fault counts, and the task is released."""
     pid = p.pid
     signal = p.signal
     status = signal.group_exit_code if signal.flags & SIGNAL_GROUP_EXIT else p.exit_code
@@ -318,6 +320,6 @@ def wait_task_zombie(p: task_struct, stat_addr: int) -> int:
     mine.cmaj_flt += p.maj_flt + signal.maj_flt + signal.cmaj_flt
     release_task(p)
     if stat_addr and put_user(status, stat_addr):
-        #: {put_user} -> a place for the status that is mapped rw
+        #: {put_user} -> an address for the status that is mapped rw
         return -EFAULT
     return pid

@@ -4,8 +4,8 @@
     (fork_mm.py)
                  -> wake_up_new_task; after vfork the parent sleeps
 
-The flags say what parent and child share.  CLONE_VM: the address space itself, one user more;
-without it a duplicate that shares its pages until somebody writes.
+The flags say what parent and child share.  CLONE_VM shares the address space itself, which gets one
+more user; without it the child gets a duplicate that shares each page until one side writes.
 """
 
 from __future__ import annotations
@@ -74,10 +74,10 @@ def _invalid_flags(flags: int) -> bool:
     if flags & CLONE_SIGHAND and not flags & CLONE_VM:
         return True  #: sighand needs vm -> sighand vm
     if flags & CLONE_PARENT and current().signal.flags & SIGNAL_UNKILLABLE:
-        return True  #: init has no siblings -> leave parent out
+        return True  #: init cannot have siblings -> leave parent out
     if flags & CLONE_THREAD and flags & (CLONE_NEWUSER | CLONE_NEWPID):
-        return True  #: a thread lives in the namespaces of its process -> leave thread out
-    #: pidfd and detached exclude each other -> one of the two
+        return True  #: a thread must be in its process's namespaces -> leave thread out
+    #: pidfd and detached exclude each other -> only one of the two
     return bool(flags & CLONE_PIDFD and flags & CLONE_DETACHED)
 
 
@@ -85,8 +85,8 @@ def _invalid_flags(flags: int) -> bool:
 def copy_process(
     flags: int, exit_signal: int, stack: int, child_tid: int, tls: int, name: str
 ) -> task_struct | int:
-    """A new task like the current one, not running yet; or a negative error with nothing left
-    behind."""
+    """A new task like the current one, not running yet; on a negative error everything is
+    undone."""
     if _invalid_flags(flags):
         return -EINVAL  #: {_invalid_flags}
     p = dup_task_struct(current(), name)
@@ -115,8 +115,8 @@ def copy_process(
 
 @linux("kernel/fork.c")
 def dup_task_struct(orig: task_struct, name: str) -> task_struct | None:
-    """A copy of the task structure: registers, disposition of blocked signals, name; counters at
-    zero.  None: no memory."""
+    """A copy of the task structure: registers, blocked signals, name; counters at zero.  None when
+    out of memory."""
     if slab_fails("task_struct"):
         return None
     regs: Any = orig.regs
@@ -130,10 +130,10 @@ def dup_task_struct(orig: task_struct, name: str) -> task_struct | None:
 
 
 def set_new_tls(p: task_struct, tls: int) -> int:
-    """Let FS begin at ``tls`` in the new task; 0, or -EPERM for an address of the kernel's
+    """Set the FS base of the new task to ``tls``; 0, or -EPERM for a kernel address
     (arch/x86/kernel/process.c)."""
     if tls >= task_size_max():
-        return -EPERM  #: the thread's storage would be in the kernel's half -> an address below it
+        return -EPERM  #: the thread-local storage would be a kernel address -> a lower address
     p.thread.fsbase = tls
     return 0
 
@@ -154,7 +154,7 @@ def copy_files(flags: int, p: task_struct) -> int:
 
 @linux("fs/file.c")
 def dup_fd(old: files_struct) -> files_struct | None:
-    """A copy of the descriptors, each with a reference of its own; None when out of memory."""
+    """A copy of the descriptors, each holding a reference to its file; None when out of memory."""
     if slab_fails("files_cache"):
         return None
     new = files_struct()
@@ -199,7 +199,7 @@ def copy_signal(flags: int, p: task_struct) -> int:
 
 @linux("kernel/fork.c")
 def copy_mm(flags: int, p: task_struct) -> int:
-    """Share the address space (CLONE_VM: one user more) or duplicate it; 0 or -ENOMEM."""
+    """Share the address space (CLONE_VM: one more user) or duplicate it; 0 or -ENOMEM."""
     oldmm = current().mm
     if oldmm is None:
         return 0
@@ -216,7 +216,7 @@ def copy_mm(flags: int, p: task_struct) -> int:
 
 
 def _undo_copy(p: task_struct) -> None:
-    """copy_process failed: give back what the earlier steps took."""
+    """Undo the earlier steps of a copy_process that failed."""
     if p.mm is not None:
         mmput(p.mm)
     if p.sighand is current().sighand:
@@ -226,7 +226,7 @@ def _undo_copy(p: task_struct) -> None:
 
 
 def put_files_struct(files: files_struct) -> None:
-    """One task less uses these descriptors; the last one closes them."""
+    """Drop a task's share of the descriptors; the last one closes them."""
     if atomic_dec_and_test(files, "count"):
         for fd in sorted(files.fd):
             file = files.fd[fd]
@@ -236,7 +236,7 @@ def put_files_struct(files: files_struct) -> None:
 
 @linux("kernel/pid.c")
 def alloc_pid() -> int:
-    """The next free process number; -ENOMEM."""
+    """The next free pid; -ENOMEM."""
     if slab_fails("pid"):
         return -ENOMEM  #: {slab_fails}
     pid = system.counters.last_pid + 1
@@ -278,8 +278,8 @@ def wake_up_new_task(p: task_struct) -> None:
 
 @linux("kernel/fork.c")
 def wait_for_vfork_done(parent: task_struct, child: task_struct) -> None:
-    """The parent sleeps; ``complete_vfork_done`` wakes it, and its call then returns the child's
-    pid."""
+    """Put the parent to sleep; ``complete_vfork_done`` wakes it, and its call then returns the
+    child's pid."""
     parent.state = TASK_KILLABLE
     parent.blocked_in = "vfork"
     parent.restart_block = ("vfork", child.pid)
@@ -295,7 +295,7 @@ def complete_vfork_done(tsk: task_struct) -> None:
 
 @linux("kernel/fork.c")
 def mm_release(tsk: task_struct, mm: mm_struct | None) -> None:
-    """The task leaves ``mm`` (exec or exit): clear the tid word that it registered, complete a
+    """The task leaves ``mm`` (exec or exit): clear the tid word that it registered and complete a
     vfork."""
     if tsk.clear_child_tid:
         if mm is not None and mm.mm_users > 1:

@@ -1,10 +1,10 @@
 """The life of an address space: two counts (kernel/fork.c).
 
-    mm_users   tasks that use it, and whoever reads it meanwhile      0 -> __mmput: unmap everything
-    mm_count   holders of the structure; all users together are one   0 -> __mmdrop: free the root table
+    mm_users   tasks that use it, and readers while they read it 0 -> __mmput: unmap everything
+    mm_count   holders of the structure; all users count as one  0 -> __mmdrop: free the root table
 
 A kernel thread that borrows the tables holds the structure, not the contents: the process may end
-meanwhile.
+in the meantime.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ from kemu.trace.steps import step
 
 
 def mmget(mm: mm_struct) -> None:
-    """One more user of the address space."""
+    """Add a user of the address space."""
     atomic_inc(mm, "mm_users")
 
 
 def mmget_not_zero(mm: mm_struct) -> bool:
-    """One more user, unless the last is gone already."""
+    """Add a user, unless the last one is gone already; True if added."""
     return atomic_inc_not_zero(mm, "mm_users")
 
 
 @linux("kernel/fork.c")
 def get_task_mm(task: task_struct) -> mm_struct | None:
-    """The task's address space with one more user; None if it has none (any more).  Looking and
-    getting are one step, as they are in Linux under ``task_lock``, which exit_mm takes too: the
-    task's own user is not dropped in between."""
+    """The task's address space with one more user; None if it has none, or no longer has one.
+    The check and the increment are one step, as in Linux under ``task_lock``, which exit_mm takes
+    too: the task's own reference is not dropped in between."""
     step()
     mm: mm_struct | None = task.mm
     if mm is not None:
@@ -50,14 +50,14 @@ def get_task_mm(task: task_struct) -> mm_struct | None:
 
 @linux("kernel/fork.c")
 def mmput(mm: mm_struct) -> None:
-    """One user less; the last one tears the address space down."""
+    """Drop a user; the last one tears the address space down."""
     if atomic_dec_and_test(mm, "mm_users"):
         __mmput(mm)
 
 
 @linux("kernel/fork.c")
 def __mmput(mm: mm_struct) -> None:
-    """No users left: unmap everything, then drop the hold that they had on the structure."""
+    """The last user is gone: unmap everything, then drop the users' reference to the structure."""
     if mm.mm_users:
         raise KernelBug(f"{mm} is torn down with {mm.mm_users} users")
     exit_mmap(mm)
@@ -67,7 +67,7 @@ def __mmput(mm: mm_struct) -> None:
 
 @linux("kernel/fork.c")
 def __mmdrop(mm: mm_struct) -> None:
-    """The last hold on the structure is gone: free the root table."""
+    """The last reference to the structure is gone: free the root table."""
     if mm is system.init_mm:
         raise KernelBug("init_mm is dropped")
     _forget_loaded(mm)
@@ -76,7 +76,7 @@ def __mmdrop(mm: mm_struct) -> None:
 
 
 def _forget_loaded(mm: mm_struct) -> None:
-    """A CPU that still has the dead mm's tables loaded goes on with init_mm's."""
+    """Switch a CPU that still has the dead mm's tables loaded to those of init_mm."""
     executing = system.cpu
     for cpu in system.cpus:
         if cpu.loaded_mm is mm:
@@ -96,7 +96,7 @@ def check_mm(mm: mm_struct) -> None:
 
 
 def set_mm_exe_file(mm: mm_struct, file: file | None) -> None:
-    """Set /proc/PID/exe, with its reference."""
+    """Set the file of /proc/PID/exe, taking a reference to it."""
     old = mm.exe_file
     if file is not None:
         get_file(file)
@@ -118,8 +118,8 @@ def allocate_mm() -> mm_struct | None:
 
 @linux("kernel/fork.c")
 def mm_init(mm: mm_struct) -> mm_struct | None:
-    """Counts at one, no VMAs, a root table with the kernel half, a context id of its own; None when
-    out of memory."""
+    """Initialise ``mm``: counts at one, no VMAs, a root table with the kernel half, a unique
+    context id; None when out of memory."""
     mm.mm_users = 1
     mm.mm_count = 1
     mm.def_flags &= VM_NOHUGEPAGE

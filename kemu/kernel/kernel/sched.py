@@ -1,11 +1,11 @@
-"""Switching between tasks, and which address space comes along (kernel/sched/core.c); membarrier.
+"""Switching between tasks and their address spaces (kernel/sched/core.c); membarrier.
 
     user A -> user B             load B's tables
-    user A -> kernel thread      keep A's tables, borrowed: active_mm = A's mm, mm_count + 1, the CPU is lazy
+    user A -> kernel thread      borrow A's tables: active_mm = A's mm, mm_count + 1, lazy CPU
     kernel thread -> user A      the same tables: nothing to load; the borrowed reference is dropped
 
-There is no scheduling policy: kemu's user decides who runs (``schedule_to``).  Upward call:
-``system.mmdrop``.
+There is no scheduling policy: the user of kemu decides which task runs (``schedule_to``).  Upward
+call: ``system.mmdrop``.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from kemu.trace.frames import linux
 
 
 def mmgrab(mm: mm_struct) -> None:
-    """Hold the structure (not the address space)."""
+    """Take a reference to the structure (not to the address space)."""
     atomic_inc(mm, "mm_count")
 
 
 def mmdrop(mm: mm_struct) -> None:
-    """Drop a hold on the structure; the last one frees it."""
+    """Drop a reference to the structure; the last one frees it."""
     if atomic_dec_and_test(mm, "mm_count"):
         system.mmdrop(mm)
 
@@ -56,7 +56,8 @@ def context_switch(prev: task_struct, next: task_struct) -> None:
 
 @linux("kernel/sched/core.c")
 def finish_task_switch(prev: task_struct) -> None:
-    """What only the next task can do for the one before: drop its borrowed mm, drop a dead task."""
+    """What only the next task can do for the previous one: drop the mm that it borrowed, and its
+    task structure if it is dead."""
     cpu = system.cpu
     mm = cpu.prev_mm
     if mm is not None:
@@ -72,7 +73,7 @@ def put_task_struct(task: task_struct) -> None:
 
 
 def schedule_to(task: task_struct) -> None:
-    """Let the executing CPU run ``task``; if another CPU runs it, that one goes idle first."""
+    """Make the executing CPU run ``task``; a CPU that already runs it goes idle first."""
     for cpu in system.cpus:
         if cpu.curr is task and cpu is not system.cpu:
             _go_idle(cpu)
@@ -88,7 +89,7 @@ def _go_idle(cpu: percpu) -> None:
 
 
 def schedule_idle() -> None:
-    """The executing CPU has nothing to run."""
+    """Make the executing CPU run its idle task."""
     if system.cpu.curr is not system.cpu.idle:
         context_switch(system.cpu.curr, system.cpu.idle)
 
@@ -125,7 +126,7 @@ PRIVATE_STATES = {
         MEMBARRIER_STATE_PRIVATE_EXPEDITED | MEMBARRIER_STATE_PRIVATE_EXPEDITED_RSEQ,
     ),
 }
-"""A private command: the bit that says it is ready, and what its registration sets before."""
+"""A private command: the bit that marks it ready, and the one that its registration sets before."""
 
 REGISTRATIONS = (
     (
@@ -146,16 +147,16 @@ REGISTRATIONS = (
         abi.MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_RSEQ,
     ),
 )
-"""The bits that say that a command was registered, and the command that registers it."""
+"""Bits that are set once a command is registered, and the command that registers it."""
 
 
 @linux("kernel/sched/membarrier.c")
 def membarrier_private_expedited(mm: mm_struct, cmd: int) -> int:
-    """0, or -EPERM without registration.  The interrupts that it sends to the CPUs which run the
-    process find nothing to order."""
+    """0, or -EPERM without registration.  Linux interrupts the CPUs that run the process; here
+    there is nothing to order."""
     ready, _ = PRIVATE_STATES[cmd]
     if not mm.membarrier_state & ready:
-        return -EPERM  #: the process has not registered for it -> use the register_ command first
+        return -EPERM  #: the process has not registered for it -> the register_ command first
     return 0
 
 
@@ -189,7 +190,7 @@ def membarrier_get_registrations(mm: mm_struct) -> int:
 @asmlinkage
 def sys_membarrier(cmd: int, flags: int = 0, cpu_id: int = 0) -> int:
     """membarrier(2): a mask of commands, 0, -EINVAL or -EPERM.  With MEMBARRIER_CMD_FLAG_CPU only
-    the CPU ``cpu_id`` is meant; one that there is not is no error."""
+    the CPU ``cpu_id`` is meant; a CPU that does not exist is not an error."""
     mm = current_mm()
     takes_cpu = cmd == abi.MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ
     if flags and not (takes_cpu and flags == abi.MEMBARRIER_CMD_FLAG_CPU):
@@ -206,4 +207,4 @@ def sys_membarrier(cmd: int, flags: int = 0, cpu_id: int = 0) -> int:
         return membarrier_private_expedited(mm, cmd)
     if cmd > 0 and cmd >> 1 in PRIVATE_STATES:
         return membarrier_register_private_expedited(mm, cmd >> 1)
-    return -EINVAL  #: there is no command {cmd} -> see membarrier query
+    return -EINVAL  #: no command {cmd} -> one that membarrier query lists

@@ -1,12 +1,12 @@
 """Signals: sending, forcing, delivering (kernel/signal.c).
 
-    force_sig_fault / kill -> __send_signal_locked -> task.pending -> get_signal (on the way back to
-    user mode)
-                                                                         |- handle: the interrupted access fails, the task goes on
-                                                                         |- ignore
-                                                                         `- default: most kill -> do_group_exit
+    force_sig_fault / kill -> __send_signal_locked -> task.pending -> get_signal,
+    on the way back to user mode:
+         |- handle: the interrupted access fails, the task goes on
+         |- ignore
+         `- default: most kill -> do_group_exit
 
-Handlers are not executed: "handle" stands for one that returns past the failing instruction.
+Handlers are not executed: "handle" means a handler that returns past the failing instruction.
 Upward call: ``system.fatal_signal``.
 """
 
@@ -46,8 +46,8 @@ def sig_ignored(task: task_struct, sig: int) -> bool:
 
 @linux("kernel/signal.c")
 def __send_signal_locked(info: siginfo, task: task_struct, group: bool) -> None:
-    """Queue the signal and wake its receiver; an ignored one is dropped, a classic one that already
-    waits is not doubled."""
+    """Queue the signal and wake its receiver; an ignored one is dropped, and a standard signal that
+    is already pending is not queued twice."""
     if sig_ignored(task, info.signo) or task.flags & PF_EXITING:
         return
     queue = task.signal.shared_pending if group else task.pending
@@ -69,13 +69,14 @@ def complete_signal(sig: int, task: task_struct) -> None:
 
 @linux("kernel/signal.c")
 def force_sig_fault(sig: int, code: int, addr: int, error_code: int = 0) -> None:
-    """A fault of the current task: the signal cannot be ignored."""
+    """Raise the signal of a fault of the current task: it cannot be ignored."""
     force_sig_info_to_task(siginfo(sig, code, addr, error_code), current())
 
 
 @linux("kernel/signal.c")
 def force_sig_info_to_task(info: siginfo, task: task_struct) -> None:
-    """Send so that it arrives: where it is ignored or blocked the default action is put back."""
+    """Send a signal that cannot be ignored: if it is ignored or blocked, the default action is
+    restored."""
     if sig_action(task, info.signo) == "ignore" or task.blocked >> info.signo & 1:
         task.sighand.action.put(info.signo, None)
         task.blocked &= ~(1 << info.signo)
@@ -83,7 +84,7 @@ def force_sig_info_to_task(info: siginfo, task: task_struct) -> None:
 
 
 def force_fatal_sig(sig: int) -> None:
-    """Kill the current task by ``sig`` whatever it has arranged (an exec that failed past the point
+    """Kill the current task by ``sig``, whatever its handlers (an exec that failed past the point
     of no return)."""
     task = current()
     task.sighand.action.put(sig, None)
@@ -92,7 +93,7 @@ def force_fatal_sig(sig: int) -> None:
 
 @linux("kernel/signal.c")
 def group_send_sig_info(info: siginfo, task: task_struct) -> int:
-    """kill(2): to the process.  init takes only signals that it handles."""
+    """kill(2): send to the process.  init receives only signals that it handles."""
     if info.signo == 0:
         return 0
     unkillable = task.signal.flags & SIGNAL_UNKILLABLE and sig_action(task, info.signo) == "default"
@@ -103,7 +104,7 @@ def group_send_sig_info(info: siginfo, task: task_struct) -> int:
 
 @linux("kernel/signal.c")
 def do_send_specific(info: siginfo, task: task_struct) -> int:
-    """tgkill(2): to one thread, not to whichever of its process takes it."""
+    """tgkill(2): send to one thread, not to the process."""
     unkillable = task.signal.flags & SIGNAL_UNKILLABLE and sig_action(task, info.signo) == "default"
     if info.signo and not unkillable:
         __send_signal_locked(info, task, False)
@@ -111,20 +112,20 @@ def do_send_specific(info: siginfo, task: task_struct) -> int:
 
 
 def signal_pending(task: task_struct) -> bool:
-    """True if a signal waits that is not blocked."""
+    """True if an unblocked signal is pending."""
     return any(
         not task.blocked >> i.signo & 1 for i in (*task.pending, *task.signal.shared_pending)
     )
 
 
 def fatal_signal_pending(task: task_struct) -> bool:
-    """True if SIGKILL waits."""
+    """True if SIGKILL is pending."""
     return any(i.signo == SIGKILL for i in (*task.pending, *task.signal.shared_pending))
 
 
 def _dequeue(task: task_struct) -> siginfo | None:
-    """The next signal: SIGKILL, then the synchronous ones, then the lowest number; own queue before
-    the process's."""
+    """The next signal: SIGKILL, then the synchronous ones, then the lowest number; the task's queue
+    before the process's."""
 
     def rank(info: siginfo) -> tuple[bool, bool, int]:
         return info.signo != SIGKILL, info.signo not in SYNCHRONOUS, info.signo
@@ -162,8 +163,7 @@ def get_signal() -> list[siginfo]:
 
 
 def _fatal(task: task_struct, sig: int) -> None:
-    """The default action of ``sig`` is to end the process (stopping is not modelled: it ends
-    nothing)."""
+    """True if the default action of ``sig`` is to end the process.  Stopping is not modelled."""
     if sig in (SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU):
         return
     task.flags |= PF_SIGNALED

@@ -75,7 +75,8 @@ VALID_ADVICE = {value for name, value in globals().items() if name.startswith("M
 """madvise_behavior_valid without CONFIG_MEMORY_FAILURE."""
 
 DISCARDING = {
-    MADV_FREE, MADV_DONTNEED, MADV_DONTNEED_LOCKED, MADV_REMOVE, MADV_DONTFORK, MADV_WIPEONFORK, MADV_GUARD_INSTALL,
+    MADV_FREE, MADV_DONTNEED, MADV_DONTNEED_LOCKED, MADV_REMOVE, MADV_DONTFORK, MADV_WIPEONFORK,
+    MADV_GUARD_INSTALL,
 }  # fmt: skip
 """Advice that loses contents: refused for sealed anonymous memory that is not writable."""
 

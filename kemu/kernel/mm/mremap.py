@@ -202,7 +202,8 @@ def copy_vma(
     start = vma.vm_start
     prev, next = neighbours(vma.vm_mm, addr, addr + length)
     vmg = vma_merge_struct(
-        vma.vm_mm, prev, next, addr, addr + length, vma.vm_flags, pgoff, vma.vm_file, vma.vm_ops, vma.anon_vma,
+        vma.vm_mm, prev, next, addr, addr + length, vma.vm_flags, pgoff, vma.vm_file, vma.vm_ops,
+        vma.anon_vma,
         copied_from=vma,
     )  # fmt: skip
     merged = vma_merge_new_range(vmg)
