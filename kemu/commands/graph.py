@@ -130,7 +130,7 @@ KINDS = {
     "mm": Kind("task, mm_struct, VMAs, anon_vmas and files", _mm, (_TASK,)),
     "rmap": Kind("every path from a frame back to its mappings", _rmap, (one("pfn", kinds.FRAME),)),
     "tree": Kind("the processes and what they share", _tree),
-    "mem": Kind("all of RAM, one cell a frame", _mem, (), (flags("cells", ("refcount",)),)),
+    "mem": Kind("all of RAM, one cell per frame", _mem, (), (flags("cells", ("refcount",)),)),
     "layout": Kind("the whole address space to a readable scale", _layout, (_TASK,)),
 }
 PLOT = "plot"

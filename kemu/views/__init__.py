@@ -1,4 +1,4 @@
-"""Drawing: each function makes text of a reading, and knows nothing but the reading.
+"""Drawing: each function turns a reading into text, and uses nothing but the reading.
 
     style.style_for(encoding, colour=..., width=80) -> Style
     terminal.render(reading, style) -> str       any reading, for people

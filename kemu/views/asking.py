@@ -38,7 +38,7 @@ def why(reading: Why, style: Style) -> str:
 
 
 def history(reading: History, style: Style) -> str:
-    """One line a value."""
+    """One line per value."""
     lines = [f"{reading.thing}: {plural(len(reading.changes) + reading.more, 'change')}"]
     if reading.more:
         lines.append(f"the first {reading.more} are left out")
@@ -59,7 +59,7 @@ def history(reading: History, style: Style) -> str:
 
 
 def cost(reading: Cost, _style: Style) -> str:
-    """Two columns: as it was, and if fork copied at once."""
+    """Two columns: the actual cost, and the cost if fork copied at once."""
     lines = [
         f"#{reading.first} -> #{reading.last}",
         f"{'':<24} {'as it was':>12} {'eager copy':>12}",
@@ -76,7 +76,7 @@ def cost(reading: Cost, _style: Style) -> str:
 
 
 def timelines(reading: Timelines, _style: Style) -> str:
-    """One line a timeline, the current one marked."""
+    """One line per timeline, the current one marked."""
     lines = []
     for row in reading.rows:
         mark = "*" if row.current else " "

@@ -7,8 +7,8 @@
     process 3 "commands"  what was typed; the resident pages of each process as curves
 
 There is no clock in kemu: a microsecond is one event. Event N is at N us; a call that begins
-after it and before the next one begins at a fraction between them, each at its own, so that a call
-lies within the one that made it.
+between two events begins at a fraction between them, each at a different one, so that a call is
+nested in the one that made it.
 """
 
 from __future__ import annotations
@@ -88,13 +88,13 @@ def trace_events(tracks: Tracks) -> Iterator[Event]:
 
 
 COMMAND = 0.5
-"""A command begins and ends so much after the event before its first and its last one: where its
+"""How long after the event before its first and its last one a command begins and ends: where its
 neighbours end and begin."""
 
 
 def timed(roots: tuple[RanCall | tuple[int, str], ...]) -> list[Span]:
-    """Every call with its times. What happens after the same event shares the microsecond after
-    it, in order."""
+    """Every call with its times. Marks after the same event share the microsecond after it, in
+    order."""
     order: list[tuple[int, RanCall, bool]] = []
     for root in roots:
         if isinstance(root, RanCall):
@@ -150,7 +150,7 @@ def _of_call(span: Span, pid: int, tid: int) -> Event:
 
 
 MOST_CHANGES = 20
-"""Of a call's own events so many are named."""
+"""Maximum number of a call's own events that are listed."""
 
 
 def _running(spans: list[Span]) -> Iterator[Event]:

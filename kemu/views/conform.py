@@ -15,22 +15,22 @@ def difference_row(row: DifferenceRow, style: Style) -> str:
 
 
 def conformance(reading: Conformance, style: Style) -> str:
-    """All differences, and the sums."""
+    """All differences, and the totals."""
     return "\n".join(
         [*(difference_row(row, style) for row in reading.differences), summary(reading)]
     )
 
 
 def summary(reading: Conformance) -> str:
-    """How many programs agree."""
+    """One line: how many programs agree."""
     counts = f"{plural(reading.programs, 'program')}, {plural(reading.operations, 'operation')}"
     return f"{counts}: {reading.agree} agree, {reading.differ} differ" + (
-        f", {reading.stopped} stopped: too long" if reading.stopped else ""
+        f", {reading.stopped} stopped: timed out" if reading.stopped else ""
     )
 
 
 def real(reading: RealReading, style: Style) -> str:
-    """The host's answers beside kemu's; ``*`` where they are not the same."""
+    """The host's answers next to kemu's; ``*`` where they differ."""
     lines = [f"on this host ({reading.kernel}) and in kemu:"]
     for row in reading.rows:
         lines += _row(row, style)
@@ -42,7 +42,7 @@ def real(reading: RealReading, style: Style) -> str:
             break_long_words=False,
         )
     if reading.left_out:
-        lines.append(f"not seen, since it needs root: {', '.join(reading.left_out)}")
+        lines.append(f"not compared, since it needs root: {', '.join(reading.left_out)}")
     if reading.stopped:
         lines.append(f"the host's run ended early: {reading.stopped}")
     lines.append(
@@ -52,7 +52,7 @@ def real(reading: RealReading, style: Style) -> str:
 
 
 def _row(row: RealRow, style: Style) -> list[str]:
-    """The command, and what both gave, or what each gave."""
+    """The command with the common result, or both results."""
     if row.same:
         return [f"  {row.command}", f"      both  {row.host}"]
     return [

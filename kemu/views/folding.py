@@ -6,8 +6,8 @@ wherever its edge is.
     PID  PPID  NAME  S  CPU  MM  PAGES  RSS
         MINFLT  MAJFLT
 
-What follows goes under the last column, if that begins in the left half, and else a little to the
-right. A line that cannot be broken stays whole, and so does what is to be copied: commands and
+The continuation goes under the last column if that begins in the left half, otherwise a little to
+the right. A line that cannot be broken stays whole, as does text meant to be copied: commands and
 code, which are indented, not in columns, and have marks.
 """
 

@@ -5,8 +5,8 @@
      0)               |    /* pfn 0x112 _refcount 2 -> 3 */
      0) + 38.000 us   |  }
 
-There is no clock in kemu: a microsecond is one event, so a duration says how many changes of state
-happened in the call.
+There is no clock in kemu: a microsecond is one event, so a duration is the number of state changes
+in the call.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ HEAD = (
     "# |     |   |                     |   |   |   |",
 )
 OVERHEAD = ((1_000_000, "$"), (100_000, "@"), (10_000, "*"), (1000, "#"), (100, "!"), (10, "+"))
-"""Marks of calls that last longer than so many microseconds."""
+"""Marks of calls that last longer than the given number of microseconds."""
 RULE = " ------------------------------------------"
 
 
 def ftrace(tracks: Tracks) -> tuple[str, ...]:
-    """The lines, with those that say when a CPU goes over to another task."""
+    """The lines, including those that mark a CPU's switch to another task."""
     lines = list(HEAD)
     running: dict[int, tuple[int, str]] = {}
     cpu = 0

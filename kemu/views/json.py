@@ -3,7 +3,7 @@
 A reading becomes an object of its fields, a tuple a list, ``Pairs`` an object, bytes a string of
 hex digits.  A field whose annotation names ``Address`` or ``Word`` is written ``"0x..."``: a
 program in a language with 53-bit numbers would lose bits. docs/json.md lists the fields of every
-reading; a test keeps it true.
+reading; a test keeps it up to date.
 """
 
 from __future__ import annotations

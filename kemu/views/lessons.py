@@ -1,8 +1,8 @@
 """Lessons for the terminal: Markdown wrapped to the width, with wide characters counted as two
 columns.
 
-What a line of text can show of Markdown is kept: headings, **bold**, `code`, lists, tables
-and fences as they are. Colour is never the only signal: a role has its word or its mark.
+Markdown is kept where lines of text can show it: headings, **bold**, `code`, lists, tables and
+fences. Colour is never the only signal: each role has a word or a mark.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _LINK = re.compile(r"\[([^\]\n]+)\]\(([^)\s]+)\)")
 
 
 def lesson_text(reading: LessonText, style: Style) -> str:
-    """One text, in the way of its role."""
+    """One text, drawn according to its role."""
     if reading.role == "typed":
         return style.paint(f"kemu> {reading.text}", "name")
     if reading.role == "title":
@@ -91,8 +91,7 @@ def _paragraph(lines: list[str], style: Style) -> Iterator[str]:
 
 
 def joined(lines: list[str]) -> str:
-    """The lines of a paragraph as one: with a blank between, but not between two wide
-    characters."""
+    """The lines of a paragraph as one, joined by blanks except between two wide characters."""
     made = lines[0].strip()
     for line in lines[1:]:
         bare = line.strip()
@@ -120,13 +119,12 @@ def wrapped(text: str, style: Style, first: str = "", following: str = "") -> li
 
 
 def _emphasis(found: re.Match[str]) -> str:
-    """Emphasis between two marks of no width, so that it may go over a line's end; inline code as
-    it is."""
+    """Emphasis between two marks of no width, so that it may span lines; inline code unchanged."""
     return found[0] if found[0].startswith("`") else f"\x01{found[1] or found[2]}\x02"
 
 
 def _closed(lines: list[str]) -> Iterator[str]:
-    """The lines with emphasis that goes on over a line's end closed there and opened again."""
+    """The lines, with emphasis that spans them closed at each line's end and opened again."""
     inside = False
     for line in lines:
         whole = f"\x01{line}" if inside else line
@@ -169,7 +167,7 @@ def _inline(line: str, style: Style) -> str:
 
 
 def columns(text: str) -> int:
-    """Columns that the text takes on a terminal."""
+    """The width of the text on a terminal, in columns."""
     if text.isascii():
         return len(text)
     return sum(
@@ -181,7 +179,7 @@ WORDS: dict[str, dict[str, Any]] = {
     "en": {
         "none": "there are no lessons",
         "head": ("lesson", "title", "steps", "points"),
-        "how": "lesson start NUMBER takes one; about {minutes} minutes are left",
+        "how": "lesson start NUMBER starts one; about {minutes} minutes are left",
         "done": "{done} of {count} done",
         "states": {"failed": "wrong"},
     },
@@ -199,11 +197,11 @@ WORDS: dict[str, dict[str, Any]] = {
         },
     },
 }
-"""What the lists say, by language; a state without a word of its own is shown as it is."""
+"""The words of the lists, by language; a state without a translation is shown unchanged."""
 
 
 def lesson_list(reading: LessonList, style: Style) -> str:
-    """The lessons, one per line, with what is done of each."""
+    """The lessons, one per line, with the progress in each."""
     words = WORDS.get(reading.language, WORDS["en"])
     if not reading.rows:
         return "\n".join([words["none"], *reading.problems])
@@ -231,7 +229,7 @@ def lesson_list(reading: LessonList, style: Style) -> str:
 
 
 def cut(text: str, room: int) -> str:
-    """The text in just so many columns."""
+    """The text cut or padded to that many columns."""
     if columns(text) <= room:
         return text + " " * (room - columns(text))
     while columns(text) > room - 2:

@@ -7,9 +7,9 @@ from kemu.views.spaces import short
 from kemu.views.style import Style, facts, numbered, plural, printable, table
 
 MAP_COLUMNS = 64
-"""Frames on a line of the memory map."""
+"""Frames per line of the memory map."""
 MAP_MARGIN = 10
-"""Columns before them: the number of the first."""
+"""Columns before them, for the number of the first frame."""
 
 
 def frame_line(frame: FrameReading) -> str:
@@ -27,7 +27,7 @@ def frame_line(frame: FrameReading) -> str:
 
 
 def holder_text(holder: Holder) -> str:
-    """Who holds references: ``parent 0x10000``, ``page cache``, ``lru_add batch of CPU 0``."""
+    """The holders of references: ``parent 0x10000``, ``page cache``, ``lru_add batch of CPU 0``."""
     if holder.what == "pte":
         text = f"{holder.name} {holder.address:#x}"
     else:
@@ -38,8 +38,8 @@ def holder_text(holder: Holder) -> str:
 
 
 def unexplained(missing: int) -> str:
-    """What is odd about a refcount that is not the sum of its holders: ``2 references that nobody
-    here explains``."""
+    """A remark on a refcount that is not the sum of its holders: ``2 references that nobody here
+    explains``."""
     if missing >= 0:
         return f"{plural(missing, 'reference')} that nobody here explains" if missing else ""
     return f"{plural(-missing, 'holder')} more than references: a get is missing"
@@ -109,8 +109,8 @@ def rmap(reading: RmapReading, style: Style) -> str:
 
 
 def memory_map(reading: MemoryMap, style: Style) -> str:
-    """mem: one letter a frame, 64 to a line, or 32 on a narrow terminal; lines that repeat the one
-    above are folded."""
+    """mem: one letter per frame, 64 to a line, or 32 on a narrow terminal; lines that repeat the
+    one above are folded."""
     letters = "".join(run.letter * run.count for run in reading.runs)
     columns = (
         MAP_COLUMNS // 2 if style.fold and style.width < MAP_COLUMNS + MAP_MARGIN else MAP_COLUMNS
@@ -154,7 +154,7 @@ def free(reading: FreeReading, style: Style) -> str:
 
 
 def file_list(reading: FileList, _style: Style) -> str:
-    """ls: one line a file."""
+    """ls: one line per file."""
     if not reading.files:
         return "no files; load brings one in"
     return "\n".join(

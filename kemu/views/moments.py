@@ -30,7 +30,7 @@ from kemu.views.onepage import three_lines
 from kemu.views.style import Style, plural
 
 CHANGES_SHOWN = 24
-"""Lines of the picture that follows a command; the rest is counted."""
+"""Maximum lines of the summary that follows a command; the rest are counted."""
 
 
 def event(reading: EventReading, style: Style) -> str:
@@ -45,7 +45,7 @@ def event_lines(reading: EventReading, width: int, style: Style) -> list[str]:
 
 
 def hanging(head: str, text: str, style: Style) -> list[str]:
-    """``text`` after ``head``, its further lines below its beginning."""
+    """``text`` after ``head``, with continuation lines aligned below its beginning."""
     room = max(style.width - len(head), 30)
     first, *rest = wrap(text, room, break_long_words=False, break_on_hyphens=False) or [""]
     return [head + first, *[" " * len(head) + line for line in rest]]
@@ -118,12 +118,12 @@ def difference(reading: Difference, style: Style) -> str:
 
 
 ALIKE_SHOWN = 3
-"""Of neighbours that changed in the same way so many are shown."""
+"""How many neighbours that changed in the same way are shown."""
 
 
 def change_lines(changes: tuple[FieldChange, ...], style: Style) -> list[str]:
-    """One line a field, the object named once; of many objects that changed in the same way the
-    first few."""
+    """One line per field, each object named once; only the first few of many objects that changed
+    in the same way."""
     blocks = [tuple(block) for _, block in groupby(changes, key=lambda change: change.what)]
     width = min(max((len(block[0].what) for block in blocks), default=0), style.width // 3)
     lines: list[str] = []
@@ -173,7 +173,7 @@ def change(reading: Change, style: Style) -> str:
 
 
 def moment(reading: Moment, style: Style) -> str:
-    """Where the experiment is; with context the way there: calls, changes, the page in
+    """Where the experiment is; with context also how it got there: calls, changes, the page in
     question."""
     r = reading
     where = f"#{r.now}" + (f" of {r.end}, past" if r.now < r.end else "")
@@ -220,7 +220,7 @@ def _calls_above(reading: Moment, style: Style) -> list[str]:
 
 
 def text(reading: Text, _style: Style) -> str:
-    """Lines as they are."""
+    """Lines of text, unchanged."""
     return "\n".join(reading.lines)
 
 

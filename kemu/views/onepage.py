@@ -5,8 +5,8 @@
     * PTE    pfn 0x112  P-UAD---N          -> pfn 0x117  PWUAD---N
     * frame  0x112  ref 2 map 2  app kid   -> 0x117  ref 1 map 1 exclusive  kid
 
-A line that did not change is drawn once; a changed one has ``*`` in front, and after the arrow
-what it became.  Where the two do not fit side by side, the newer one is below.
+A line that did not change is drawn once; a changed one begins with ``*``, with the new state after
+the arrow. Where the two do not fit side by side, the newer one is below.
 """
 
 from __future__ import annotations

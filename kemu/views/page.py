@@ -1,13 +1,12 @@
-"""A page of HTML that needs nothing but itself: no network, no server, no second file.
+"""A self-contained page of HTML: no network, no server, no second file.
 
     <!doctype html>  title, the shared look, the page's own style
     <body> ... </body>  data and script, if any
 
-Every page carries a content security policy that forbids all requests, so that a text which slips
-in can load nothing.
+Every page carries a content security policy that forbids all requests, so injected text can load
+nothing.
 
-A text reaches a page through ``esc``, data through
-``data_block``, nothing else.
+Text reaches a page only through ``esc``, data only through ``data_block``.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ UNSAFE = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "
 escapes."""
 
 INVISIBLE = {code: f"\\x{code:02x}" for code in [*range(9), 11, 12, *range(14, 32), 127]}
-"""Control characters, which HTML forbids, as the text that names them."""
+"""Control characters, which HTML forbids, by the text that spells them."""
 
 
 def document(title: str, body: str, *, style: str = "", script: str = "", lang: str = "en") -> str:

@@ -4,7 +4,7 @@ numbers.
 Sources: fs/proc/task_mmu.c (show_map_vma, show_smap, smaps_rollup, task_mem), fs/proc/array.c
 (proc_pid_status, do_task_stat, proc_pid_statm).
 
-What the machine does not have is printed as a Linux without it prints it: no clock (times are 0),
+What the machine does not have is printed as by a Linux without it: no clock (times are 0),
 root with all capabilities, no seccomp filter, no supplementary group.
 """
 

@@ -10,7 +10,7 @@ from kemu.views.style import Style, plural
 
 BAR = 20
 MOST_ROWS = 40
-"""Columns of a bar; steps of a replay that are shown around the moment."""
+"""Width of a bar in columns; steps of a replay that are shown around the moment."""
 
 
 def cases(reading: RaceCases, style: Style) -> str:
@@ -77,7 +77,7 @@ def _cpus(cpus: tuple[str, ...], style: Style) -> list[str]:
 
 
 def _outcome(outcome: RaceOutcome, r: RaceReading, style: Style) -> list[str]:
-    """A row: good or bad, how many, a bar, the name; below it what is wrong and the schedule."""
+    """A row: good or bad, how many, a bar, the name; below it the fault and the schedule."""
     of = f"{outcome.schedules:>{len(str(r.schedules))}}"
     filled = max(1, round(BAR * outcome.schedules / r.schedules))
     mark = "bad" if outcome.bad else "ok "
@@ -142,7 +142,7 @@ def _lanes(outcome: RaceOutcome, cpus: int) -> list[str]:
 
 
 def _memory(step: RaceStep) -> str:
-    """What is in memory after a step; what the CPU alone knows is left out."""
+    """The contents of memory after a step; the CPU's private values are left out."""
     value = step.value.split(", CPU")[0]
     return f"{value}  {step.note}!" if step.note else value
 
@@ -151,8 +151,7 @@ def _memory(step: RaceStep) -> str:
 
 
 def replay(reading: RaceReplay, style: Style) -> str:
-    """A schedule that is walked through: what has happened, where the moment lies, what is to
-    come."""
+    """A replayed schedule: the past, the present moment, and what is to come."""
     r = reading
     lines = [*_title(r.race, style), f"schedule {_short(r.schedule, style)}", *_cpus(r.cpus, style)]
     lines += wrap(f"{'ends badly' if r.bad else 'ends well'}: {r.outcome}", style.width)
@@ -178,7 +177,7 @@ def _short(schedule: str, style: Style) -> str:
 
 
 def _steps(r: RaceReplay, shown: Iterable[RaceStep], style: Style) -> list[str]:
-    """A line a step: its number, a lane for each CPU, memory or events."""
+    """One line per step: its number, a lane for each CPU, memory or events."""
     lane = (style.width - 22) // len(r.cpus)
     last = "memory" if r.engine == "litmus" else "events"
     lines = ["  step  " + "".join(f"CPU {cpu}".ljust(lane) for cpu in range(len(r.cpus))) + last]
@@ -208,7 +207,7 @@ def _events(step: RaceStep) -> str:
 
 
 def _where(r: RaceReplay) -> str:
-    """Where the moment lies, and what can be done."""
+    """Where the replay is, and what can be done next."""
     if r.done < len(r.steps):
         return (
             f"{r.done} of {plural(len(r.steps), 'step')} have happened: step and back walk "

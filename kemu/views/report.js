@@ -49,7 +49,7 @@ const link = (number, words) => `<a href="${address(number)}">${words === undefi
 
 // ---------------------------------------------------------------- moving
 
-// The moments at which one can stop, for each size of step.
+// The moments to stop at, for each size of step.
 const stopsOf = (film) => ({
   all: Array.from({ length: film.last - film.first + 1 }, (_, i) => film.first + i),
   shown: [film.first, ...film.events.filter((event) => event.shown || event.number === film.last).map((event) => event.number)],
@@ -77,7 +77,7 @@ function go(moment, grain = "all") {
   view.noting = setTimeout(noteAddress, 500);
 }
 
-// The address of the moment, once it stays: browsers refuse to have it changed at every step of a held key.
+// The address of the moment, once it stays: browsers refuse to change it at every step of a held key.
 function noteAddress() {
   history.replaceState(null, "", address(view.at));
 }
@@ -109,8 +109,8 @@ function onKey(event) {
 
 // ---------------------------------------------------------------- what is shown
 
-// The two address spaces: those chosen, else the oldest that a process of the user has, and that of the running process; where
-// these are one, the newest.
+// The two address spaces: those chosen, else the oldest that a user process has, and that of the running process; if
+// these are the same, the newest.
 function sides() {
   const people = player.spaces.filter((space) => !space.pids.length || space.pids.some((pid) => pid > 2));
   const all = people.length ? people : player.spaces;
@@ -169,8 +169,8 @@ function whyLines(event) {
     lines.push(`<li>${at === event ? `<b>#${at.number}</b>` : link(at.number)} ${esc(at.fn ? at.fn + " " : "")}${esc(textOf(at))}</li>`);
     at = at.before > film.first ? eventAt(at.before) : undefined;
   }
-  const chain = lines.length > 1 ? `<p>What wrote it, newest first:</p><ol class="chain">${lines.join("")}</ol>` : "<p>Nothing wrote it before, in this life of the thing.</p>";
-  const older = at ? `<p>and older ones: ${link(at.number)}</p>` : "";
+  const chain = lines.length > 1 ? `<p>What wrote it, newest first:</p><ol class="chain">${lines.join("")}</ol>` : "<p>Nothing wrote it before, since it was created.</p>";
+  const older = at ? `<p>older ones: ${link(at.number)}</p>` : "";
   const inside = names.length ? `<p>Inside <code>${names.map(esc).join(" &gt; ")}</code></p>` : "";
   return chain + older + inside + (command ? `<p>Because of <code>${esc(command.text)}</code></p>` : "");
 }
@@ -272,7 +272,7 @@ function fromHash() {
   go(Number(found[2]));
 }
 
-// Is there room for the wide drawings? True if that is another answer than before. On paper there is.
+// Whether the answer to "is there room for the wide drawings?" changed. On paper there is room.
 function measure() {
   const small = $("state").clientWidth < 700, other = small !== view.small;
   view.small = small;

@@ -1,4 +1,4 @@
-"""The report: a film as one page that plays, with nothing else needed.
+"""The report: a film as one self-contained page that plays it.
 
     head      title, facts, the player (slider, buttons)
     moment    the event, its calls, what changed; the tables joined at frames, mappings, RAM, tasks;
@@ -8,7 +8,7 @@
 
 What the page shows before its script runs, or without one, is the last moment.
 
-A text goes through ``esc``, data through ``data_block``.
+Text goes through ``esc``, data through ``data_block``.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ TASK_FIELDS = (
     "running_on",
     "blocked_in",
 )
-"""What the page needs of a task."""
+"""The fields of a task that the page needs."""
 
 BUTTONS = (
     ("first", "|&lt;", "first moment (Home)"),
@@ -56,8 +56,7 @@ GRAINS = (
 
 
 def report(films: Sequence[Film], version: str) -> str:
-    """The page of one film, or of several (the machines of a lesson), of which the first is
-    shown."""
+    """The page of one film, or of several (the machines of a lesson); the first is shown."""
     first = films[0]
     commands = "".join(
         _commands(number, film.commands, len(films)) for number, film in enumerate(films, 1)
@@ -85,7 +84,7 @@ def opening(film: Film) -> int:
 
 def default_sides(player: Player) -> tuple[int, ...]:
     """The ids of the address spaces that are drawn: the oldest that a process of the user has, and
-    that of the running process; where these are one, the newest."""
+    that of the running process; if these are the same, the newest."""
     people = [
         space for space in player.spaces if not space.pids or any(pid > 2 for pid in space.pids)
     ]
@@ -167,7 +166,7 @@ aria-label="page tables, joined at frames">{drawing}</div>
 <pre id="joinedtext">{esc(words)}</pre></details></section>
 <section><h2>Mappings</h2>\
 <div id="mappings" class="scroll pair">{mappings(player, ids)}</div></section>
-<section><h2>RAM, one cell a frame</h2><div id="memory" class="scroll">{memory(player)}</div>
+<section><h2>RAM, one cell per frame</h2><div id="memory" class="scroll">{memory(player)}</div>
 <details class="alt screen"><summary>the same as text</summary>\
 <pre id="memorytext">{esc(ram)}</pre></details></section>
 <section><h2>Tasks</h2><div id="tasks" class="scroll">{tasks(player)}</div></section>
@@ -205,10 +204,10 @@ def _command(played: Played, prefix: str) -> str:
 
 
 class Texts(dict[str, int]):
-    """Texts by their place, each of them once."""
+    """A table of texts, each of them once."""
 
     def place(self, text: str) -> int:
-        """The place of the text."""
+        """The index of the text."""
         return self.setdefault(text, len(self))
 
 

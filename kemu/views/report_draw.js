@@ -46,7 +46,7 @@ class Player {
     for (const op of film.start) this.apply(op);
   }
 
-  // Do one op; what it replaced, as a list of functions' worth of data: [what, key, ..., old].
+  // Do one op. Returns what it replaced, as lists: [what, key, ..., old].
   apply(op) {
     const [kind, a, b, c, d, e] = op, old = [];
     if (kind === ENTRY || kind === NO_ENTRY) {
@@ -100,7 +100,7 @@ class Player {
     return this;
   }
 
-  // What differs between the moment `since` and this one, in the terms of the drawings.
+  // What differs between the moment `since` and this one, in terms of the drawings.
   changed(since) {
     const found = { entries: new Set(), frames: new Map(), tasks: new Set(), vmas: new Set() };
     let spaces = null, tasks = null;
@@ -473,7 +473,7 @@ function memoryOf(player, grid, changed = NOTHING) {
     y += grid.line;
   }
   const width = grid.label + grid.columns * grid.cell + 2, height = y + 2, words = legendOf(player, letters);
-  const title = `<title>${esc("RAM, a letter a frame: " + words)}</title>`;
+  const title = `<title>${esc("RAM, one letter per frame: " + words)}</title>`;
   return `<svg class="ram" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}" role="img">${title}${parts.join("")}</svg>` +
     `<p class="soft">${esc(words)}</p>`;
 }

@@ -39,7 +39,7 @@ STATES = {
 
 
 def tasks(player: Player) -> str:
-    """All tasks, one a line."""
+    """All tasks, one per line."""
     head = "<tr><th>pid<th>name<th>state<th>mm<th>pages<th>rss<th>faults<th>CPU</tr>"
     rows = "".join(_task(task) for task in player.tasks)
     return f'<table class="tasks"><thead>{head}</thead><tbody>{rows}</tbody></table>'
@@ -104,8 +104,8 @@ class Line(NamedTuple):
 
 
 def map_lines(letters: dict[int, str], frames: int, columns: int) -> list[Line]:
-    """The lines of the map of ``frames`` frames, as `mem` folds them: what repeats the line above
-    is left out, but the last."""
+    """The lines of the map of ``frames`` frames, folded as in `mem`: lines that repeat the one
+    above are left out, except the last."""
     lines: list[Line] = []
     for at, text, count in _runs(letters, frames, columns):
         if lines and lines[-1].letters == text:
@@ -142,7 +142,7 @@ def _with_last(lines: list[Line], frames: int, columns: int) -> list[Line]:
 
 
 def memory(player: Player, grid: Grid = WIDE_GRID) -> str:
-    """All of RAM, one cell a frame; lines that repeat the one above are counted."""
+    """All of RAM, one cell per frame; lines that repeat the one above are counted."""
     letters, y, parts = player.letters(), 0, []
     for line in map_lines(letters, player.film.machine.frames, grid.columns):
         if line.skipped:
@@ -154,7 +154,7 @@ def memory(player: Player, grid: Grid = WIDE_GRID) -> str:
         y += grid.line
     size = f"{grid.label + grid.columns * grid.cell + 2} {y + 2}"
     words = legend(player, letters)
-    title = f"<title>{esc('RAM, a letter a frame: ' + words)}</title>"
+    title = f"<title>{esc('RAM, one letter per frame: ' + words)}</title>"
     width, height = size.split()
     svg = (
         f'<svg class="ram" width="{width}" height="{height}" viewBox="0 0 {size}" '

@@ -1,10 +1,10 @@
-"""A film stopped at a moment: the state, and what can be said of it. The page's script (report.js)
+"""A film stopped at a moment: the state, and what follows from it. The page's script (report.js)
 does the same.
 
     tables   frame -> index -> (look of the entry, frame that it leads to)
     frames   frame -> look
 
-Nothing here knows what happened, only what is.
+Only the state is known here, not the events.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Entry(NamedTuple):
 
     @property
     def leads(self) -> bool:
-        """Does it lead to a frame of data?"""
+        """Whether it leads to a frame of data."""
         return self.kind in ("page", "huge", "protnone")
 
 
@@ -93,7 +93,7 @@ class Player:
             else:
                 self.tasks = [pools.tasks[place] for place in n]
 
-    # ---------------------------------------------------------------- what can be said
+    # ---------------------------------------------------------------- what follows from the state
 
     def space(self, number: int) -> SpaceRow:
         """The address space with the id."""
@@ -104,7 +104,7 @@ class Player:
         return tuple(self.film.pools.vmas[place] for place in self.space(number).vmas)
 
     def look(self, pfn: int) -> FrameLook:
-        """What the frame is; one that nobody looked at is free."""
+        """The look of the frame; a frame without one is free."""
         return self.frames.get(pfn, FREE)
 
     def entries_of(self, table: int, level: int, base: int) -> list[Entry]:
@@ -140,7 +140,7 @@ class Player:
         return entry.look.base | (entry.pfn << self.film.machine.pfn_shift if framed else 0)
 
     def note(self, entry: Entry) -> str:
-        """A word on it."""
+        """A note on the entry, or ""."""
         if entry.kind == "marker":
             return "guard page"
         if entry.kind in ("page", "protnone") and entry.pfn == self.film.machine.zero:

@@ -13,8 +13,7 @@ No engine lays this out: a table goes below the one before it, each line is ``RO
 goes next to the first entry that leads to it, or below the frame before. The page's script draws
 the same, character for character, at every moment (report.js); a test compares them.
 
-What an arrow says is also written in the line at which it
-begins.
+The meaning of an arrow is also written in the line at which it begins.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ ROW, CAPTION, GAP, HEAD, LINE, PAD = 20, 22, 10, 30, 16, 8
 """Heights in pixels: of an entry, of a table's caption, between tables, of a name, of a line in a
 frame, around these lines."""
 MOST_ROWS, FIRST_ROWS, LAST_ROWS = 12, 5, 2
-"""Of a table with more entries so many are drawn."""
+"""Maximum number of entries drawn of a table."""
 
 
 class Shape(NamedTuple):
@@ -53,8 +52,8 @@ NARROW = Shape(118, 14, 94, 3, full=False)
 
 
 class Row(NamedTuple):
-    """Entries that go on in the same way (``times``), or a line that says how many are left out
-    (``entry`` None)."""
+    """A run of ``times`` similar entries, or a line that says how many are left out (``entry``
+    None)."""
 
     entry: Entry | None
     times: int
@@ -161,7 +160,8 @@ def grouped(player: Player, entries: list[Entry], mapped: dict[int, list[int]]) 
 
 
 def folded(rows: list[Row]) -> list[Row]:
-    """Of many rows the first and the last; between them one that counts the entries left out."""
+    """The rows, or the first and the last of many, with one between them that counts the entries
+    left out."""
     if len(rows) <= MOST_ROWS:
         return rows
     out = rows[FIRST_ROWS : len(rows) - LAST_ROWS]
@@ -179,7 +179,7 @@ def _cells(
     ids: tuple[int, ...],
     shape: Shape,
 ) -> list[Cell]:
-    """The frames to which the drawn entries lead, each beside the first of them if there is
+    """The frames to which the drawn entries lead, each next to the first of its entries if there is
     room."""
     wanted: list[tuple[int, int, int]] = []
     known: set[int] = set()
@@ -342,7 +342,7 @@ def _elbow(box: Box, side: int, shape: Shape) -> str:
 
 
 def _arrow(row: Row, cell: Cell, side: int, shape: Shape) -> str:
-    """From an entry to its frame; solid where it may be written, else dashed."""
+    """From an entry to its frame; solid if the entry allows writing, otherwise dashed."""
     x1 = shape.column if side == 0 else shape.width - shape.column
     x2 = x1 + (shape.way if side == 0 else -shape.way)
     y1, y2 = row.y + ROW // 2, cell.y + PAD // 2 + LINE // 2
@@ -383,8 +383,8 @@ def _frames(pfns: list[int]) -> str:
 
 
 def in_words(player: Player, ids: tuple[int, ...]) -> str:
-    """All that the drawing shows, as lines: every table with its entries, then every frame with
-    those who lead to it."""
+    """All that the drawing shows, as lines: every table with its entries, then every frame with the
+    entries that lead to it."""
     mapped, lines = player.mapped_by(), []
     frames: dict[int, list[str]] = {}
     for number in ids:

@@ -1,4 +1,4 @@
-"""Address spaces for the terminal.  Where Linux has a text of its own, that is the text."""
+"""Address spaces for the terminal. Where Linux has a format, it is used."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def smaps(reading: Smaps, style: Style) -> str:
 
 
 def _name_column(vmas: Sequence[VmaReading], style: Style) -> int:
-    """Where the names of mappings begin: where the kernel puts them; where a terminal would tear
-    one there, so far left that most lines fit."""
+    """Where the names of mappings begin: where the kernel puts them, or, if a terminal would break
+    one there, far enough left for most lines to fit."""
     named = [vma for vma in vmas if vma.name]
 
     def fitting(column: int) -> int:
@@ -63,7 +63,7 @@ def status(reading: StatusReading, _style: Style) -> str:
 
 
 def stat(reading: StatReading, _style: Style) -> str:
-    """stat: the line of /proc, then its fields by name, since nobody counts to 48."""
+    """stat: the line of /proc, then its fields by name."""
     named = [("pid", reading.pid), ("comm", reading.comm), ("state", reading.state)]
     named += [(name, value) for name, value in reading.fields if name != "pid"]
     rows = [f"{n:>2} {name:<13}{value!s:<22}" for n, (name, value) in enumerate(named, 1)]

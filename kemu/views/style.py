@@ -1,4 +1,4 @@
-"""How text looks: width, glyphs, colour, and the few shapes from which every drawing is made.
+"""How text looks: width, glyphs, colour, and the few shapes that every drawing consists of.
 
 Glyphs come from one table chosen once, by what the output can encode.  Colour is one of the 16 ANSI
 names and never the only signal: a changed value also carries ``*``, a bit has its letter, a failure
@@ -37,8 +37,8 @@ ASCII = Glyphs("|- ", "`- ", "|  ", "-", "...", "|", ">", "<", "v", "++++", "+++
 
 
 class Style(NamedTuple):
-    """``width`` in columns; ``colour``: ANSI sequences may be written; ``fold``: it is a terminal,
-    which would break longer lines anywhere."""
+    """``width`` in columns; ``colour``: ANSI sequences may be written; ``fold``: the output is a
+    terminal, which would break longer lines anywhere."""
 
     width: int = 80
     glyphs: Glyphs = ASCII
@@ -118,11 +118,11 @@ def paragraph(text: str, style: Style) -> list[str]:
 
 
 TIE = "\N{NO-BREAK SPACE}"
-"""A blank at which ``facts`` breaks no line."""
+"""A blank at which ``facts`` does not break lines."""
 
 
 def numbered(pairs: Iterable[tuple[str, object]]) -> str:
-    """``name value, name value``, no name torn from its value."""
+    """``name value, name value``; a name stays on the line of its value."""
     return ", ".join(f"{name}{TIE}{value}" for name, value in pairs)
 
 

@@ -28,7 +28,7 @@ from kemu.views.spaces import short
 from kemu.views.style import TIE, Style, facts, numbered, paragraph, plural, printable, table
 
 ALIKE_SHOWN = 3
-"""Of leaves that follow each other with the same bits so many are shown, and the last."""
+"""How many consecutive leaves with the same bits are shown, in addition to the last."""
 
 
 def legend(pairs: tuple[tuple[str, str], ...]) -> str:
@@ -231,7 +231,7 @@ def _run_line(run: EntryRun, style: Style) -> str:
 
 
 def tlb(reading: TlbReading, _style: Style) -> str:
-    """tlb: what each CPU remembers, and what Linux knows about it."""
+    """tlb: the translations that each CPU holds, and what Linux knows about them."""
     return "\n".join(line for cpu in reading.cpus for line in _tlb_cpu(cpu))
 
 
@@ -265,7 +265,7 @@ def _tlb_row(row: TlbRow) -> tuple[object, ...]:
 
 
 def dump(reading: MemoryDump, _style: Style) -> str:
-    """Bytes in lines of 16, as hexdump shows them; what is not mapped is said so."""
+    """Bytes in lines of 16, as hexdump shows them; unmapped ranges are marked."""
     lines: list[str] = []
     for start, data in reading.chunks:
         if data is None:

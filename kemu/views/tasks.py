@@ -1,4 +1,4 @@
-"""Tasks, and what their calls and accesses gave, for the terminal."""
+"""Tasks, and the results of their calls and accesses, for the terminal."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def process_list(reading: ProcessList, _style: Style) -> str:
 
 
 def remark(task: TaskRow) -> str:
-    """What a task list says after the numbers."""
+    """The remarks after the numbers of a task list."""
     words = []
     if task.comm != task.name:
         words.append(f"[{task.comm}]")
@@ -127,12 +127,11 @@ REGISTERS = {
     "x86-64": ("rip", "rsp", "rax", "cr3", "cr2"),
     "sv39": ("pc", "sp", "a0", "satp", "stval"),
 }
-"""What the registers are called: instruction, stack, result, root table, address of the last
-fault."""
+"""The names of the registers: instruction, stack, result, root table, address of the last fault."""
 
 
 def registers(reading: RegsReading, style: Style) -> str:
-    """regs: what the CPU has, or will have when the task runs again."""
+    """regs: the CPU's registers, or those that it will have when the task runs again."""
     r = reading
     where = f"loaded on CPU {r.cpu}" if r.running else f"saved; CPU {r.cpu} runs another task"
     ip, sp, ax, root, fault = REGISTERS.get(r.geometry, REGISTERS["x86-64"])
@@ -179,7 +178,7 @@ def outcome(reading: Outcome, style: Style) -> str:
 
 
 def data_outcome(reading: DataOutcome, style: Style) -> str:
-    """The answer, and below it the bytes that came."""
+    """The answer, and below it the bytes read."""
     if not reading.data:
         return outcome(reading, style)
     return f"{outcome(reading, style)}\n  {reading.address:#x}: {_bytes(reading.data)}"

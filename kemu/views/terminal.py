@@ -102,7 +102,7 @@ RENDERERS: dict[type[r.Reading], Callable[[Any, Style], str]] = {
 
 def render(reading: r.Reading, style: Style = PLAIN) -> str:
     """``reading`` as lines without a newline at the end.  ``TypeError`` for a reading that is only
-    a part of others."""
+    part of others."""
     renderer = RENDERERS.get(type(reading))
     if renderer is None:
         raise TypeError(f"{type(reading).__name__} is drawn only as part of another reading")

@@ -8,11 +8,11 @@ from kemu.readings import MutantList, MutantReading, VerifyReading, ViolationRea
 from kemu.views.style import Style, plural
 
 SHOWN = 20
-"""Violations that are shown; the rest is counted."""
+"""Maximum number of violations shown; the rest are counted."""
 
 
 def verify(reading: VerifyReading, style: Style) -> str:
-    """verify: that all is well, or each condition that does not hold with both values."""
+    """verify: that all invariants hold, or each that does not, with both values."""
     r = reading
     where = f"at each of {plural(r.events, 'event')}" if r.events else f"at #{r.event}"
     if not r.violations:
@@ -47,7 +47,7 @@ def _violation(violation: ViolationReading, style: Style) -> list[str]:
 
 
 def mutant_list(reading: MutantList, style: Style) -> str:
-    """Mutant list: name and story of every wrong kernel, and who notices."""
+    """Mutant list: name and story of every wrong kernel, and what notices it."""
     lines: list[str] = []
     for mutant in reading.mutants:
         lines.append(f"{style.paint(mutant.name, 'name')}  noticed by {mutant.caught}")
@@ -57,7 +57,7 @@ def mutant_list(reading: MutantList, style: Style) -> str:
 
 
 def mutant(reading: MutantReading, style: Style) -> str:
-    """What is wrong, where, the patch, and who would notice."""
+    """What is wrong, where, the patch, and what would notice it."""
     m = reading.mutant
     head = "planted: " if reading.planted else ""
     lines = [f"{head}{style.paint(m.name, 'name')} in {m.place}", *indented(m.story, style)]

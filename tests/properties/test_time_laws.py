@@ -293,9 +293,7 @@ def test_the_sub_steps_of_what_is_taken_away_clear_each_entry_and_free_each_page
         changed = [
             event.what
             for event in shown.events
-            if event.kind == kind
-            and event.field in ("", "_refcount")
-            and event.new in ("0x0", "0")
+            if event.kind == kind and event.field in ("", "_refcount") and event.new in ("0x0", "0")
         ]
         changes = list(session.journal.event(rows[what])[0].changes())
         gone = [

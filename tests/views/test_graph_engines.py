@@ -142,7 +142,7 @@ def test_a_file_that_cannot_be_written_is_one_line(kemu, tmp_path, path):
 
 
 def test_a_form_that_nobody_makes_is_refused():
-    with pytest.raises(HostUnavailable, match="no engine here makes pdf"):
+    with pytest.raises(HostUnavailable, match="no layout engine for pdf"):
         layout.layout("digraph {}", "pdf")
 
 

@@ -6,7 +6,7 @@ a label reads as its own is protected, then `graphviz.nohtml` keeps a text such 
 taken for HTML. Records, not HTML-like labels: the engines differ there, and one of them prints the
 node's name instead. No clusters: their order differs from version to version.
 
-Nothing is said by colour: a shared frame has a thick border, what allows writing a thick arrow,
+Nothing depends on colour: a shared frame has a thick border, what allows writing a thick arrow,
 what differs a mark.
 """
 
@@ -28,7 +28,7 @@ ROLES: dict[str, dict[str, str]] = {
     "mm": {"penwidth": "2"},
     "note": {"color": "none"},
 }
-"""How a node of each role is drawn beside the plain record."""
+"""How a node of each role differs from the plain record."""
 
 MARKED = {"+": {"penwidth": "3"}, "-": {"style": "dashed", "penwidth": "2"}, "*": {"penwidth": "3"}}
 """How a node or an edge that differs is drawn; the mark itself is in the text."""
@@ -37,8 +37,8 @@ _SPECIAL = re.compile(r"[\\{}|<> ]")
 
 
 def label(text: str, *, left: bool = False) -> str:
-    r"""``text`` as a label, or as a field of one: each character means itself. Lines are set at the
-    left (they end in ``\l``); one alone in the middle, unless ``left``."""
+    r"""``text`` as a label, or as a field of one: each character means itself. Lines are
+    left-aligned (they end in ``\l``); a single one is centred, unless ``left``."""
     from graphviz import nohtml
 
     lines = [_line(plain(line)) for line in text.split("\n")]
@@ -110,7 +110,7 @@ def source(*pictures: tuple[str, Diagram]) -> str:
 
 
 def _whole(graph: Any, down: bool, lines: list[str]) -> None:
-    """What is said once: direction, fonts, and the title and notes below."""
+    """What appears once: direction, fonts, and the title and notes below."""
     below = label("\n".join([*lines, ""]))
     graph.attr(rankdir="TB" if down else "LR", label=below, labeljust="l", labelloc="b")
     graph.attr(fontname=FONT, fontsize="11", nodesep="0.2", ranksep="0.35")

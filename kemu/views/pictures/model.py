@@ -1,5 +1,5 @@
-"""A picture as nodes and edges, before any engine: what DOT is written from, and what two moments
-are compared by.
+"""A picture as nodes and edges, independent of engines: DOT is written from it, and two moments are
+compared by it.
 
     Node  a box of cells, one below the other; a cell has a name, so that an edge can begin or
           end at it
@@ -36,7 +36,7 @@ class Node(NamedTuple):
 
 class Edge(NamedTuple):
     """An arrow from cell ``tail_cell`` of node ``tail`` to a cell of ``head``. ``back``: it is laid
-    out from head to tail; ``dashed``: no pointer, but a relation; ``thick``: allows writing;
+    out from head to tail; ``dashed``: a relation, not a pointer; ``thick``: allows writing;
     ``wide``: many of them cross, so they need room."""
 
     tail: str

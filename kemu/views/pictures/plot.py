@@ -1,5 +1,4 @@
-"""plot: values over the events of the experiment, for the terminal and as an SVG of its own (no
-engine is asked).
+"""plot: values over the events of the experiment, for the terminal and as SVG (without an engine).
 
     rss(app)  2 |            aaaaaaaaaaaaaa
                 |            |
@@ -8,7 +7,7 @@ engine is asked).
                  0                       57
 
 A value holds until it changes, so the line is a staircase. Each series has a letter, in the text
-and in the SVG: colour is a help there, never the only sign.
+and in the SVG: colour helps, but is never the only sign.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from kemu.views.style import Style
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 HEIGHT = 12
-"""Lines of the drawing."""
+"""Height of the drawing in lines."""
 MARGIN = 8
 
 
@@ -54,14 +53,14 @@ def _title(r: PlotGraph) -> str:
 
 
 def _ticks(low: int, high: int) -> dict[int, str]:
-    """The numbers at the lines: every value where they are few, else the lowest, the middle and the
-    highest."""
+    """The numbers at the axis: every value if there are few, otherwise the lowest, the middle and
+    the highest."""
     values = range(low, high + 1) if high - low <= 6 else (low, (low + high) // 2, high)
     return {_row(value, low, high): str(value) for value in values}
 
 
 def _grid(r: PlotGraph, width: int, low: int, high: int) -> list[list[str]]:
-    """Lines of letters, the lowest first. Where two series meet there is a ``*``."""
+    """Lines of letters, the lowest first; ``*`` where two series meet."""
     grid = [[" "] * width for _ in range(HEIGHT)]
     for number, series in enumerate(r.series):
         before: int | None = None
@@ -138,8 +137,8 @@ DASHES = ("", "8 4", "2 4", "10 4 2 4", "4 4", "1 6")
 
 
 def svg(reading: PlotGraph) -> str:
-    """The plot as a whole SVG document: no script, nothing that is fetched, a title and a
-    description for who cannot see it."""
+    """The plot as a whole SVG document: no script, nothing to fetch, and a title and a description
+    for readers who cannot see it."""
     r = reading
     values = [value for series in r.series for _, value in series.points if value is not None] or [
         0
@@ -183,7 +182,7 @@ def _y(value: int, low: int, high: int) -> float:
 
 
 MOST_TICKS = 6
-"""A scale up to so long has a number at each step; a longer one at its ends and in the middle."""
+"""A scale up to this long has a number at each step; a longer one at its ends and in the middle."""
 
 
 def _axes(r: PlotGraph, low: int, high: int) -> list[str]:
@@ -212,8 +211,8 @@ def _axes(r: PlotGraph, low: int, high: int) -> list[str]:
 
 
 def _steps(r: PlotGraph, low: int, high: int) -> list[str]:
-    """A staircase for each series, its letter at the right end; those that end together share a
-    place there."""
+    """A staircase for each series, with its letter at the right end; series that end together share
+    a place."""
     made, ends = [], dict[str, str]()
     for number, series in enumerate(r.series):
         path, value = "", None

@@ -15,19 +15,19 @@ from kemu.views.spaces import size_text
 from kemu.views.style import PLAIN, Style, plural
 
 MOST_LINES = 40
-"""Lines of cells that are drawn of RAM."""
+"""Maximum number of lines of cells drawn."""
 
 # ---------------------------------------------------------------- mem
 
 
 def mem(reading: MemoryMap, style: Style) -> list[str]:
-    """One cell a frame, 64 to a line; lines that repeat the one above are folded."""
+    """One cell per frame, 64 to a line; lines that repeat the one above are folded."""
     rows, key = _mem_lines(reading, style)
     return [_mem_title(reading), "", *rows, *key]
 
 
 def _mem_lines(r: MemoryMap, style: Style) -> tuple[list[str], list[str]]:
-    """The lines of cells, those in the middle left out where there are too many, and the key."""
+    """The lines of cells, without those in the middle if there are too many, and the key."""
     lines = memory_map(r, style).split("\n")
     rows, key = lines[: len(lines) - len(r.legend)], lines[len(lines) - len(r.legend) :]
     if len(rows) <= MOST_LINES:

@@ -1,6 +1,6 @@
 """sharing: the page tables of several processes, joined at the frames.
 
-Two processes are drawn like a mirror, with the frames between them:
+Two processes are mirrored, with the frames between them:
 
     pgd 0xa                                                           pgd 0x1e
     `- [0] pud 0xb                                             pud 0x1f [0] -'
@@ -10,8 +10,8 @@ Two processes are drawn like a mirror, with the frames between them:
     write: COPY           | not exclusive          |           write: COPY
                           +------------------------+
 
-One process, or more than two, are a list of entries at the left, tied together at the frame that
-they lead to.
+Any other number of processes is a list of entries at the left, joined at the frame that they lead
+to.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ OUTCOMES = {
     "fault": "fault, in place",
     "SIGSEGV": "SIGSEGV",
 }
-"""What a write does, in a few words; capitals where copy-on-write decides."""
+"""The effect of a write, in a few words; capitals where copy-on-write decides."""
 
 BOX = 26
-"""Columns of a frame."""
+"""Width of a frame in columns."""
 
 
 def terminal(reading: SharingGraph, style: Style) -> list[str]:
@@ -51,7 +51,7 @@ def _headline(r: SharingGraph) -> str:
 
 
 def notes(r: SharingGraph, style: Style) -> list[str]:
-    """Below the picture: what a write would do and why, what is not drawn, the letters."""
+    """The text below the picture: what a write would do and why, what is not drawn, the letters."""
     reasons: dict[tuple[str, str], list[tuple[str, str]]] = {}
     for frame in r.frames:
         for edge in frame.edges:
@@ -74,7 +74,7 @@ def letters(r: SharingGraph) -> list[str]:
 
 
 def folded(r: SharingGraph) -> list[str]:
-    """What the picture leaves out or draws once for many."""
+    """What the picture leaves out or folds."""
     lines = []
     alike = [frame for frame in r.frames if frame.count > 1]
     if alike:
@@ -140,8 +140,8 @@ def _mirror(r: SharingGraph, style: Style) -> list[str]:
 
 
 def _way(r: SharingGraph, frame: SharingFrame) -> set[tuple[int, int]]:
-    """Depth and first address of the tables on the way to the frame's entries: what both sides have
-    there is drawn together."""
+    """Depth and first address of the tables on the way to the frame's entries: those that both
+    sides have are drawn together."""
     places = set()
     for edge in frame.edges:
         known = {table.pfn: table for table in r.tables if table.space == edge.space}
@@ -164,7 +164,7 @@ def _pair(one: str, other: str, side: int, style: Style) -> str:
 def _trees(
     one: list[SharingTable], other: list[SharingTable], side: int, style: Style
 ) -> list[str]:
-    """The new tables of both sides; those of one depth share a line."""
+    """The tables of both sides that are new; those of one depth share a line."""
     lines = []
     for depth in sorted({table.depth for table in (*one, *other)}):
         lefts = [_table(table, style) for table in one if table.depth == depth]
@@ -245,7 +245,7 @@ def _list(r: SharingGraph, style: Style) -> list[str]:
 
 
 def _ways(r: SharingGraph, number: int, style: Style) -> Iterable[str]:
-    """Title and one line for each table that holds entries: the tables that lead there."""
+    """Title, and a line for each table that holds entries: the tables that lead to it."""
     known = {table.pfn: table for table in r.tables if table.space == number}
     parents = {table.parent for table in known.values()}
     yield _title(r, number)
@@ -309,7 +309,7 @@ def _entry(frame: SharingFrame, edge: SharingEdge) -> str:
 
 
 def diagram(reading: SharingGraph) -> Diagram:
-    """Tables as records. Two processes are drawn on both sides of the frames, any other number at
+    """Tables as records. Two processes are drawn on either side of the frames, any other number at
     the left."""
     r, two = reading, len(reading.spaces) == 2
     nodes, edges = [], []
@@ -388,8 +388,8 @@ def _table_edges(r: SharingGraph, number: int, mirrored: bool) -> list[Edge]:
 
 
 def _frame_edge(edge: SharingEdge, frame: SharingFrame, key: str, labelled: bool) -> Edge:
-    """The arrow from an entry. Of two processes it carries the words; of more they are in the
-    entry, or labels would cross."""
+    """The arrow from an entry. With two processes it carries the text; with more the entry does, or
+    labels would cross."""
     tail, cell = _table_key(edge.space, edge.table), f"e{edge.entry.index}"
     if not labelled:
         return Edge(tail, cell, key, "0", thick=edge.writable, wide=True)

@@ -1,4 +1,4 @@
-"""mm, rmap and tree: structures that point at each other, drawn from where one begins to read.
+"""mm, rmap and tree: structures that point at each other, drawn from where reading begins.
 
 mm      tasks -> mm_struct -> VMAs -> anon_vma, or file -> page cache -> frames
 rmap    the other way round: frame -> anon_vma or file -> VMA -> address -> entries

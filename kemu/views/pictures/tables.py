@@ -1,12 +1,12 @@
-"""tables: the tree of page tables, each table as the frame of RAM that it is.
+"""tables: the tree of page tables, each table with its frame of RAM.
 
     pgd  frame 0xa, 1 entry
     `- [0] PWUAD---- > pud  frame 0xb, 1 entry
        `- [0] PWUAD---- > pmd ...
 
-Empty runs are one line. Neighbouring leaves with the same bits are one line, and so are
-neighbouring tables that look alike down to the last bit: a gigabyte of memory is a screen. What was
-folded is counted below.
+Empty runs are one line. Neighbouring leaves with the same bits are one line, as are neighbouring
+tables that are equal down to the last bit: a gigabyte of memory fits a screen. What was folded is
+counted below.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from kemu.views.style import Style, plural
 from kemu.views.tables import leads_to, legend
 
 FRAMES = 2
-"""Frame numbers that a folded line names."""
+"""Maximum number of frames that a folded line names."""
 ALIKE = 4
-"""So many leaves with the same bits are still shown one by one."""
+"""Up to this many leaves with the same bits are shown one by one."""
 MOST_ROWS = 16
-"""Lines of one table; the rest is counted."""
+"""Maximum lines of one table; the rest are counted."""
 
 
 class Row(NamedTuple):
@@ -76,7 +76,7 @@ def rows(table: TableReading) -> list[Row]:
 
 
 def _one_by_one(row: Row, most: int) -> Iterator[EntryRun]:
-    """The first pages of the runs, each as a run of its own."""
+    """The first pages of the runs, each as a separate run."""
     for run in row.runs[:most]:
         for at in range(min(run.count, most)):
             size, entry = (run.end - run.start) // run.count, run.entry
@@ -206,7 +206,7 @@ def _draw(table: TableReading, nodes: list[Node], edges: list[Edge]) -> str:
 
 
 def _cell_text(row: Row) -> str:
-    """A line; where an arrow leads to a table, the table says for itself what it is."""
+    """A line; where an arrow leads to a table, the table itself says what it is."""
     if row.table is None:
         return row_text(row, "to")
     letters = row.runs[0].entry.letters if row.runs[0].entry else ""

@@ -1,4 +1,4 @@
-"""The pieces of which drawings for the terminal are made: columns, boxes, cut texts.
+"""Building blocks of drawings for the terminal: columns, boxes, cut texts.
 
 Everything is measured in columns: a letter of East Asian width takes two, a combining mark none,
 and what would not print (a newline in a file's name, say) is spelled as an escape before it is
@@ -41,7 +41,7 @@ def left(text: str, width: int, style: Style) -> str:
 
 
 def right(text: str, width: int, style: Style) -> str:
-    """The same, at the right."""
+    """``text`` cut or filled to ``width`` columns, at the right."""
     shown = cut(text, width, style)
     return " " * (width - columns(shown)) + shown
 
@@ -55,7 +55,7 @@ def box(lines: Sequence[str], width: int, style: Style) -> list[str]:
 
 
 def tidy(lines: Iterable[str], style: Style) -> str:
-    """The lines as one text, no blanks at their ends, none wider than the style."""
+    """The lines as one text, without trailing blanks, none wider than the style."""
     return "\n".join(cut(line.rstrip(), style.width, style) for line in lines)
 
 

@@ -1,4 +1,4 @@
-"""walk: an address cut into its fields, the entry picked in each table, and what lies at the end.
+"""walk: an address cut into its fields, the entry picked in each table, and where the walk ends.
 
      63            48 47     39 38     30 29     21 20     12 11          0
     |0000000000000000|000000000|000000000|000000000|000010000|000000000100|
@@ -9,7 +9,7 @@
     pgd  frame 0xa  [0]  0x000000000000b067 PWUAD----  to table 0xb
      |   present, write, user, accessed, dirty
 
-The fields come with the reading, so every format is drawn by the same lines, a textbook's too.
+The fields come with the reading, so the same code draws every format, a textbook's too.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def _target(step: EntryReading) -> str:
 
 
 def _table_at(r: WalkGraph, step: EntryReading) -> str:
-    """Where the table lies: the frame, by the size of the format's pages."""
+    """Where the table is: its frame, in pages of the format."""
     return f"frame {step.entry_address >> r.page_shift:#x}"
 
 
