@@ -1,20 +1,20 @@
-"""Readings: what was seen at one moment, as frozen data that belongs to nobody.
+"""Readings: what was seen at one moment, as frozen data.
 
     kernel --observe--> reading --views--> text, /proc, JSON, pictures
                            |
                            +-- lessons, breakpoints and tests ask it for its fields
 
 `observe` fills readings, `views` draws them; neither knows the other, and a reading stays true when
-the machine moves on. Fields hold plain values: numbers, text, tuples and other readings.  How a
-number is written is said by its annotation:
+the machine moves on. Fields hold plain values: numbers, text, tuples and other readings.  The
+annotation says how a number is written:
 
     int      a count, an id, a frame number: decimal for a program
     Address  a virtual or physical address: "0x..." for a program
     Word     64 bits whose bits mean something (a page-table entry, flags): "0x..." too
     Pairs    (name, number) in a fixed order: an object for a program; Addresses: with addresses
 
-No import of kemu, no text for people but names, no logic but
-a property.
+A reading imports nothing of kemu, and holds no text for people except names and no logic except
+properties.
 """
 
 from kemu.readings.base import Address, Addresses, Pairs, Reading, Word

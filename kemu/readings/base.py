@@ -59,7 +59,7 @@ class Reading:
         return {name: getattr(self, name) for name in self._fields}
 
     def replace(self, **changes: Any) -> Self:
-        """The same reading with other values in some fields."""
+        """A copy of the reading with other values in some fields."""
         return type(self)(**{**self.values(), **changes})
 
     def __eq__(self, other: object) -> bool:

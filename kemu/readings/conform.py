@@ -41,7 +41,7 @@ class RealRow(Reading):
 
 
 class RealReading(Reading):
-    """The experiment on the host beside kemu. ``difference``: the first one in results or
+    """The experiment on the host, compared with kemu. ``difference``: the first one in results or
     observations, or "". ``unexpressed``: (command, why) of what could not be repeated;
     ``left_out``: what the host does not show; ``stopped``: why its run ended early, or ""."""
 

@@ -1,4 +1,4 @@
-"""Lessons as they are shown: texts with a role, and the list of what there is."""
+"""Lessons as they are shown: texts with a role, and lists of lessons and steps."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class LessonRow(Reading):
 
 
 class LessonList(Reading):
-    """All lessons of a folder; ``current`` is the id of the one that is being taken."""
+    """All lessons of a folder; ``current`` is the id of the one under way."""
 
     rows: tuple[LessonRow, ...]
     current: str
@@ -52,7 +52,7 @@ class StepRow(Reading):
 
 
 class LessonSteps(Reading):
-    """The steps of the lesson that is being taken."""
+    """The steps of the lesson under way."""
 
     id: str
     title: str

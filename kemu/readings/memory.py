@@ -1,4 +1,4 @@
-"""RAM as a whole: who maps a frame, what each frame is, what is free."""
+"""RAM as a whole: what maps a frame, what each frame is, what is free."""
 
 from __future__ import annotations
 
@@ -52,11 +52,11 @@ MEANINGS = {
     "S": "mapped more than once",
     "+": "of a process without a letter",
 }
-"""What the letters of frames mean that belong to no process."""
+"""The meaning of the letters of frames that do not belong to one process."""
 
 
 class MemoryMap(Reading):
-    """All of RAM, one letter a frame.  ``legend``: (letter, what it means, frames)."""
+    """All of RAM, one letter per frame. ``legend``: (letter, what it means, frames)."""
 
     frames: int
     runs: tuple[FrameRun, ...]
@@ -79,8 +79,8 @@ class FreeReading(Reading):
 
 
 class MemoryDump(Reading):
-    """Bytes of a range as the tables translate it, nothing touched; ``data`` None where nothing is
-    mapped. In chunks of a page or less."""
+    """Bytes of a range as the tables translate it, read without touching anything, in chunks of a
+    page or less; ``data`` None where nothing is mapped."""
 
     pid: int
     name: str

@@ -34,7 +34,7 @@ class EventReading(Reading):
 
 class EventList(Reading):
     """The events ``first`` + 1 to ``last``; ``hidden``: how many of them are left out (list links
-    and their like)."""
+    and the like)."""
 
     first: int
     last: int
@@ -83,8 +83,8 @@ class Difference(Reading):
 
 
 class Change(Reading):
-    """What a command changed: its text, its events (first, last], the net difference, and what else
-    is worth a word."""
+    """What a command changed: its text, its events (first, last], the net difference, and further
+    remarks."""
 
     command: str
     first: int
@@ -131,13 +131,13 @@ class OpenCall(Reading):
 
 class Moment(Reading):
     """Where the experiment is: event ``now`` of ``end``; ``mark``: a name of the moment or "";
-    ``event``: the last one that happened; ``stops``: the breakpoints and their like that stopped
-    here; ``shown``: what ``display`` shows.
+    ``event``: the last one that happened; ``stops``: the breakpoints, watchpoints and catchpoints
+    that stopped here; ``shown``: what ``display`` shows.
 
     With ``context`` also ``calls``: the functions in which the event happened, outermost first
     (``kept``: how many of them were open at the moment before, too); ``changes``: the net change
     since then, where more than this event lies between; ``picture``: the page in question then and
-    now; ``hint``: what else could be looked at here; ``marked``: the event is drawn as a change."""
+    now; ``hint``: what else to look at here; ``marked``: the event is drawn as a change."""
 
     now: int
     end: int
@@ -158,8 +158,7 @@ class Moment(Reading):
 class Why(Reading):
     """What made a thing what it is: the ``events`` that wrote it, oldest first (``more``: how many
     older ones are left out); the functions that were open at the newest, outermost first; the
-    command at the root; the rule in one sentence; what would have made it come out otherwise, or
-    ""."""
+    command at the root; the rule in one sentence; what would have changed the outcome, or ""."""
 
     thing: str
     events: tuple[EventReading, ...]
@@ -202,7 +201,7 @@ class Cost(Reading):
 
 
 class CostRow(Reading):
-    """One kind of cost: as it was, and with eager copying."""
+    """One kind of cost: the actual one, and the one with eager copying."""
 
     what: str
     now: int
@@ -246,7 +245,7 @@ class TimelineDifference(Reading):
 
 
 class Text(Reading):
-    """Plain lines: an answer that is text by nature (help, a source place, a version)."""
+    """Plain lines: an answer that is text (help, a source place, a version)."""
 
     lines: tuple[str, ...]
 

@@ -83,7 +83,7 @@ class SharingEdge(Reading):
 
 class SharingFrame(Reading):
     """``count`` frames that look alike and follow each other in every process; ``pfns``: the first
-    of them. ``state`` as in FrameReading; ``others``: who else holds references, in words."""
+    of them. ``state`` as in FrameReading; ``others``: other holders of references, in words."""
 
     count: int
     pfns: tuple[int, ...]
@@ -208,7 +208,7 @@ class PlotSeries(Reading):
 
 
 class PlotGraph(Reading):
-    """Values over the events ``first`` to ``last``, looked at every ``step`` events. ``marks``:
+    """Values over the events ``first`` to ``last``, sampled every ``step`` events. ``marks``:
     (name, event) of the moments with a name; ``commands``: (event, text) where each command
     begins."""
 

@@ -1,4 +1,4 @@
-"""Races: the built-in ones, what an exploration found, a schedule that is being walked through."""
+"""Races: the built-in ones, what an exploration found, a schedule that is replayed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class RaceCases(Reading):
 class RaceStep(Reading):
     """One step of a schedule. ``what``: what the CPU does in it; ``value``: memory after it, where
     the engine knows it in a few words; ``first``, ``last``: the events (first, last] that it
-    causes, if it was played; ``note``: what goes wrong by it, or ""."""
+    causes, if it was played; ``note``: what goes wrong because of it, or ""."""
 
     number: int
     cpu: int
@@ -50,9 +50,9 @@ class RaceOutcome(Reading):
 class RaceReading(Reading):
     """What an exploration found. ``race``: the words after `race`; ``cpus``: what each
     CPU does; ``bound``: the most preemptions of a schedule, none if all schedules were counted;
-    ``steps``: of the longest schedule; ``states``: different states that were looked at;
+    ``steps``: of the longest schedule; ``states``: distinct states visited;
     ``complete``: false if it was given up before all schedules within the bound had run;
-    ``enough``: so few runs show every outcome of a litmus program, none if that is not known;
+    ``enough``: how many runs show every outcome of a litmus program, none if unknown;
     ``warnings``: what refcount_t says in some schedule."""
 
     race: str

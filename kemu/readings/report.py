@@ -4,9 +4,9 @@
     changes [[op], [], [op, op], ...]  one list per event; those up to N, applied to ``start``,
                                       give the state at N
 
-An op is a few numbers. Things that occur again and again (what an entry looks like, what a frame
-looks like, a mapping, a task) are stored once in a pool, and ops name them by their place in it. So
-a film grows with what happens, not with what is there.
+An op is a few numbers. Things that recur (what an entry looks like, what a frame looks like, a
+mapping, a task) are stored once in a pool, and ops name them by their index in it. So the size of a
+film depends on what happens, not on the size of the machine.
 
     ENTRY     table, index, count, word, pfn  entries ``index`` .. of the table in frame ``table``;
                                               the following ones lead to the following frames
@@ -44,8 +44,8 @@ class WordLook(NamedTuple):
 
 
 class FrameLook(NamedTuple):
-    """What is shown of a frame; ``state`` as in FrameReading, ``preview`` its first bytes where
-    they are somebody's data."""
+    """What is shown of a frame; ``state`` as in FrameReading, ``preview`` its first bytes if they
+    are a process's or a file's data."""
 
     state: str
     refcount: int
@@ -56,8 +56,8 @@ class FrameLook(NamedTuple):
 
 class SpaceRow(NamedTuple):
     """An address space: ``label`` the first of its ``users``, or mm#3; ``root`` the frame of its
-    first table; ``vmas`` places in the pool; ``making``: no task uses or borrows it yet (fork is
-    filling it) or any more."""
+    first table; ``vmas`` indices in the pool; ``making``: no task uses or borrows it yet (fork is
+    filling it) or any longer."""
 
     id: int
     label: str
@@ -69,7 +69,7 @@ class SpaceRow(NamedTuple):
 
 
 class Played(NamedTuple):
-    """A command with what it answered: its events are ``first`` + 1 to ``last``, and it was given
+    """A command with its answer: its events are ``first`` + 1 to ``last``, and it was given
     at the moment ``now``."""
 
     text: str
@@ -105,7 +105,7 @@ class Machine(NamedTuple):
 
 
 class Pools(NamedTuple):
-    """What ops name by its place."""
+    """The pool: what ops name by index."""
 
     words: tuple[WordLook, ...]
     looks: tuple[FrameLook, ...]
@@ -115,10 +115,10 @@ class Pools(NamedTuple):
 
 
 class Film(NamedTuple):
-    """The events ``first`` + 1 to ``last``. ``shown``: for each event, would `trace` show it;
-    ``before``: the event that wrote the same thing before (0: none in this life of the thing);
+    """The events ``first`` + 1 to ``last``. ``shown``: for each event, whether `trace` shows it;
+    ``before``: the event that wrote the same thing before (0: none since the thing was created);
     ``rules``: why Linux does it, or an empty text; ``notes``: (moment, heading, text) of a lesson's
-    steps; ``part``: what this film is called among several."""
+    steps; ``part``: the name of this film among several."""
 
     title: str
     first: int

@@ -6,8 +6,8 @@ from kemu.readings.base import Address, Addresses, Pairs, Reading, Word
 
 
 class MmHolder(Reading):
-    """Who holds a reference to an mm: a task (``what`` "task"), a CPU that borrowed it ("lazy"), a
-    task that exited on a CPU ..."""
+    """A holder of a reference to an mm: a task (``what`` "task"), a CPU that borrowed it ("lazy"),
+    a task that exited on a CPU ..."""
 
     what: str
     pid: int
@@ -65,7 +65,7 @@ class VmaReading(Reading):
 
 
 class AnonLink(Reading):
-    """An anon_vma on the chain of a VMA; ``own``: new pages of the VMA hang on it."""
+    """An anon_vma on the chain of a VMA; ``own``: new pages of the VMA belong to it."""
 
     id: int
     root: int
@@ -153,7 +153,7 @@ class Smaps(Reading):
 
 
 class SmapsRollup(Reading):
-    """/proc/PID/smaps_rollup: the sums, from the first VMA's ``start`` to the last one's
+    """/proc/PID/smaps_rollup: the totals, from the first VMA's ``start`` to the last one's
     ``end``."""
 
     pid: int
@@ -208,8 +208,8 @@ class StatusReading(Reading):
 
 
 class StatReading(Reading):
-    """/proc/PID/stat: the values of the 52 fields by name, in order; ``comm`` is the second and no
-    number, ``state`` the third."""
+    """/proc/PID/stat: the values of the 52 fields by name, in order; ``comm``, the second, and
+    ``state``, the third, are not numbers."""
 
     pid: int
     comm: str
@@ -228,8 +228,8 @@ class StatmReading(Reading):
 
 
 class PagemapPage(Reading):
-    """One virtual page of /proc/PID/pagemap, with what /proc/kpageflags and /proc/kpagecount say of
-    its frame.
+    """One virtual page of /proc/PID/pagemap, with what /proc/kpageflags and /proc/kpagecount say
+    about its frame.
 
     ``word``: the 64 bits; ``letters``: P present, S swap, F file or shared, X mapped exactly once,
     W uffd-wp, G guard; ``kpageflags``: U D M a b u m E ... (see docs/json.md); ``mapcount``: None

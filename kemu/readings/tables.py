@@ -7,10 +7,10 @@ from kemu.readings.spaces import VmaReading
 
 
 class EntryReading(Reading):
-    """One page-table entry. ``level``: its Linux name; ``entry_address``: where it lies in RAM;
+    """One page-table entry. ``level``: its Linux name; ``entry_address``: its address in RAM;
     ``letters``: one per bit that the format names, "-" where clear; ``bits``: names of the bits
     that are set; ``kind``: none, table, page, huge, protnone, marker (a guard page), uffd-wp, poison,
-    swap, hwpoison, migration, device, unknown; ``note``: a word on it (zero page, special)."""
+    swap, hwpoison, migration, device, unknown; ``note``: a remark (zero page, special)."""
 
     level: str
     index: int
@@ -24,8 +24,8 @@ class EntryReading(Reading):
 
 
 class Holder(Reading):
-    """Who holds references to a frame. ``what``: pte, page cache, swap cache, lru_add batch, ... ;
-    for a pte the task and the address."""
+    """A holder of references to a frame. ``what``: pte, page cache, swap cache, lru_add batch, ...
+    ; for a pte the task and the address."""
 
     what: str
     count: int = 1
@@ -66,7 +66,7 @@ class Translation(Reading):
     """One walk. ``stopped``: "" if it ends in a frame, else why not; ``rights``: letters of what
     the combined levels allow ("rw-u"); ``denied``: (right, level that takes it away); ``faults``:
     (access, error code letters or "") for a user read, write and fetch right now, by the tables
-    alone; ``byte``: what lies there; ``legend``: (letter, name) of the entry bits."""
+    alone; ``byte``: the byte at the address; ``legend``: (letter, name) of the entry bits."""
 
     pid: int
     name: str
@@ -93,8 +93,8 @@ class Translation(Reading):
 class EntryRun(Reading):
     """``count`` entries of a table from ``first`` on that look alike: all none, or one entry (then
     ``entry``), with the table below. ``start`` and ``end``: the virtual addresses that they cover.
-    A run of more than one present entry has the first as ``entry``; the others go on in the same
-    way (next frame, same bits)."""
+    A run of more than one present entry has the first as ``entry``; the others continue it (next
+    frame, same bits)."""
 
     first: int
     count: int
@@ -156,7 +156,7 @@ class TlbSlot(Reading):
 
 
 class TlbCpu(Reading):
-    """The TLB of a CPU and Linux's idea of it."""
+    """The TLB of a CPU and what Linux knows about it."""
 
     cpu: int
     curr: int

@@ -1,4 +1,4 @@
-"""Tasks, and what their system calls and accesses gave."""
+"""Tasks, and the results of their system calls and accesses."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class TaskReading(Reading):
 
 class RegsReading(Reading):
     """The registers of a task and of the CPU it is on.  ``running``: they are loaded now;
-    ``general``: those beside ``ax`` that a program computes with; ``flags``; ``segments``:
+    ``general``: the general-purpose ones besides ``ax``; ``flags``; ``segments``:
     selectors and bases; ``root`` and ``pcid``: CR3; ``ax``: the result of the last system call, with ``error`` the errno's name
     if it failed; ``fault_address``: CR2 of the last fault that was sent as a signal, with ``trap``
     and ``error_code``."""
@@ -106,8 +106,8 @@ class RegsReading(Reading):
 
 class Decision(Reading):
     """The line of the kernel that made a call fail: its ``function``, the ``path`` of that in Linux
-    ("" for a helper of kemu's own), its ``place`` in kemu; the functions that handed the errno up,
-    outermost first; the reason, and what to do instead."""
+    ("" for a function that Linux does not have), its ``place`` in kemu; the functions that handed
+    the errno up, outermost first; the reason, and what to do instead."""
 
     function: str
     path: str
@@ -118,7 +118,7 @@ class Decision(Reading):
 
 
 class Outcome(Reading):
-    """What a system call gave. ``value``: the result (an address for mmap, mremap, brk:
+    """The result of a system call. ``value``: the result (an address for mmap, mremap, brk:
     ``is_address``); ``errno``: positive, 0 = success; ``why`` it failed, in words."""
 
     pid: int
@@ -137,9 +137,9 @@ class Outcome(Reading):
 
 
 class AccessOutcome(Reading):
-    """What an access by user code gave. ``kind``: read, write, fetch; ``signal``: its name or "",
-    with ``code`` (si_code by name), ``fault_address`` and the page-fault ``error_code`` by letters;
-    ``killed``: the signal ended the task; ``effect``: what happened to the pages, in words
+    """The result of an access by user code. ``kind``: read, write, fetch; ``signal``: its name or
+    "", with ``code`` (si_code by name), ``fault_address`` and the page-fault ``error_code`` by
+    letters; ``killed``: the signal ended the task; ``effect``: what happened to the pages, in words
     ("copied: pfn 0x120 -> 0x131")."""
 
     pid: int
@@ -160,15 +160,15 @@ class AccessOutcome(Reading):
 
 
 class DataOutcome(Outcome):
-    """What a call gave that moves bytes into memory: an Outcome, with the ``data`` that came to lie
-    at ``address`` (as much of it as is there to be seen)."""
+    """The result of a call that moves bytes into memory: an Outcome, with the ``data`` now at
+    ``address`` (as much of it as is mapped there)."""
 
     address: Address = 0
     data: bytes = b""
 
 
 class Residency(Outcome):
-    """What mincore gave: an Outcome, with one digit a page from ``start`` on: 1 in memory, 0
+    """The result of mincore: an Outcome, with one digit per page from ``start``: 1 in memory, 0
     not."""
 
     start: Address = 0

@@ -1,4 +1,4 @@
-"""A range of events by who did it, for the tools that show traces: which task and which CPU ran
+"""A range of events by task and CPU, for the tools that show traces: which task and which CPU ran
 each call, values over time, signals."""
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ class VerifyReading(Reading):
 
 
 class MutantRow(Reading):
-    """A wrong kernel. ``place``: the function that is wrong; ``caught``: who notices."""
+    """A wrong kernel. ``place``: the function that is wrong; ``caught``: what notices it."""
 
     name: str
     place: str
