@@ -39,7 +39,10 @@ def execute(session: Session, call: Call, text: str) -> Iterable[Result]:
         with session.looking():
             reading = made.function(session, **values)
     else:
+        now, row = session.now, session.debugger.row
         reading = made.function(session, **values)
+        if session.now != now and session.debugger.row is row:
+            session.debugger.open_row(None)
     if isinstance(reading, (list, Iterator)):
         return reading
     return [_result(session, text, reading, session.now, session.now)]

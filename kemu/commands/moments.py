@@ -156,7 +156,7 @@ def range_of(
     "step",
     "s",
     arguments=(
-        maybe("into", kinds.WordKind("INTO", ("into",), "into")),
+        maybe("into", kinds.WordKind("INTO", ("into",), "the word into")),
         maybe("count", kinds.COUNT, 1),
     ),
     effect=FREE,

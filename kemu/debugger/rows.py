@@ -41,13 +41,14 @@ def expand(session: Session, event: int | None) -> readings.SubSteps:
 
 def step_into(session: Session, count: int) -> readings.SubSteps | None:
     """The next `count` entries of the row at this moment, or of the one that comes next, which is
-    gone to; None where there is no row, or all its entries have been seen."""
+    gone to; None where there is no row, or all its entries have been seen. A move closes the row:
+    its entries are shown from the first one on again."""
     from kemu.observe.rows import is_row
 
-    row = session.debugger.row
-    if row is not None and row.event != session.now:
+    row, now = session.debugger.row, session.now
+    if row is not None and row.event != now:
         row = None
-    number = session.now if row else session.now + 1
+    number = now if now and is_row(session.journal, now) else now + 1
     if number > session.end or not is_row(session.journal, number):
         return None
     found, seen = (row.entries, row.seen) if row else (entries_of(session, number), 0)

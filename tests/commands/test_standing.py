@@ -147,6 +147,19 @@ def test_step_into_shows_the_entries_of_a_row_one_by_one_and_then_goes_on():
     assert go(session, "step into").now == row + 1
 
 
+@pytest.mark.parametrize(
+    "way", ["", "back; step", "goto 1; goto {row}", "back; step into 3; back; step"]
+)
+def test_at_a_row_that_was_moved_to_step_into_shows_its_first_entry(way):
+    session = Session()
+    session.run(ROW + "; break row; reverse-continue; delete")
+    row = session.now
+    session.run(f"back; step into 3; goto end; goto {row};" + way.format(row=row))
+    first = session.run("step into")[-1].reading
+    assert isinstance(first, SubSteps)
+    assert (first.number, [event.number for event in first.events]) == (row, [1])
+
+
 def test_step_into_elsewhere_is_step(session):
     assert go(session, "goto before; step into").now == session.marks["before"] + 1
 
