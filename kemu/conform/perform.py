@@ -92,7 +92,7 @@ def _call(row: Call) -> Perform:
             return address_result(act, answer)
         shown = result(answer, faults="addr" in kinds)
         if out and answer.value > 0:
-            shown["data"] = run_lengths(answer.data)
+            shown["data"] = run_lengths(answer.data[: answer.value])
         return shown
 
     return act_out
@@ -123,7 +123,9 @@ def _pread(act: Act) -> Result:
     at = act.offset + act.op.get("off", 0)
     answer = act.call("pread", act.fd, act.buffer, act.size, at, out=act.size)
     shown = result(answer)
-    return {**shown, "data": run_lengths(answer.data)} if answer.value > 0 else shown
+    return (
+        {**shown, "data": run_lengths(answer.data[: answer.value])} if answer.value > 0 else shown
+    )
 
 
 def _pwrite(act: Act) -> Result:

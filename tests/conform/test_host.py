@@ -248,3 +248,16 @@ def test_a_missing_file_is_named():
     err = io.StringIO()
     assert host.main(["/nowhere/p.json"], io.StringIO(), err) == 2
     assert err.getvalue().startswith("/nowhere/p.json: ")
+
+
+@needs_host
+@pytest.mark.parametrize("kind", ["vmread", "memread"])
+def test_a_transfer_that_ends_early_shows_the_bytes_that_came(kind):
+    """The mapping ends 96 bytes after the start of the transfer."""
+    one = program(
+        {"op": "mmap", "p": "A", **MMAP, "len": 1},
+        {"op": kind, "p": "A", "t": "A", "page": 0, "off": 4000, "n": 4096},
+    )
+    on_host, here = run_on_host(one).steps[1]["res"], replay(one).steps[1]["res"]
+    assert (on_host["ret"], on_host["data"]) == (96, [[0, 96]])
+    assert here == on_host
