@@ -179,7 +179,7 @@ Noticed-by: refcount_covers_mapcount
 --- a/kemu/kernel/mm/rmap.py
 +++ b/kemu/kernel/mm/rmap.py
 @@ -1,1 +1,2 @@ def folio_remove_rmap_pte
-     atomic_add_negative(folio, "_mapcount", -1)
+     atomic_add_negative(page, "_mapcount", -1)
 +    folio._refcount -= 1
 """)
 
