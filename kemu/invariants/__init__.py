@@ -1,15 +1,15 @@
-"""What must hold in the emulated kernel, as named conditions that anybody can evaluate.
+"""What must hold in the emulated kernel, as named conditions that any program can evaluate.
 
     from kemu.invariants import check         check(kernel) -> [Violation]
     check_at(kernel, 57, quiescent=False)     the same at any moment of the past
-    first_broken(kernel, 0, 900, quiet)       the first event after which something does not hold
+    first_broken(kernel, 0, 900, quiet)       the first event after which a condition does not hold
     INVARIANTS["refcount_is_explained"]       one condition: name, numbers, when it holds, docstring
 
-docs/invariants.md lists all conditions that the design names, and for each that is not here the
-reason.  Each condition counts something in two independent ways and compares; none asks the kernel
-function that it checks.
+docs/invariants.md lists all conditions, with the reason for each that is not implemented.  Each
+condition counts something in two independent ways and compares; none calls the kernel function that
+it checks.
 
-The package only looks (``observe.look``), and survives any state that a wrong kernel leaves.
+The package only reads (``observe.look``), and copes with any state that a wrong kernel leaves.
 """
 
 from kemu.invariants import cow, locks, pages, tables, tasks, tlb, vmas

@@ -1,10 +1,9 @@
-"""Invariants along a history: which event broke one first.
+"""Invariants along a history: the event that first broke one.
 
     events      #57  folio_put     #58  set_pte_at     #59  flush     ALWAYS     after each of them
     a call is   under way          under way           over           QUIESCENT  only here
 
-Events that only link lists cannot break an ``ALWAYS`` invariant, none of which reads a list; they
-are passed over.
+Events that only link lists are skipped: no ``ALWAYS`` invariant reads a list.
 """
 
 from __future__ import annotations
@@ -25,15 +24,15 @@ LINKS = ("next", "prev")
 
 @attrs.frozen
 class Broken:
-    """The first event after which invariants did not hold, and what they say."""
+    """The first event after which invariants did not hold, and the violations."""
 
     event: int
     violations: tuple[Violation, ...]
 
 
 def check(kernel: Kernel, names: Names = None, *, quiescent: bool = True) -> list[Violation]:
-    """What does not hold in the kernel as it is now; without ``quiescent`` only the conditions that
-    hold always."""
+    """The violations in the kernel as it is now; without ``quiescent`` only of the conditions that
+    always hold."""
     with looking(kernel):
         return examine(names, quiescent=quiescent)
 
@@ -41,7 +40,7 @@ def check(kernel: Kernel, names: Names = None, *, quiescent: bool = True) -> lis
 def check_at(
     kernel: Kernel, event: int, names: Names = None, *, quiescent: bool
 ) -> list[Violation]:
-    """What did not hold after ``event``; ``quiescent``: no call was under way there."""
+    """The violations after ``event``; ``quiescent``: no call was under way there."""
     with travelling(kernel) as journal:
         journal.seek(event)
         return examine(names, quiescent=quiescent)
@@ -50,7 +49,7 @@ def check_at(
 def first_broken(
     kernel: Kernel, first: int, last: int, quiet: Collection[int] = (), names: Names = None
 ) -> Broken | None:
-    """The first event of [first, last] after which something does not hold; None if all is well.
+    """The first event of [first, last] after which an invariant does not hold; None if all hold.
     ``quiet``: the events after which no call was under way, those between two commands."""
     with interrupts.deferred(), travelling(kernel) as journal:
         for event in range(first, last + 1):
@@ -68,7 +67,7 @@ def first_broken(
 
 
 def examine(names: Names = None, *, quiescent: bool) -> list[Violation]:
-    """The violations in the active kernel; looks only."""
+    """The violations in the active kernel; changes nothing."""
     scan = Scan(names)
     return [
         violation

@@ -16,7 +16,7 @@ from kemu.kernel.include.mm_types import anon_vma
 def writable_private_pages_are_exclusive(scan: Scan) -> Iterator[Finding]:
     """An entry with W in a private mapping maps an anonymous page that is exclusively its own.
 
-    Not while the table is locked: fork clears the mark before it takes W away.  mm/memory.c:
+    Not while the table is locked: fork clears the mark before it clears W.  mm/memory.c:
     __copy_present_ptes, do_wp_page."""
     for mapped in scan.mapped:
         if (

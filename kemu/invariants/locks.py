@@ -1,4 +1,4 @@
-"""Locks: what is held has a holder, and at rest nobody holds anything (number 76)."""
+"""Locks: a held lock has a holder, and at rest none is held (number 76)."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from kemu.kernel.include.flags import PG_locked
 
 @invariant(76, when=ALWAYS)
 def locked_pages_are_held(scan: Scan) -> Iterator[Finding]:
-    """A page that is locked has a reference: that of whoever holds the lock.
+    """A page that is locked has a reference: that of the holder of the lock.
 
     The lock is taken after the reference and released before it.  mm/page_alloc.c:
     PAGE_FLAGS_CHECK_AT_FREE."""
     for pfn, p in scan.pages.items():
         if p.flags & PG_locked and p._refcount <= 0:
-            yield f"page {pfn:#x}", "PG_locked", f"its _refcount is {p._refcount}: nobody has it"
+            yield f"page {pfn:#x}", "PG_locked", f"its _refcount is {p._refcount}: it has no holder"
 
 
 @invariant(76, when=QUIESCENT)
 def no_lock_is_held_at_rest(scan: Scan) -> Iterator[Finding]:
     """Outside of kernel functions no page, page table, VMA or address space is locked.
 
-    Nobody returns to user space with a lock.  kernel/locking/lockdep.c: lockdep_sys_exit."""
+    No task returns to user space with a lock.  kernel/locking/lockdep.c: lockdep_sys_exit."""
     for pfn, p in scan.pages.items():
         if p.flags & PG_locked or p.ptl:
             has = "PG_locked" if p.flags & PG_locked else "ptl is held"
             yield f"page {pfn:#x}", has, "no kernel function is open that could release it"
     for mm in scan.spaces:
         if mm.mmap_lock:
-            yield f"mm of {scan.space(mm)}", f"mmap_lock {mm.mmap_lock}", "nobody holds it"
+            yield f"mm of {scan.space(mm)}", f"mmap_lock {mm.mmap_lock}", "it has no holder"
         for vma in mm.mm_mt:
             if vma.vm_refcnt != 1:
                 yield (

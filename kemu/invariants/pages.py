@@ -1,5 +1,4 @@
-"""Pages: their counts, who maps them, where they are listed (reference E and F: numbers 44 to 57,
-and 69, 73, 74)."""
+"""Pages: their counts, mappings and lists (reference E and F: numbers 44 to 57, and 69, 73, 74)."""
 
 from __future__ import annotations
 
@@ -53,10 +52,10 @@ def refcount_covers_mapcount(scan: Scan) -> Iterator[Finding]:
 
 @invariant(44, when=QUIESCENT)
 def refcount_is_explained(scan: Scan) -> Iterator[Finding]:
-    """``_refcount`` is the mappings, one for the page cache, what batches and pipes hold, 1024 for
-    each pin, one of the kernel.
+    """``_refcount`` is the number of mappings, plus one for the page cache, one for each batch and
+    pipe that holds the page, 1024 for each pin, one for the kernel.
 
-    Quiescent: a fault holds the page that it looks at.  include/linux/mm.h:
+    Quiescent: a fault holds the page that it handles.  include/linux/mm.h:
     folio_expected_ref_count."""
     for pfn, p in scan.pages.items():
         if p.page_type or pfn == system.zero_pfn or p.compound_head is not None:
@@ -71,8 +70,8 @@ def refcount_is_explained(scan: Scan) -> Iterator[Finding]:
 
 
 def references(scan: Scan, pfn: int) -> dict[str, int]:
-    """What holds the folio that begins at ``pfn``, by kind; rare kinds are listed only if they hold
-    something."""
+    """The references to the folio that begins at ``pfn``, by kind; rare kinds are listed only if
+    they have any."""
     pages = range(pfn, pfn + folio_nr_pages(scan.pages[pfn]))
     parts = {
         "mappings": sum(scan.entries_of[page] for page in pages),
@@ -108,7 +107,7 @@ def mapcount_counts_entries(scan: Scan) -> Iterator[Finding]:
 
 @invariant(46, when=ALWAYS)
 def mapped_frames_are_allocated(scan: Scan) -> Iterator[Finding]:
-    """No entry leads to a free frame.
+    """No entry maps a free frame.
 
     The entry is cleared and flushed before the last reference is dropped.  mm/mmu_gather.c;
     mm/memory.c: wp_page_copy."""
@@ -185,7 +184,7 @@ def in_free_block(pfn: int) -> bool:
 
 @invariant(46, when=QUIESCENT)
 def frames_are_free_or_used(scan: Scan) -> Iterator[Finding]:
-    """Every frame of the allocator is free or has a holder: nothing is lost.
+    """Every frame of the allocator is free or has a holder: no frame is lost.
 
     A frame without references that is on no list can never be used again.  mm/page_alloc.c."""
     in_use = sum(
@@ -204,7 +203,7 @@ def reverse_map_finds_every_entry(scan: Scan) -> Iterator[Finding]:
     """From every mapped page, ``mapping`` and ``index`` lead back to the entry.
 
     An anonymous page through the anon_vma's tree, a file page through i_mmap; a page of the kernel
-    itself (vdso) has no way back.  mm/rmap.c: rmap_walk."""
+    itself (vdso) has no reverse mapping.  mm/rmap.c: rmap_walk."""
     visited: dict[int, set[int]] = {}
     for mapped in scan.mapped:
         if mapped.page is None or mapped.vma is None or mapped.page.mapping is None:
@@ -235,8 +234,8 @@ def _vmas_of(mapping: object) -> set[int]:
 
 @invariant(48, 49, when=QUIESCENT)
 def anon_vmas_are_linked(scan: Scan) -> Iterator[Finding]:
-    """A VMA with anonymous pages has an anon_vma, is in its tree once for each link, and is
-    counted in it.
+    """A VMA with anonymous pages has an anon_vma, is in its tree once for each link, and is counted
+    in it.
 
     mm/rmap.c: anon_vma_clone, anon_vma_fork, unlink_anon_vmas."""
     active: Counter[int] = Counter()
@@ -269,8 +268,8 @@ def anon_vmas_are_linked(scan: Scan) -> Iterator[Finding]:
 
 
 def _miscounted(av: anon_vma, seen: dict[int, anon_vma]) -> Iterator[Finding]:
-    """``num_children`` counts the anon_vmas in use whose parent it is; a root is held by those in
-    use below it, too."""
+    """``num_children`` counts the anon_vmas in use whose parent it is; a root is also held by those
+    in use below it."""
     children = sum(other.parent is av for other in seen.values())
     below = sum(other.root is av and other is not av for other in seen.values())
     if av.num_children != children:
@@ -284,7 +283,7 @@ def _miscounted(av: anon_vma, seen: dict[int, anon_vma]) -> Iterator[Finding]:
 
 
 def _strays(av: anon_vma) -> Iterator[Finding]:
-    """Links of the tree that their VMA does not know."""
+    """Links of the tree that are not in their VMA's chain."""
     for link in av.rb_root:
         if not any(other is link for other in link.vma.anon_vma_chain):
             yield f"{av}", f"leads to {link.vma}", "that VMA's chain does not lead back"
@@ -330,7 +329,7 @@ def mappings_have_their_kind(scan: Scan) -> Iterator[Finding]:
 
 @invariant(51, when=QUIESCENT)
 def lru_lists_are_right(scan: Scan) -> Iterator[Finding]:
-    """A page with PG_lru is on the one list that its flags say, and the lengths agree; tables are
+    """A page with PG_lru is on the one list that its flags give, and the lengths agree; tables are
     on none.
 
     include/linux/mm_inline.h: folio_lru_list."""
@@ -371,10 +370,10 @@ def lru_lists_are_right(scan: Scan) -> Iterator[Finding]:
 
 @invariant(52, when=QUIESCENT)
 def swapbacked_pages_are_memory(scan: Scan) -> Iterator[Finding]:
-    """PG_swapbacked: the page's contents are nowhere else.  Shared memory always has it; a page of
-    a file on disk never, nor one of a droppable mapping.
+    """PG_swapbacked: the page holds the only copy of its contents.  Shared memory always has it; a
+    page of a file on disk never, nor one of a droppable mapping.
 
-    Other anonymous pages have it until MADV_FREE takes it.  mm/rmap.c: folio_add_new_anon_rmap;
+    Other anonymous pages have it until MADV_FREE clears it.  mm/rmap.c: folio_add_new_anon_rmap;
     mm/swap.c: lru_lazyfree."""
     for pfn, (node, _) in scan.cached.items():
         if bool(scan.pages[pfn].flags & PG_swapbacked) is (node.kind == "disk"):
@@ -420,9 +419,9 @@ def rss_counts_entries(scan: Scan) -> Iterator[Finding]:
 
 @invariant(69, when=ALWAYS)
 def counts_are_not_negative(scan: Scan) -> Iterator[Finding]:
-    """No reference count of a page is below 0, and no page is mapped less than never.
+    """No ``_refcount`` is below 0, and no ``_mapcount`` below -1.
 
-    A put too many.  include/linux/page_ref.h; lib/refcount.c says "underflow; use-after-free"."""
+    One put too many.  include/linux/page_ref.h; lib/refcount.c says "underflow; use-after-free"."""
     for pfn, p in scan.pages.items():
         if p._refcount < 0 or p._mapcount < -1:
             yield (
@@ -454,8 +453,8 @@ def watermarks_are_ordered(scan: Scan) -> Iterator[Finding]:
 
 @invariant(74, when=QUIESCENT)
 def nothing_lies_behind_the_end(scan: Scan) -> Iterator[Finding]:
-    """No page cache holds a page beyond the end of its file, and none is mapped there, nor a
-    private copy of one.
+    """No page cache holds a page beyond the end of its file, and neither such a page nor a private
+    copy of it is mapped.
 
     Guard markers stay.  mm/truncate.c: truncate_setsize comes before truncate_pagecache."""
     for mapped in scan.mapped:

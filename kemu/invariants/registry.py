@@ -20,7 +20,7 @@ from kemu.invariants.scan import Scan
 ALWAYS, QUIESCENT = "always", "quiescent"
 
 Finding = tuple[str, str, str]
-"""Where it does not hold, what is there, what should be there."""
+"""The place where it does not hold, what is there, what should be there."""
 
 Check = Callable[[Scan], Iterator[Finding]]
 
@@ -37,7 +37,7 @@ class Invariant:
 
     @property
     def reason(self) -> str:
-        """The first line of its docstring, as it is read aloud: without the marks around names."""
+        """The first line of its docstring, without the marks around names."""
         return (self.function.__doc__ or "").split("\n", 1)[0].replace("``", "")
 
     def violations(self, scan: Scan) -> list[Violation]:

@@ -6,8 +6,8 @@ counted once.
     files   -> page cache, pipes       holders of references
     CPUs    -> batches, TLBs
 
-A wrong kernel leaves states that no kernel function would survive; nothing here trusts more than
-the shape of the tables.
+A wrong kernel leaves states in which kernel functions would crash; the code here relies only on the
+shape of the tables.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Mapped(NamedTuple):
 
 
 class Marker(NamedTuple):
-    """An entry that is neither empty nor present, as a guard marker is."""
+    """An entry that is neither empty nor present, such as a guard marker."""
 
     mm: mm_struct
     address: int
@@ -57,7 +57,7 @@ class Marker(NamedTuple):
 
 
 class TableFrame(NamedTuple):
-    """A page table below the root: its level, frame, first address, and the entry that leads to
+    """A page table below the root: its level, frame, first address, and the entry that points to
     it."""
 
     mm: mm_struct
@@ -69,7 +69,7 @@ class TableFrame(NamedTuple):
 
 class Scan:
     """The machine as it is now; made once for a check of any number of invariants.  ``names``: pid
-    -> what a task is called."""
+    -> the name of a task."""
 
     def __init__(self, names: Names = None) -> None:
         self.names = names
@@ -80,7 +80,7 @@ class Scan:
         self.tables: list[TableFrame] = []
         self.tasks: list[task_struct] = [task for _, task in sorted(system.tasks.items())]
         self.spaces = _distinct([task.mm for task in self.tasks])
-        """The address spaces that some task owns, by pid."""
+        """The address spaces that have an owner, by its pid."""
         for mm in self.spaces:
             if mm.pgd:
                 self._read_table(mm, mm.pgd >> 12, 0, 0)
@@ -104,7 +104,7 @@ class Scan:
                 self._read_table(mm, below, level + 1, address)
 
     def _read_entries(self, mm: mm_struct, table: int, base: int) -> None:
-        """The entries of one last-level table, each with the VMA in which it lies."""
+        """The entries of one last-level table, each with its VMA."""
         pfn_of, pages = system.geometry.entry_pfn, system.mem_map
         vma: vm_area_struct | None = None
         for index, entry in words(table):
@@ -120,14 +120,14 @@ class Scan:
             self.mapped.append(Mapped(mm, address, entry, pfn, found, vma, table))
 
     def table_locked(self, mapped: Mapped) -> bool:
-        """True while somebody changes entries of the table."""
+        """True while entries of the table are being changed."""
         found = system.mem_map.get(mapped.table)
         return found is not None and bool(found.ptl)
 
     # ---------------------------------------------------------------- names
 
     def space(self, mm: mm_struct) -> str:
-        """What an address space is called."""
+        """The name of an address space."""
         return mm_label(mm, self.names)[1]
 
     def at(self, mapped: Mapped | Marker) -> str:
@@ -135,15 +135,15 @@ class Scan:
         return f"{self.space(mapped.mm)} {mapped.address:#x}"
 
     def task(self, task: task_struct) -> str:
-        """What a task is called."""
+        """The name of a task."""
         return f"task {task.pid} {self.names(task.pid) if self.names is not None else task.comm}"
 
-    # ---------------------------------------------------------------- who holds what
+    # ---------------------------------------------------------------- holders
 
     @cached_property
     def all_spaces(self) -> list[mm_struct]:
-        """The address spaces of ``spaces``, and those that nobody owns any more but a CPU still
-        has: loaded, or borrowed."""
+        """The address spaces of ``spaces``, and those without an owner that a CPU still has loaded
+        or borrows."""
         held = [
             mm
             for cpu in system.cpus
@@ -201,8 +201,8 @@ class Scan:
 
     @cached_property
     def kernels_own(self) -> frozenset[int]:
-        """Frames that the kernel itself uses: its image, the zero page, what is mapped page by page
-        in its half."""
+        """Frames that the kernel itself uses: its image, the zero page, and those mapped page by
+        page in its half."""
         own = {system.zero_pfn} | {
             pfn for pfn, p in system.mem_map.items() if p.flags & PG_reserved
         }
@@ -210,7 +210,7 @@ class Scan:
 
     @cached_property
     def roots(self) -> dict[int, str]:
-        """Frame of each root table -> whose it is."""
+        """Frame of each root table -> its address space."""
         spaces = [*self.all_spaces, system.init_mm]
         return {
             mm.pgd >> 12: "the kernel" if mm is system.init_mm else self.space(mm)
@@ -220,11 +220,11 @@ class Scan:
 
     @cached_property
     def usable_tlb(self) -> list[tuple[percpu, mm_struct, TlbEntry]]:
-        """The remembered translations that some access could still use, with CPU and address space.
+        """The cached translations that an access could still use, with CPU and address space.
 
-        A CPU that has the address space loaded uses what it has; in a slot that is not loaded, and
-        on a lazy CPU, entries count only if no flush was asked for since: before the slot is used
-        again the CPU compares (``choose_new_asid``)."""
+        A CPU that has the address space loaded uses all entries of its slot; in a slot that is not
+        loaded, and on a lazy CPU, entries count only if no flush was requested since: the CPU
+        checks before it uses the slot again (``choose_new_asid``)."""
         by_context = {mm.context_id: mm for mm in self.all_spaces}
         found = []
         for cpu in system.cpus:
@@ -239,13 +239,13 @@ class Scan:
 
 
 def listed(head: list_head) -> list[Any]:
-    """The nodes of a list, at most as many as there are frames: a list that a wrong kernel tied
-    into a knot ends too."""
+    """The nodes of a list, at most as many as there are frames: the walk ends even if a wrong
+    kernel made a cycle."""
     return list(islice(list_for_each(head), system.phys.nr_frames))
 
 
 def batches(cpu: percpu) -> Iterator[page]:
-    """The pages that wait in the batches of a CPU; each has one reference for it."""
+    """The pages in the batches of a CPU, each of which holds a reference."""
     yield from cpu.lru_add
     yield from cpu.lru_activate
     yield from cpu.lru_lazyfree
@@ -258,8 +258,8 @@ def _distinct(spaces: list[mm_struct | None]) -> list[mm_struct]:
 
 def _kernel_pages(table: int, level: int, base: int) -> Iterator[int]:
     """The frames that last-level entries of the kernel's half map, and the tables on the way there.
-    Entries of the direct map, which are that small where RAM ends in the middle of a large page,
-    say nothing about the frame's owner."""
+    Entries of the direct map, which are last-level entries where RAM ends inside a large page, say
+    nothing about the frame's owner."""
     geometry = system.geometry
     last, direct = (
         len(geometry.levels) - 1,

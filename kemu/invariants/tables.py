@@ -1,8 +1,8 @@
-"""Page tables against the VMAs they serve (reference C: numbers 25 to 33).
+"""Page tables against their VMAs (reference C: numbers 25 to 33).
 
-Most hold after every event at which nobody changes the VMAs of the address space: munmap takes a
-VMA out of the tree before its entries are cleared, mprotect changes the VMA before the entries;
-both hold the mmap lock for writing meanwhile.
+Most hold after every event unless the VMAs of the address space are being changed: munmap takes a
+VMA out of the tree before it clears the entries, mprotect changes the VMA before the entries; both
+hold the mmap lock for writing.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from kemu.kernel.include.system import system
 
 
 def settled(scan: Scan) -> Iterator[Mapped]:
-    """The entries whose VMAs and table nobody is changing."""
+    """The entries whose VMAs and table are not being changed."""
     for mapped in scan.mapped:
         if mapped.mm.mmap_lock >= 0 and not scan.table_locked(mapped):
             yield mapped
@@ -40,7 +40,7 @@ def settled(scan: Scan) -> Iterator[Mapped]:
 
 @invariant(25, when=ALWAYS)
 def entries_lie_in_vmas(scan: Scan) -> Iterator[Finding]:
-    """Every entry that is not empty lies in a VMA of its address space, and is a page's or a guard
+    """Every entry that is not empty is in a VMA of its address space, and maps a page or is a guard
     marker: no code makes others.
 
     Not between the two steps of munmap, which holds the mmap lock for writing.  mm/vma.c:
@@ -69,8 +69,7 @@ def tables_serve_a_vma(scan: Scan) -> Iterator[Finding]:
 
 @invariant(26, when=QUIESCENT)
 def tables_belong_to_one_space(scan: Scan) -> Iterator[Finding]:
-    """A page table hangs on one entry of one address space, and every allocated table hangs
-    somewhere.
+    """Exactly one entry of one address space points to each page table that is allocated.
 
     mm/memory.c: __pte_alloc; mm/mmu_gather.c."""
     hung = Counter(table.pfn for table in scan.tables)
@@ -113,9 +112,9 @@ def pgtables_bytes_add_up(scan: Scan) -> Iterator[Finding]:
 
 @invariant(28, when=ALWAYS)
 def upper_entries_allow_everything(scan: Scan) -> Iterator[Finding]:
-    """An entry that leads to a table gives all rights; only leaves restrict.
+    """An entry that points to a table gives all permissions; only leaves restrict.
 
-    On RISC-V it has none of R, W, X, which is what makes it lead to a table.  arch/x86:
+    On RISC-V it has none of R, W, X, which is what makes it point to a table.  arch/x86:
     _PAGE_TABLE."""
     bits = system.bits
     if bits.leaf_is_rwx:
@@ -132,7 +131,7 @@ def upper_entries_allow_everything(scan: Scan) -> Iterator[Finding]:
 
 @invariant(29, when=ALWAYS)
 def writable_entries_are_permitted(scan: Scan) -> Iterator[Finding]:
-    """An entry with W lies in a VMA that may be written now.
+    """An entry with W is in a VMA that is writable now.
 
     Not while mprotect works, which holds the mmap lock for writing.  mm/mprotect.c:
     change_protection."""
@@ -147,10 +146,10 @@ def writable_entries_are_permitted(scan: Scan) -> Iterator[Finding]:
 
 @invariant(30, when=ALWAYS)
 def usable_entries_are_permitted(scan: Scan) -> Iterator[Finding]:
-    """Executable entries lie in executable VMAs; an entry that the hardware may use lies in a VMA
-    with some right.
+    """Executable entries are in executable VMAs; an entry that is present for the hardware is in a
+    VMA with some permission.
 
-    mm/mprotect.c: change_protection; a VMA without rights has entries of PROT_NONE."""
+    mm/mprotect.c: change_protection; a VMA without permissions has PROT_NONE entries."""
     bits = system.bits
     for mapped in settled(scan):
         if mapped.vma is None or not mapped.entry & bits.present:
@@ -192,11 +191,10 @@ def zero_page_is_read_only(scan: Scan) -> Iterator[Finding]:
 
 @invariant(33, when=QUIESCENT)
 def file_systems_hear_of_writes(scan: Scan) -> Iterator[Finding]:
-    """Where the file system wants to hear of the first write, an entry with W means that it has:
-    the page is dirty.
+    """Where the file system tracks the first write, an entry with W means that the page is dirty.
 
     mm/memory.c: do_shared_fault, wp_page_shared; mm/page-writeback.c: folio_clear_dirty_for_io
-    takes W away."""
+    clears W."""
     for mapped in scan.mapped:
         if (
             mapped.vma is None
@@ -221,10 +219,10 @@ def _is_told(vma: vm_area_struct) -> bool:
 
 @invariant(31, when=QUIESCENT)
 def what_was_written_is_dirty(scan: Scan) -> Iterator[Finding]:
-    """A cached page of a file on disk that differs from what lies there is marked dirty, itself or
-    in an entry.
+    """A cached page of a file on disk that differs from the disk is marked dirty, itself or in an
+    entry.
 
-    When the entry goes, the page takes the mark over.  mm/memory.c: zap_present_folio_ptes;
+    When the entry is cleared, the page takes over the mark.  mm/memory.c: zap_present_folio_ptes;
     mm/rmap.c: folio_mkclean."""
     marked = {mapped.pfn for mapped in scan.mapped if pte_dirty(mapped.entry)}
     for node in scan.inodes:
@@ -255,5 +253,5 @@ def named(scan: Scan, table: TableFrame) -> str:
 
 
 def owner(scan: Scan, mm: mm_struct) -> str:
-    """Whose address space it is."""
+    """The owner of the address space."""
     return scan.space(mm)

@@ -14,7 +14,7 @@ from kemu.kernel.include.system import system
 
 @invariant(1, when=ALWAYS)
 def mm_counts_are_sane(scan: Scan) -> Iterator[Finding]:
-    """``mm_users`` and ``mm_count`` are not negative, and users together hold one ``mm_count``.
+    """``mm_users`` and ``mm_count`` are not negative, and all users together hold one ``mm_count``.
 
     No exception.  kernel/fork.c: mmput, __mmdrop."""
     for mm in scan.all_spaces:
@@ -36,8 +36,8 @@ def mm_counts_are_sane(scan: Scan) -> Iterator[Finding]:
 def mm_users_are_tasks(scan: Scan) -> Iterator[Finding]:
     """``mm_users`` is the number of tasks with this address space.
 
-    Whoever reads another process's memory holds one more while it does, which is why this is
-    quiescent; init_mm starts at 2 without users.  kernel/fork.c: copy_mm, mmput."""
+    A reader of another process's memory holds one more during the read, so this is quiescent;
+    init_mm starts at 2 without users.  kernel/fork.c: copy_mm, mmput."""
     for mm in scan.all_spaces:
         users = sum(task.mm is mm for task in scan.tasks)
         if mm.mm_users != users:
@@ -63,8 +63,8 @@ def mm_count_is_explained(scan: Scan) -> Iterator[Finding]:
 
 @invariant(4, when=QUIESCENT)
 def running_tasks_have_tables(scan: Scan) -> Iterator[Finding]:
-    """A task that runs uses its own address space, a kernel thread a borrowed one; a kernel thread
-    that does not run has none.
+    """A running task uses its own address space, a running kernel thread a borrowed one; a kernel
+    thread that does not run has none.
 
     kernel/sched/core.c: context_switch."""
     running = {id(cpu.curr) for cpu in system.cpus}
@@ -143,7 +143,7 @@ def shared_structures_are_counted(scan: Scan) -> Iterator[Finding]:
 
 @invariant(9, when=QUIESCENT)
 def the_pid_table_knows_the_living(scan: Scan) -> Iterator[Finding]:
-    """A task is found under its own pid until it is reaped, and then no more.
+    """A task is found under its own pid until it is reaped, and not after that.
 
     exec of a thread that is not the leader swaps two pids.  kernel/exit.c: release_task;
     kernel/pid.c."""
@@ -156,8 +156,7 @@ def the_pid_table_knows_the_living(scan: Scan) -> Iterator[Finding]:
 
 @invariant(8, when=QUIESCENT)
 def children_know_their_parent(scan: Scan) -> Iterator[Finding]:
-    """A process is once in the list of the parent that it names, and that parent has not been
-    released.
+    """A process is in the list of its parent exactly once, and that parent has not been released.
 
     Threads are in no list.  kernel/exit.c: forget_original_parent, release_task."""
     alive = {id(task) for task in [*scan.tasks, *(cpu.idle for cpu in system.cpus)]}
@@ -189,7 +188,7 @@ def children_know_their_parent(scan: Scan) -> Iterator[Finding]:
 def vfork_parents_wait(scan: Scan) -> Iterator[Finding]:
     """The parent of a vfork waits exactly while a child has not completed it.
 
-    A parent that was killed waits no more.  kernel/fork.c: wait_for_vfork_done, mm_release."""
+    A parent that was killed no longer waits.  kernel/fork.c: wait_for_vfork_done, mm_release."""
     waited_for = {id(task.vfork_done) for task in scan.tasks if task.vfork_done is not None}
     for task in scan.tasks:
         waits = task.blocked_in == "vfork" and task.state != TASK_RUNNING
@@ -229,10 +228,10 @@ def _leftovers(mm: mm_struct) -> str:
 
 @invariant(58, when=QUIESCENT)
 def faults_are_counted_once(scan: Scan) -> Iterator[Finding]:
-    """All tasks together have no more faults than the machine: each is charged to one task, or to
-    none if it ended in a signal.
+    """All tasks together have no more faults than the machine: each fault is charged to one task,
+    or to none if it ended in a signal.
 
-    What a process had is passed on when it is waited for, never twice.  mm/memory.c:
+    The count of a process is passed on when it is waited for, never twice.  mm/memory.c:
     mm_account_fault; kernel/exit.c."""
     charged = sum(task.min_flt + task.maj_flt for task in scan.tasks)
     for shared in {id(task.signal): task.signal for task in scan.tasks}.values():

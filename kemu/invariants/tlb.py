@@ -1,4 +1,4 @@
-"""What the CPUs remember, against what the tables say (reference G: numbers 59 to 63)."""
+"""The TLBs of the CPUs against the tables (reference G: numbers 59 to 63)."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ def remembered(scan: Scan, cpu: percpu, mm: mm_struct, slot: TlbEntry) -> str:
 
 @invariant(59, 61, when=QUIESCENT)
 def tlbs_allow_no_more_than_the_tables(scan: Scan) -> Iterator[Finding]:
-    """A remembered translation leads where the tables lead and allows no more than they.
+    """A cached translation leads where the tables lead and allows no more than they do.
 
-    Less is allowed: it costs a spurious fault.  Entries that the CPU will drop before it uses the
-    slot again do not count. arch/x86/mm/tlb.c: flush_tlb_mm_range."""
+    It may allow less, at the cost of a spurious fault.  Entries that the CPU will drop before it
+    uses the slot again do not count. arch/x86/mm/tlb.c: flush_tlb_mm_range."""
     for cpu, mm, slot in scan.usable_tlb:
         found = walk(system.phys, system.geometry, mm.pgd, slot.vpn << 12)
         if found.stopped:
@@ -50,12 +50,12 @@ def tlbs_allow_no_more_than_the_tables(scan: Scan) -> Iterator[Finding]:
         if slot.dirty and not found.steps[-1].entry & system.bits.dirty:
             more.append("dirty")
         if more:
-            yield remembered(scan, cpu, mm, slot), f"has {', '.join(more)}", "the tables have not"
+            yield remembered(scan, cpu, mm, slot), f"has {', '.join(more)}", "the tables do not"
 
 
 @invariant(60, when=ALWAYS)
 def tlbs_lead_to_no_free_frame(scan: Scan) -> Iterator[Finding]:
-    """No remembered translation that can still be used leads to a free frame: first the flush, then
+    """No cached translation that can still be used leads to a free frame: the flush comes before
     the put.
 
     mm/mmu_gather.c: tlb_flush_mmu; mm/memory.c: wp_page_copy."""
@@ -71,7 +71,8 @@ def tlbs_lead_to_no_free_frame(scan: Scan) -> Iterator[Finding]:
 
 @invariant(62, when=QUIESCENT)
 def loaded_spaces_know_their_cpus(scan: Scan) -> Iterator[Finding]:
-    """A CPU that has an address space loaded is in its ``mm_cpumask``, or no flush would reach it.
+    """A CPU that has an address space loaded is in its ``mm_cpumask``; otherwise no flush would
+    reach it.
 
     arch/x86/mm/tlb.c: switch_mm_irqs_off."""
     for cpu in system.cpus:
@@ -92,8 +93,8 @@ def loaded_spaces_know_their_cpus(scan: Scan) -> Iterator[Finding]:
 
 @invariant(63, when=ALWAYS)
 def tlb_generations_do_not_run_ahead(scan: Scan) -> Iterator[Finding]:
-    """No slot has seen more flushes than were asked for, and no two address spaces have one context
-    id.
+    """No slot has seen more flushes than were requested, and no two address spaces have the same
+    context id.
 
     arch/x86/mm/tlb.c: flush_tlb_func."""
     by_context: dict[int, mm_struct] = {}
@@ -112,5 +113,5 @@ def tlb_generations_do_not_run_ahead(scan: Scan) -> Iterator[Finding]:
                 yield (
                     f"CPU {cpu.id} slot {asid}",
                     f"has seen {seen} flushes",
-                    f"{found.tlb_gen} were asked for",
+                    f"{found.tlb_gen} were requested",
                 )

@@ -1,4 +1,4 @@
-"""The VMAs of an address space and what they are counted in (reference B: numbers 13 to 24)."""
+"""The VMAs of an address space and their counters (reference B: numbers 13 to 24)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def where(scan: Scan, vma: vm_area_struct) -> str:
 @invariant(13, when=QUIESCENT)
 def vmas_are_ordered(scan: Scan) -> Iterator[Finding]:
     """VMAs are sorted, disjoint, page aligned, not empty, below the end of user space, counted,
-    attached, and know their mm.
+    attached, and refer to their mm.
 
     Quiescent: a split has two VMAs overlap for a moment.  mm/vma.c: validate_mm."""
     for mm in scan.spaces:
@@ -88,7 +88,7 @@ def map_count_is_limited(scan: Scan) -> Iterator[Finding]:
 
 @invariant(15, when=QUIESCENT)
 def vm_sizes_add_up(scan: Scan) -> Iterator[Finding]:
-    """``total_vm`` and its classes are the pages of the VMAs, by the flags that these have now.
+    """``total_vm`` and its classes are the pages of the VMAs, by the current flags of these.
 
     mm/mmap.c: vm_stat_account."""
     for mm in scan.spaces:
@@ -133,8 +133,8 @@ def locked_vm_covers_locked_vmas(scan: Scan) -> Iterator[Finding]:
 
 @invariant(18, when=QUIESCENT)
 def rights_are_permitted(scan: Scan) -> Iterator[Finding]:
-    """A VMA has no right that it may not have; shared writable memory of a file means that the file
-    is open for writing.
+    """A VMA has no permission that its VM_MAY flags exclude; shared writable memory of a file means
+    that the file is open for writing.
 
     mm/mmap.c: do_mmap; mm/mprotect.c."""
     for mm in scan.spaces:
@@ -154,8 +154,7 @@ def rights_are_permitted(scan: Scan) -> Iterator[Finding]:
 
 @invariant(19, when=QUIESCENT)
 def anonymous_vmas_are_private(scan: Scan) -> Iterator[Finding]:
-    """Memory without ``vm_ops`` is private; if nothing was ever written to it, its offset is its
-    address.
+    """Memory without ``vm_ops`` is private; if it was never written, its offset is its address.
 
     Shared anonymous memory has shmem's ops; private /dev/zero keeps the file.  mm/vma.c:
     __mmap_new_vma; mm/mremap.c."""
@@ -206,8 +205,8 @@ def files_know_their_vmas(scan: Scan) -> Iterator[Finding]:
 
 @invariant(21, when=QUIESCENT)
 def open_files_are_counted(scan: Scan) -> Iterator[Finding]:
-    """An open file is held by each descriptor, each VMA, and each address space whose program it
-    is; an inode by its open files.
+    """Each descriptor, each VMA, and each address space that runs the file as its program holds the
+    open file; open files hold the inode.
 
     mm/vma.c: __mmap_new_vma takes one, remove_vma drops it; fs/file_table.c: fput."""
     tables = {id(task.files): task.files for task in scan.tasks if task.files is not None}.values()
@@ -230,7 +229,7 @@ def open_files_are_counted(scan: Scan) -> Iterator[Finding]:
 
 @invariant(22, when=QUIESCENT)
 def commit_charge_adds_up(scan: Scan) -> Iterator[Finding]:
-    """What is promised is the pages of accounted VMAs and of the nameless files behind shared
+    """The committed memory is the pages of accounted VMAs and of the nameless files of shared
     memory; no shared VMA is accounted.
 
     mm/util.c: __vm_enough_memory; mm/shmem.c: shmem_acct_size."""
@@ -254,8 +253,8 @@ def commit_charge_adds_up(scan: Scan) -> Iterator[Finding]:
 
 @invariant(24, when=QUIESCENT)
 def brk_is_above_its_start(scan: Scan) -> Iterator[Finding]:
-    """The heap does not end below its start.  That [start_brk, brk) is mapped is not required: the
-    user may unmap parts.
+    """The heap does not end below its start.  [start_brk, brk) need not be mapped: the program may
+    unmap parts.
 
     mm/mmap.c: brk."""
     for mm in scan.spaces:

@@ -1,6 +1,6 @@
 """Wrong kernels, and every order in which CPUs can take their steps.
 
-    mutants, wrong/          small named patches of the emulated kernel, for someone to find
+    mutants, wrong/          small named patches of the emulated kernel, bugs to find
     litmus, programs         small programs: all schedules, counted over their states
     reduction                how few runs would be enough
     fibres, baton            kernel functions on call stacks that pass a baton
@@ -8,5 +8,5 @@
     replay, stage            one schedule played on a journal, to be walked through
     schedule                 schedules as text
 
-docs/races.md has the theory, and what all this cannot find.
+docs/races.md has the theory, and the limits of the method.
 """

@@ -5,9 +5,9 @@
                                                                 chooser says which CPU runs next
 
 Each CPU runs up to its first step and waits there; from then on every choice names the CPU that
-takes the step before which it waits.  A CPU that waits for a lock cannot be chosen until the lock
-is free; if no CPU can be chosen and not all are done, that is a deadlock.  Nothing here depends on
-the host's scheduler: the same choices give the same run.
+takes its next step.  A CPU that waits for a lock cannot be chosen until the lock is free; if no CPU
+can be chosen and not all are done, that is a deadlock.  Nothing here depends on the host's
+scheduler: the same choices give the same run.
 
 A CPU without the baton touches nothing.
 """
@@ -30,15 +30,15 @@ Body = Callable[[], None]
 """What one CPU does in a run."""
 
 Choose = Callable[[list[int], int], int]
-"""Who runs next, of the CPUs that can, after the one that ran last (-1: nobody has yet).  -1 ends
-the run here."""
+"""The CPU to run next: (CPUs that can run, CPU that ran last or -1) -> CPU, or -1 to end the
+run."""
 
 
 class Observer:
-    """Is told what happens in a run; this one ignores it."""
+    """Observer of a run; this one does nothing."""
 
     def switched(self, number: int) -> None:
-        """CPU ``number`` runs from now on; -1: the run is over, what comes is unwinding."""
+        """CPU ``number`` runs from now on; -1: the run is over and the rest is unwinding."""
 
     def standing(self, number: int, lock: str) -> None:
         """CPU ``number`` has come to a step; ``lock`` is the lock that it is about to take, or
@@ -46,7 +46,7 @@ class Observer:
 
 
 FALLS = (AssertionError, AttributeError, IndexError, KeyError, TypeError, ValueError)
-"""Exceptions that mean corrupt kernel data: what Python says of a pointer that leads nowhere."""
+"""Exceptions that mean corrupt kernel data: what Python raises for a bad pointer."""
 
 
 class Abandon(BaseException):
@@ -55,8 +55,8 @@ class Abandon(BaseException):
 
 @attrs.define
 class Place:
-    """The place of a CPU in a run: the lock that it waits for, what it sees as its own globals, and
-    whether it is done."""
+    """A CPU's state in a run: the lock that it waits for, its values of the globals, and whether it
+    is done."""
 
     waits: tuple[Ready, Any, str] | None = None
     cpu: percpu | None = None
@@ -64,14 +64,14 @@ class Place:
     done: bool = False
 
     def able(self) -> bool:
-        """Can it take a step?"""
+        """True if it can take a step."""
         return not self.done and (self.waits is None or self.waits[0](self.waits[1], self.waits[2]))
 
 
 @attrs.define
 class Ending:
     """How a run ended: ``why`` is "done", "deadlock", "stopped" (the chooser ended it), "bug" or
-    "oops" (the kernel refused to go on, or fell over), with the CPU and the words."""
+    "oops" (the kernel refused to go on, or crashed), with the CPU and the message."""
 
     why: str
     cpu: int = -1
@@ -79,7 +79,7 @@ class Ending:
 
 
 class Run:
-    """One run of several CPUs under a chooser; also the explorer that the kernel's steps ask."""
+    """One run of several CPUs under a chooser; also the explorer that the kernel's steps call."""
 
     def __init__(
         self,
@@ -99,7 +99,7 @@ class Run:
         self.ending = Ending("done")
         self.failure: BaseException | None = None
 
-    # ---------------------------------------------------------------- asked by the kernel's steps
+    # ---------------------------------------------------------------- called by the kernel's steps
 
     def on_step(self) -> None:
         """The active CPU is about to take a step."""
@@ -110,12 +110,12 @@ class Run:
         self._wait_turn((ready, obj, lock))
 
     def is_removed(self, lock: str) -> bool:
-        """Is the active CPU to run without that lock?"""
+        """True if the active CPU runs without that lock."""
         return (lock, self.active) in self.removed
 
     def _wait_turn(self, waits: tuple[Ready, Any, str] | None) -> None:
-        """Wait before a step until it is this CPU's turn.  Looking at the machine while the next
-        CPU is chosen takes no step."""
+        """Wait before a step until it is this CPU's turn.  Reading the machine while the next CPU
+        is chosen is not a step."""
         if self.deciding:
             return
         if self.over:
@@ -155,7 +155,7 @@ class Run:
         return chosen
 
     def _pass(self, me: int, to: int) -> None:
-        """Give the baton away and wait for it."""
+        """Pass the baton and wait to get it back."""
         place = self.places[me]
         place.cpu, place.delivered = system.cpu, system.delivered
         self.crew.switch(me, to)
@@ -164,7 +164,7 @@ class Run:
         self._take(me)
 
     def _take(self, me: int) -> None:
-        """This CPU runs now: its globals are the current ones."""
+        """This CPU runs now: make its globals the current ones."""
         place = self.places[me]
         self.active = me
         system.cpu, system.delivered = place.cpu or system.cpus[me], place.delivered
@@ -195,7 +195,7 @@ class Run:
         return self.ending
 
     def _body(self, number: int) -> int:
-        """What the fibre of a CPU does in this run; who goes on after it."""
+        """The job of a CPU's fibre in this run; returns the fibre that runs next."""
         place = self.places[number]
         self._take(number)
         try:
@@ -215,8 +215,8 @@ class Run:
         return self._chosen(number) if goes_on else MAIN
 
     def _stop(self) -> None:
-        """Unwind the CPUs that are in the middle of something.  Where the run was interrupted, one
-        of them still has the baton: it gives it back at its next step."""
+        """Unwind the CPUs that are inside a call.  If the run was interrupted, one of them still
+        has the baton: it gives it back at its next step."""
         self.over = True
         self.crew.regain()
         for number, place in enumerate(self.places):

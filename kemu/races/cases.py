@@ -1,5 +1,5 @@
 """The built-in races of real kernel paths: the commands that set the machine up, and those that
-race, one a CPU."""
+race, one per CPU."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import attrs
 
 _THREADS = ("spawn a", "mmap a 0x10000 1p rw", "clone a vm sighand thread files fs as b")
-"""One process with two threads and a page that nobody has touched."""
+"""One process with two threads and an untouched page."""
 
 _TOUCHED = (*_THREADS, "write a 0x10000 1")
 _FORKED = (
@@ -104,7 +104,7 @@ _ALL = (
     ),
     KernelCase(
         "truncate-fault",
-        "one process shortens a file while another reads the page that goes",
+        "one process truncates a file while another reads the page that is cut off",
         (
             "mkfile /data 1p",
             "spawn a",

@@ -1,11 +1,11 @@
 """Invariants along every event of many runs.
 
     run 1   e1  e2  e3  e4 ...        every state is examined
-    run 2   e1  e2  f3  f4 ...        e1, e2 are known; f4 may be a state that run 1 has
-                                      met in another order
+    run 2   e1  e2  f3  f4 ...        e1, e2 are known; f4 may be a state that run 1
+                                      reached in another order
 
-What holds always is checked after each event; what holds only at rest, where no CPU is inside a
-call: at the end of a run. A state that was seen in an earlier run is not examined again
+Conditions that always hold are checked after each event; those that hold only at rest, where no CPU
+is inside a call, at the end of a run. A state that was seen in an earlier run is not examined again
 (``fingerprint.py``).
 """
 
@@ -23,8 +23,8 @@ Verdict = tuple[Violation, ...]
 
 
 class Checker:
-    """What was found in which state so far.  Made at the state in which the race begins, with that
-    kernel active."""
+    """The violations found in each state so far.  Create it in the state in which the race begins,
+    with that kernel active."""
 
     def __init__(self, names: Names = None) -> None:
         self.names = names
@@ -34,13 +34,13 @@ class Checker:
 
     @property
     def states(self) -> int:
-        """How many different states were examined."""
+        """The number of different states examined."""
         return len(self.always)
 
     def along(self, journal: Journal, *, quiet: bool) -> Broken | None:
-        """The first event of the run after which something does not hold; ``quiet``: no call is
-        under way at its end. The journal holds the run from its beginning, with its cursor at
-        the end."""
+        """The first event of the run after which an invariant does not hold; ``quiet``: no call is
+        under way at its end. The journal holds the run from its beginning, with its cursor at the
+        end."""
         journal.catch_up()
         end = len(journal)
         journal.seek(0)
@@ -70,7 +70,7 @@ class Checker:
         return found
 
     def _look(self, *, quiescent: bool) -> Verdict:
-        """What does not hold; data so corrupt that a check crashes is a violation too."""
+        """The violations; data so corrupt that a check crashes is a violation too."""
         try:
             return tuple(examine(self.names, quiescent=quiescent))
         except FALLS as fall:

@@ -2,13 +2,13 @@
 
     0000000000001111111111        no preemption: CPU 1 begins when CPU 0 is done
     0000|11111111110000000        one: CPU 0 is stopped before its fifth step
-    0000|111|00000000|1111        more: nearly all races that exist show with two
+    0000|111|00000000|1111        more: nearly all known races need at most two
                                   (Musuvathi, Qadeer 2007)
 
 Each schedule is one run from the same state; afterwards its journal is undone.  Choices are
-explored depth first: a run follows the choices of the last one up to the place that is tried
-another way.  A switch away from a CPU that waits or is done costs nothing; taking the baton from
-one that could go on is a preemption.
+explored depth first: a run follows the choices of the last one up to the place where it takes
+another.  A switch away from a CPU that waits or is done is free; taking the baton from one that
+could continue is a preemption.
 
 The invariants are checked along every event of every run (``checking.py``).
 """
@@ -35,15 +35,15 @@ from kemu.trace.journal import SLOTS, Journal
 from kemu.userland.script import Script
 
 MOST_SCHEDULES = 50_000
-"""Runs of one exploration; what is left is not explored, and the report says so."""
+"""The most runs of one exploration; the report says if schedules remain unexplored."""
 
 DEFAULT_BOUND, MOST_BOUND = 2, 4
 
 
 @attrs.frozen
 class Race:
-    """What is raced: on which kernel, by whom, at most how many preemptions, and which locks are
-    not taken by which CPU. ``bodies``: kernel functions that run other code for the race."""
+    """A race: the kernel, the racers, the bound on preemptions, and the locks that a CPU does not
+    take. ``bodies``: kernel functions that run other code for the race."""
 
     kernel: Kernel
     racers: tuple[Racer, ...]
@@ -55,9 +55,9 @@ class Race:
 
 @attrs.frozen
 class Result:
-    """How one run ended: its ``name`` (what the CPUs tell, or what went wrong), whether that is
-    bad, its schedule, the number of the first event after which something did not hold (0: none),
-    and the violations or the kernel's words."""
+    """How one run ended: its ``name`` (what each CPU saw, or what went wrong), whether that is bad,
+    its schedule, the number of the first event after which an invariant did not hold (0: none), and
+    the violations or the kernel's message."""
 
     name: str
     bad: bool
@@ -69,7 +69,7 @@ class Result:
 
 @attrs.define
 class Tally:
-    """How many schedules have an outcome, and the first of them."""
+    """The number of schedules with an outcome, and the first of them."""
 
     schedules: int
     first: Result
@@ -77,8 +77,8 @@ class Tally:
 
 @attrs.frozen
 class Exploration:
-    """All runs: outcome -> tally; the steps of the longest run, the states that were examined,
-    whether all schedules within the bound were run."""
+    """All runs: outcome -> tally; the steps of the longest run, the states examined, and whether
+    all schedules within the bound were run."""
 
     outcomes: dict[str, Tally]
     steps: int
@@ -87,12 +87,12 @@ class Exploration:
 
     @property
     def schedules(self) -> int:
-        """How many schedules were run."""
+        """The number of schedules that were run."""
         return sum(tally.schedules for tally in self.outcomes.values())
 
     @property
     def bad(self) -> int:
-        """How many of them end badly."""
+        """The number of schedules that end badly."""
         return sum(tally.schedules for tally in self.outcomes.values() if tally.first.bad)
 
 
@@ -101,14 +101,14 @@ class Exploration:
 
 @attrs.define
 class Decision:
-    """One choice of a run: who it was, who is left to be tried here, and the preemptions before
-    it."""
+    """One choice of a run: the CPU chosen, the CPUs still to be tried here, and the preemptions
+    before it."""
 
     chosen: int
     untried: list[int]
     spent: int
     preempted: int
-    """The CPU that ran last if it could have gone on, else -1."""
+    """The CPU that ran last if it could have continued, else -1."""
 
 
 class Search:
@@ -120,7 +120,7 @@ class Search:
         self.at = 0
 
     def choose(self, able: list[int], last: int) -> int:
-        """Who runs next in this run."""
+        """The CPU that runs next in this run."""
         if self.at == len(self.path):
             self.path.append(self._decision(able, last))
         self.at += 1
@@ -142,7 +142,7 @@ class Search:
         return before.spent + (before.preempted not in (-1, before.chosen))
 
     def next_run(self) -> bool:
-        """Prepare the next run; False if all have been."""
+        """Prepare the next run; False if there is none."""
         while self.path and not self.path[-1].untried:
             self.path.pop()
         if self.path:
@@ -160,7 +160,7 @@ class Search:
 
 
 class Arena:
-    """The place where runs of one race happen, one after the other, from the same state."""
+    """The runs of one race, one after the other, from the same state."""
 
     def __init__(self, race: Race) -> None:
         self.race = race
@@ -188,17 +188,17 @@ class Arena:
         return run.perform(), results, run
 
     def steps_until(self, event: int) -> int:
-        """How many choices of the last run had been made when the event happened."""
+        """The number of choices of the last run that had been made at the event."""
         return sum(mark < event for mark in self.marks)
 
     def settle(self) -> None:
-        """After a run that came to its end: let tasks go on that were woken in a call, and keep
-        what their calls gave."""
+        """After a complete run: continue the tasks that were woken in a call, and keep their
+        results."""
         self.woken = {done.pid: done.value for done in Script(self.race.kernel).settle()}
 
     def told(self, results: list[int], run: Run) -> str:
-        """The outcome of a run that came to its end; a call that had slept gives what it gave when
-        it was woken."""
+        """The outcome of a complete run; a call that slept has the result that it returned when it
+        was woken."""
         delivered = [place.delivered for place in run.places]
         pairs = zip(self.race.racers, results, strict=True)
         given = [self.woken.get(racer.task.pid, result) for racer, result in pairs]
@@ -211,8 +211,8 @@ def _perform(racer: Racer, results: list[int], number: int) -> None:
 
 @contextmanager
 def prepared(race: Race) -> Iterator[Arena]:
-    """Within the block each racer is on its CPU, the race's functions are in force, and runs
-    may be made.  ``UsageError`` where the kernel is broken before the race begins."""
+    """Within the block each racer is on its CPU, the race's functions are in force, and runs may be
+    made.  ``UsageError`` if the kernel is broken before the race begins."""
     kernel = race.kernel
     bodies = kernel.bodies
     kernel.bodies = {**bodies, **race.bodies}
@@ -236,8 +236,8 @@ def prepared(race: Race) -> Iterator[Arena]:
 
 
 def explore(race: Race) -> Exploration:
-    """Run every schedule within the bound.  Nothing of the runs stays, but the tasks are on their
-    CPUs afterwards."""
+    """Run every schedule within the bound.  All runs are undone, but the tasks stay on their
+    CPUs."""
     with prepared(race) as arena:
         checker = Checker(race.words.task)
         search = Search(race.bound)
@@ -250,12 +250,12 @@ def explore(race: Race) -> Exploration:
                 found.setdefault(result.name, Tally(0, result)).schedules += 1
                 steps, runs = max(steps, search.at), runs + 1
                 more = search.next_run()
-                check(f"race: stopped after {runs} schedules; nothing of them stays".__str__)
+                check(f"race: stopped after {runs} schedules; all of them are undone".__str__)
         return Exploration(found, steps, checker.states, not more)
 
 
 def one_run(arena: Arena, checker: Checker, search: Search) -> Result:
-    """One schedule on a journal of its own, judged and undone."""
+    """Run one schedule on its own journal, judge it and undo it."""
     kernel = arena.race.kernel
     kept, journal = kernel.journal, Journal()
     kernel.journal = journal
@@ -277,8 +277,8 @@ def judge(
     choices: tuple[int, ...],
     told: Callable[[], str],
 ) -> Result:
-    """The result of a run.  The first thing that went wrong names it: an invariant on the way,
-    or how it ended."""
+    """The result of a run.  It is named after the first thing that went wrong: an invariant along
+    the run, or how it ended."""
     journal = arena.race.kernel.journal
     done = ending.why == "done"
     if done:
@@ -296,7 +296,7 @@ def finished(
     arena: Arena, ending: Ending, choices: tuple[int, ...], told: Callable[[], str]
 ) -> Result:
     """The result of a run in which every condition held: a kernel that stopped, a lost store, or
-    what the CPUs tell."""
+    what each CPU saw."""
     if ending.why != "done":
         return Result(NAMES[ending.why], True, choices, text=ending.text)
     lost = outcomes.lost_write(arena.race.racers, arena.before)
@@ -311,7 +311,7 @@ NAMES = {
     "oops": "the kernel crashes",
     "stopped": "stopped",
 }
-"""The result of a run that did not come to its end."""
+"""The result of an incomplete run."""
 
 
 def text_of(choices: tuple[int, ...]) -> str:

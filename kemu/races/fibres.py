@@ -1,14 +1,13 @@
-"""Fibres: call stacks of which exactly one runs, until it says which one runs next.
+"""Fibres: call stacks of which exactly one runs, until it names the next one.
 
     main   start(0, job)                 end()       main starts each fibre, and gets control
     0          |--- job --- switch(0, 1)             back from whichever switches to MAIN;
-    1                       |--- job --- return MAIN a job that is over says which goes on
+    1                       |--- job --- return MAIN a job that ends names the next fibre
 
-The explorer of races puts each CPU on one.  Python has two kinds of them: threads that wait for
-each other, and greenlets, where the package of that name is installed.  What runs in which order is
-the same with both.  A greenlet switches in a twentieth of the time; the runs of a race switch so
-seldom that this does not show (docs/measurements.md).  Greenlets are what serves where no thread
-can be started.
+The explorer of races puts each CPU on one.  There are two kinds: threads that wait for each other,
+and greenlets, if the package of that name is installed.  The order of execution is the same with
+both.  A greenlet switches in a twentieth of the time, but races switch too seldom for this to
+matter (docs/measurements.md).  Greenlets are used where no thread can be started.
 """
 
 from __future__ import annotations
@@ -23,28 +22,29 @@ MAIN = -1
 """The number of the stack that starts the others."""
 
 Job = Callable[[], int]
-"""What a fibre runs; the number of the one that goes on when it is over."""
+"""What a fibre runs; returns the number of the fibre that runs next."""
 
 
 class Fibres(Protocol):
     """Some fibres, numbered from 0.  Each runs one job after the other."""
 
     def start(self, number: int, job: Job) -> None:
-        """Called by MAIN: run ``job`` on the fibre, which has none; returns when somebody switches
-        back."""
+        """Called by MAIN: run ``job`` on the fibre, which has none; returns when a fibre switches
+        to MAIN."""
 
     def switch(self, me: int, to: int) -> None:
-        """Called by ``me``: ``to`` goes on; returns when somebody switches to ``me``."""
+        """Called by ``me``: run ``to``; returns when a fibre switches to ``me``."""
 
     def regain(self) -> None:
-        """Called by MAIN after an interrupt while it waited: wait on until it has control."""
+        """Called by MAIN after an interrupt while it waited: wait until it has control again."""
 
     def end(self) -> None:
-        """Called by MAIN when no fibre has a job: they are not needed any more."""
+        """Called by MAIN when no fibre has a job: release them."""
 
 
 class Threads:
-    """Fibres on threads.  Each thread waits for its lock; who releases it, hands over control."""
+    """Fibres on threads.  Each thread waits for its own lock; releasing that lock passes control to
+    it."""
 
     def __init__(self, count: int) -> None:
         self.go = [Lock() for _ in range(count + 1)]
@@ -73,7 +73,7 @@ class Threads:
         self.switch(MAIN, number)
 
     def switch(self, me: int, to: int) -> None:
-        """``to`` goes on."""
+        """Pass control to ``to``."""
         if me == MAIN:
             self.waiting = True
         self.go[to].release()
@@ -82,7 +82,7 @@ class Threads:
             self.waiting = False
 
     def regain(self) -> None:
-        """Wait until MAIN has control: the interrupted thread has left its lock to be taken."""
+        """Wait until MAIN has control: the interrupted thread did not take its lock."""
         if self.waiting:
             self.go[MAIN].acquire()
             self.waiting = False
@@ -113,20 +113,20 @@ class Greenlets:
         stack.switch()
 
     def switch(self, me: int, to: int) -> None:
-        """``to`` goes on."""
+        """Pass control to ``to``."""
         self.stacks[to].switch()
 
     def regain(self) -> None:
         """MAIN has control whenever it runs."""
 
     def end(self) -> None:
-        """Nothing is left of a greenlet whose job is over."""
+        """Nothing to do: a greenlet ends with its job."""
         self.stacks.clear()
 
 
 def fibres(count: int) -> Fibres:
-    """So many fibres, of the faster kind that this Python has.  ``HostUnavailable`` where it has
-    none, as in a browser."""
+    """``count`` fibres, of the faster kind that this Python has.  ``HostUnavailable`` if it has
+    neither, as in a browser."""
     try:
         return Greenlets(count)
     except ImportError:

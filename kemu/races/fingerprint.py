@@ -1,15 +1,14 @@
-"""The same state, recognised cheaply: a number for each state along a run, kept up event by event.
+"""Recognising a state cheaply: a number for each state along a run, updated event by event.
 
     before the race    0
     event  cell old -> new     number ^= hash(cell, old) ^ hash(cell, new)
 
-Two runs that have made the same changes, in whatever order, come to the same number; what holds in
-a state needs to be checked only the first time.  Hundreds of schedules of one race share most of
-their states.
+Two runs that have made the same changes, in whatever order, have the same number; a state needs to
+be checked only the first time.  Hundreds of schedules of one race share most of their states.
 
-An object is called by what it is in every run: a page by its frame, an object that was there before
-the race by its number, one that the run made by its kind, its number within the kind, and its
-contents when it was linked.
+An object is named by what is the same in every run: a page by its frame, an object from before the
+race by its number, one that the run made by its kind, its number within the kind, and its contents
+when it was linked.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ def reachable() -> Numbers:
 
 
 def _parts(obj: Any) -> Iterable[Any]:
-    """What an object leads to."""
+    """What an object refers to."""
     if isinstance(obj, page):
         return (obj.mapping, obj.next, obj.prev)
     if isinstance(obj, dict):
@@ -65,8 +64,9 @@ def _fields(obj: Any) -> Iterator[str]:
 
 
 class Fingerprint:
-    """The number of the state along one run.  ``known``: what was there before the race (see
-    ``reachable``); ``held``: what the objects that the run made held when they were linked."""
+    """The number of the state along one run.  ``known``: the objects from before the race (see
+    ``reachable``); ``held``: the contents of the objects that the run made, when they were
+    linked."""
 
     def __init__(self, known: Numbers) -> None:
         self.known = known
@@ -75,7 +75,7 @@ class Fingerprint:
         self.number = 0
 
     def follow(self, log: list[Any], event: int) -> None:
-        """Take in the event with this index in ``log`` (from 0); the state is still the one before
+        """Add the event with this index in ``log`` (from 0); the state is still the one before
         it."""
         obj, field, old, new = log[event * SLOTS : event * SLOTS + SLOTS]
         cell = (self.name(obj), field if isinstance(field, (str, int)) else self.name(field))
@@ -92,7 +92,7 @@ class Fingerprint:
         return self.name(value)
 
     def name(self, obj: Any) -> Hashable:
-        """What an object is called in every run."""
+        """The name of an object, the same in every run."""
         if isinstance(obj, page):
             return obj.pfn
         known = self.known.known(obj)
@@ -106,8 +106,8 @@ class Fingerprint:
         return (*made, self.held[made])
 
     def _contents(self, obj: Any) -> Hashable:
-        """The plain values in a new object, and its lists of such: what fork writes as one event
-        holds lists."""
+        """The plain values in a new object, and its lists of plain values: what fork writes as one
+        event has lists."""
         if isinstance(obj, dict):
             return tuple(
                 (key, value) for key, value in sorted(obj.items()) if isinstance(value, _PLAIN)

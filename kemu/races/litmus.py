@@ -4,14 +4,13 @@
     CPU 1   load  add  store  use          8! / (4! 4!) = 70 schedules, in 41 different states
 
 A program is a list of steps for each CPU; a step is a pure function from state to state.  Schedules
-that have done the same steps in another order are often in the same state, and what follows
-depends on the state alone.  So the states form a graph without cycles, each is looked at once, and
+that have done the same steps in another order are often in the same state, and the rest of a run
+depends on the state alone.  So the states form a graph without cycles, each is visited once, and
 the number of schedules through it is the sum over its successors: three CPUs with six steps each
 have 17,153,136 schedules and some hundred states.
 
-The rule that keeps this file honest: a state is all that a step may look at.  What it leaves out:
-memory that is not sequentially consistent; each step is seen by all CPUs at once (x86 delays
-stores, others do worse).
+A step may read nothing but the state.  Memory is sequentially consistent: all CPUs see each step at
+once (x86 delays stores, and others are weaker still).
 """
 
 from __future__ import annotations
@@ -26,9 +25,8 @@ from kemu.errors import UsageError
 
 
 class Shared(NamedTuple):
-    """The memory that all CPUs see: the ``refcount`` (C int) in an object, who really holds it
-    (``holders``), how often it was ``freed``, its ``lock``, and what refcount_t has complained
-    about."""
+    """The memory that all CPUs see: the ``refcount`` (C int) in an object, the number of its real
+    ``holders``, how often it was ``freed``, its ``lock``, and the warning of refcount_t."""
 
     refcount: int
     holders: int
@@ -38,8 +36,8 @@ class Shared(NamedTuple):
 
 
 class Local(NamedTuple):
-    """The registers of one CPU: the ``value`` that it loaded, and whether it found ``zero`` (or may
-    not go on: ``stopped``)."""
+    """The registers of one CPU: the ``value`` that it loaded, whether it found ``zero``, and
+    whether it must not continue (``stopped``)."""
 
     value: int = 0
     zero: bool = False
@@ -47,7 +45,7 @@ class Local(NamedTuple):
 
 
 class Effect(NamedTuple):
-    """What a step did; ``verdict`` is what became wrong by it, or empty."""
+    """What a step did; ``verdict`` is what it broke, or empty."""
 
     shared: Shared
     local: Local
@@ -63,8 +61,8 @@ def _always(_shared: Shared) -> bool:
 
 @attrs.frozen
 class Step:
-    """One micro-step: what it is called, what it does, when the CPU can take it (a lock must be
-    free), and the shared cells that it reads and writes (for ``reduction``)."""
+    """One micro-step: its name, what it does, when the CPU can take it (a lock must be free), and
+    the shared cells that it reads and writes (for ``reduction``)."""
 
     text: str
     act: Act
@@ -100,8 +98,8 @@ class Program:
 
 
 GOOD = frozenset({"ok", "saturated"})
-"""Outcomes that are not bad: all is as it should be; refcount_t has saturated, which leaks the
-object and nothing worse."""
+"""Outcomes that are not bad: everything is right, or refcount_t has saturated, which only leaks the
+object."""
 
 
 def able(program: Program, state: State) -> list[int]:
@@ -124,7 +122,7 @@ def advance(program: Program, state: State, cpu: int) -> State:
 
 
 def outcome(program: Program, state: State) -> str:
-    """The outcome of a run that has come to its end in ``state``."""
+    """The outcome of a run that ended in ``state``."""
     if state.verdict:
         return state.verdict
     if any(place < len(steps) for place, steps in zip(state.places, program.cpus, strict=True)):
@@ -133,8 +131,8 @@ def outcome(program: Program, state: State) -> str:
 
 
 class Tally(NamedTuple):
-    """How many schedules have an outcome, and the first of them (CPUs tried in order), cut where it
-    goes wrong."""
+    """The number of schedules with an outcome, and the first of them (CPUs tried in order), cut
+    where it goes wrong."""
 
     schedules: int
     first: str
@@ -149,12 +147,12 @@ class Exploration:
 
     @property
     def schedules(self) -> int:
-        """How many schedules there are."""
+        """The number of schedules."""
         return sum(tally.schedules for tally in self.outcomes.values())
 
     @property
     def bad(self) -> int:
-        """How many of them end badly."""
+        """The number of schedules that end badly."""
         return sum(tally.schedules for name, tally in self.outcomes.items() if name not in GOOD)
 
 
@@ -168,7 +166,7 @@ def explore(program: Program) -> Exploration:
 def _count(
     program: Program, state: State, known: dict[State, dict[str, Tally]]
 ) -> dict[str, Tally]:
-    """The outcomes of all ways to go on from ``state``."""
+    """The outcomes of all schedules from ``state``."""
     seen = known.get(state)
     if seen is not None:
         return seen
@@ -186,15 +184,14 @@ def _count(
 
 
 def play(program: Program, schedule: str) -> list[State]:
-    """The states that a schedule leads through, from the start to its end; after the last of its
-    digits the CPU that ran last runs on, then the others.  ``UsageError`` for a digit that no CPU
-    can follow."""
+    """The states of a schedule, from the start to its end; after its last digit the CPU that ran
+    last continues, then the others.  ``UsageError`` for a digit that no CPU can follow."""
     states = [program.first]
     for at, digit in enumerate(schedule):
         if digit not in "01234567"[: len(program.cpus)]:
             raise UsageError(
                 f"schedule: '{digit}' is not a CPU (step {at + 1})",
-                hint=f"a digit a step, 0 to {len(program.cpus) - 1}",
+                hint=f"one digit per step, 0 to {len(program.cpus) - 1}",
                 about="schedule",
             )
         cpu = int(digit)

@@ -1,5 +1,5 @@
-"""Wrong kernels as data: each is a patch in ``wrong/``, a small change of one kernel function, as
-it would be sent to a mailing list.
+"""Wrong kernels as data: each is a patch in ``wrong/``, a small change to one kernel function in
+the form of a patch on a mailing list.
 
     Name: fork_forgets_wrprotect
     Function: __copy_present_ptes
@@ -14,14 +14,14 @@ it would be sent to a mailing list.
              pte = pte_wrprotect(pte)
 
 A hunk is found by its text, which must occur once in the file; the line numbers may be out of date.
-Of the changed file only the named function is compiled (``bodies``).  A kernel whose ``bodies``
-hold it runs the wrong code, every other kernel the right one.  The function keeps its frame, so the
-call tree does not give the mutant away.
+Of the changed file only the named function is compiled (``bodies``).  A kernel that has it in
+``bodies`` runs the wrong code, every other kernel the right one.  The function keeps its frame, so
+the call tree does not reveal the mutant.
 
 ``Noticed-by`` is an invariant, the simple model of memory contents ("model"), the kernel's own
 checks ("kernel"), the recorded programs of the real kernel ("conformance"), or only two CPUs at
-once ("explorer"): then ``Race`` names the built-in race that shows it.  A test plants each and
-compares.
+once ("explorer"): then ``Race`` names the built-in race that shows it.  A test plants each mutant
+and compares.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ EXPLORER = "explorer"
 @attrs.frozen
 class Mutant:
     """One wrong kernel: the ``function`` of the file ``path`` (kemu/kernel/mm/fork_mm.py), changed
-    by ``hunks`` (text, text instead); ``story`` what it does wrong, ``caught`` what notices it,
-    ``race`` the built-in race that shows it, or empty."""
+    by ``hunks`` (text, text instead); ``story`` says what it does wrong, ``caught`` what notices
+    it, ``race`` the built-in race that shows it, or empty."""
 
     name: str
     path: str
@@ -65,7 +65,7 @@ class Mutant:
 
     @property
     def module(self) -> ModuleType:
-        """The kernel's module that is wrong.  ``KernelBug`` for a file that is not one."""
+        """The kernel module that is wrong.  ``KernelBug`` if the file is not one."""
         name = self.path.removesuffix(".py").replace("/", ".")
         if not name.startswith(boot.__name__.partition(".init")[0]) or name not in sys.modules:
             raise KernelBug(f"mutant {self.name}: {self.path} is not a file of the kernel")
@@ -105,7 +105,7 @@ MUTANTS: dict[str, Mutant] = {
 
 
 def find(word: str) -> Mutant:
-    """The mutant of that name; a number picks one that shows on one CPU, without telling which.
+    """The mutant of that name; a number picks one that shows on one CPU, without naming it.
     ``UsageError`` if there is none."""
     if word.isascii() and word.isdigit():
         names = [name for name, mutant in MUTANTS.items() if mutant.caught != EXPLORER]
@@ -122,8 +122,7 @@ def find(word: str) -> Mutant:
 
 
 def source(mutant: Mutant) -> str:
-    """The text of the wrong file.  ``KernelBug`` where a hunk does not apply at exactly one
-    place."""
+    """The text of the wrong file.  ``KernelBug`` if a hunk does not apply at exactly one place."""
     text = "\n" + inspect.getsource(mutant.module)
     for number, (old, new) in enumerate(mutant.hunks, 1):
         places = text.count("\n" + old)
@@ -151,7 +150,7 @@ def diff(mutant: Mutant) -> tuple[str, ...]:
 
 
 def bodies(mutant: Mutant) -> Mapping[FunctionType, CodeType]:
-    """What ``Kernel.bodies`` must hold for a kernel to be this wrong one."""
+    """The ``Kernel.bodies`` that make a kernel this wrong one."""
     tree = ast.parse(source(mutant))
     definition = next(
         node

@@ -1,11 +1,10 @@
-"""Counts that are changed as ``n++`` is compiled without care: load, add, store, and another CPU
-may come in between.
+"""Counts that are changed by plain ``n++``: load, add, store, and another CPU may come in between.
 
     atomic_inc        | n = n + 1 |                   nothing comes in between
     without           | load n | store n + 1 |        an update by another CPU in the gap is lost
 
-The functions here have the names and the signatures of those in machine/atomic.py, whose place
-their code takes for the time of a race (``bodies``): so they may use only what that module has too.
+The functions here have the names and signatures of those in machine/atomic.py, whose code they
+replace during a race (``bodies``): they may use only names that that module has too.
 """
 
 from __future__ import annotations
@@ -82,7 +81,7 @@ def refcount_dec_and_test(obj: Any, field: str) -> bool:
 
 
 def bodies() -> Mapping[FunctionType, CodeType]:
-    """What ``Kernel.bodies`` must hold for counts to be changed in this way."""
+    """The ``Kernel.bodies`` that make counts change in this way."""
     variants = (
         atomic_inc,
         atomic_dec,

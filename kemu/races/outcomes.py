@@ -1,7 +1,7 @@
-"""The outcome of a run, as each CPU would tell it: results, signals, bytes read, and what happened
-to the pages that were touched.
+"""The outcome of a run as each CPU sees it: results, signals, bytes read, and what happened to the
+pages that were touched.
 
-Two runs have the same outcome if these words are the same.
+Two runs have the same outcome if this text is the same.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from kemu.races.racers import Racer
 
 
 class Words(Protocol):
-    """How numbers of the system-call interface are called, and tasks."""
+    """The names of tasks and of the numbers of the system-call interface."""
 
     def errno(self, number: int) -> str:
         """``EFAULT``."""
@@ -40,7 +40,7 @@ class Seen:
 
 
 class Before:
-    """The pages that the racers are about to touch, the space they lie in, and the faults of their
+    """The pages that the racers are about to touch, their address space, and the faults of their
     tasks so far."""
 
     def __init__(self, racers: tuple[Racer, ...]) -> None:
@@ -74,7 +74,7 @@ def tell(
     delivered: list[list[siginfo]],
     words: Words,
 ) -> str:
-    """The outcome of a run that came to its end."""
+    """The outcome of a complete run."""
     parts = []
     for number, racer in enumerate(racers):
         said = _signalled(racer, delivered[number], words) or _returned(
@@ -89,7 +89,7 @@ def tell(
 
 
 def _signalled(racer: Racer, delivered: list[siginfo], words: Words) -> str:
-    """What a CPU tells whose task took a signal, or has ended; else nothing."""
+    """What a CPU reports if its task took a signal or has ended; else nothing."""
     if delivered:
         killed = racer.task.exit_state or racer.task.state == TASK_DEAD
         return f"takes {words.signal(delivered[0].signo)}" + (" and dies" if killed else "")
@@ -131,10 +131,9 @@ def _changed(page: Seen, now: Seen) -> str:
 
 
 def lost_write(racers: tuple[Racer, ...], before: Before) -> str:
-    """What is wrong where the first byte that a racer stored is not in its memory at the end, and
-    no other racer stored one there; nothing where all is well.  A page that is gone, or a racer
-    that is dead, is not a loss, and where a system call races that may write to memory nothing can
-    be said."""
+    """The error if the first byte that a racer stored is not in its memory at the end and no other
+    racer stored one there; empty if all is well.  A page that is gone or a racer that is dead is
+    not a loss; with a racing system call that may write to memory, nothing is checked."""
     if not all(racer.touch is not None or racer.text.split()[0] in HARMLESS for racer in racers):
         return ""
     stored = _stored(racers, before)
@@ -151,8 +150,8 @@ HARMLESS = frozenset({"fork", "vfork", "clone", "mprotect", "munmap", "exit", "m
 
 
 def _stored(racers: tuple[Racer, ...], before: Before) -> dict[int, list[tuple[Racer, bytes]]]:
-    """Physical address -> who stored which byte there, of those that live and whose page is still
-    there."""
+    """Physical address -> (racer, byte) of each store, for racers that are alive and pages that are
+    still there."""
     found: dict[int, list[tuple[Racer, bytes]]] = {}
     for racer, mm in zip(racers, before.spaces, strict=True):
         touch = racer.touch
@@ -166,7 +165,7 @@ def _stored(racers: tuple[Racer, ...], before: Before) -> dict[int, list[tuple[R
 
 
 def _last_writer(racers: tuple[Racer, ...], before: Before) -> list[str]:
-    """What lies at an address that two racers wrote, one of whom was the last."""
+    """The byte at an address that two racers wrote: that of the last writer."""
     stored = _stored(racers, before)
     return [
         f"memory holds {system.phys.read(pa, 1).hex()}"

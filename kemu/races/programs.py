@@ -5,8 +5,8 @@
     put     atomic_t     dec_and_test  free    plain int    load  sub  store  free
     use     read the object; wrong if it has been freed
 
-``free`` frees if the put before it dropped the last reference.  Start values are chosen so that the
-program is right if its operations are: what is wrong afterwards is the schedule's doing.
+``free`` frees if the put before it dropped the last reference.  Start values make the program
+correct if its operations are: what is wrong afterwards is due to the schedule.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ MOST_USES, MOST_CPUS = 8, 3
 
 @attrs.frozen
 class Knobs:
-    """How a program is to be made: the kind of count, CPUs, trailing uses (None: the program's
-    own), start value (u32), the repair, and the CPUs that do not take the lock."""
+    """The parameters of a program: the kind of count, CPUs, trailing uses (None: the program's
+    default), start value (u32), the repair, and the CPUs that do not take the lock."""
 
     kind: str = ATOMIC
     cpus: int = 2
@@ -46,11 +46,10 @@ def as_int(value: int) -> int:
 
 
 def counted(kind: str, value: int, operation: str) -> tuple[int, bool, str]:
-    """One operation on a count of ``value``: the new value, what it says, and refcount_t's
-    complaint.
+    """One operation on a count of ``value``: the new value, the result, and refcount_t's warning.
 
-    "get" says True, "get_unless_zero" whether there was anything to get, "put" whether that was the
-    last reference."""
+    The result is True for "get", whether a reference was taken for "get_unless_zero", whether
+    it was the last one for "put"."""
     if operation == "get_unless_zero" and value == 0:
         return 0, False, ""
     if operation == "put":
@@ -157,8 +156,8 @@ def put(knobs: Knobs) -> tuple[Step, ...]:
 
 
 def judge(shared: Shared) -> str:
-    """What a finished run has come to: the count must say how many hold the object, and it is freed
-    exactly if nobody does."""
+    """The outcome of a finished run: the count must be the number of holders, and the object must
+    be freed exactly if there are none."""
     if shared.freed and shared.holders:
         return "freed while held"
     if shared.refcount == REFCOUNT_SATURATED and shared.warnings:
@@ -209,8 +208,8 @@ def _independent(knobs: Knobs, uses: tuple[Step, ...]) -> list[tuple[Step, ...]]
 
 @attrs.frozen
 class LitmusCase:
-    """A built-in program: what it shows, how its CPUs are made, its usual number of uses, the start
-    value for N CPUs."""
+    """A built-in program: what it shows, the function that makes its CPUs, its default number of
+    uses, the start value for N CPUs."""
 
     name: str
     summary: str
@@ -278,7 +277,7 @@ LITMUS: Mapping[str, LitmusCase] = {case.name: case for case in _ALL}
 
 
 def build(case: LitmusCase, knobs: Knobs) -> Program:
-    """The program of a case.  ``UsageError`` for a knob that it does not have, or a value out of
+    """The program of a case.  ``UsageError`` for an option that it does not have, or a value out of
     range."""
     _check(case, knobs)
     uses = case.uses if knobs.uses is None else knobs.uses
@@ -290,8 +289,8 @@ def build(case: LitmusCase, knobs: Knobs) -> Program:
 
 
 def _holders(start: int) -> int:
-    """How many hold the object if its count is right: what does not fit into an int is meant as it
-    stands."""
+    """The number of holders if the count is right: a value that does not fit into an int is taken
+    literally."""
     return start if start >= 0 else start & 0xFFFFFFFF
 
 

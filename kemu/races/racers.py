@@ -1,8 +1,8 @@
-"""What each CPU does in a race: the one call or access that a command would make, held back to be
+"""What each CPU does in a race: the one call or access that a command would make, captured to be
 made later, many times.
 
-write child 0x10000 2      the command is run with a Capture in the place of the script:
-it never stores, it hands over what it would have done
+write child 0x10000 2      the command is run with a Capture in place of the
+                               script: nothing is stored, the call or access is handed over
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from kemu.userland.script import Script
 @attrs.frozen
 class Touch:
     """The user access that a racer makes: "read", "write" or "fetch" of ``size`` bytes at
-    ``address``; the ``data`` it writes."""
+    ``address``; ``data`` is what it writes."""
 
     kind: str
     address: int
@@ -33,8 +33,8 @@ class Touch:
 
 @attrs.frozen
 class Racer:
-    """One CPU's part: the command as text, the task that runs it, what it does (the system call's
-    result as C gives it), the bytes that it reads, and the access if it is one."""
+    """One CPU's part: the command as text, the task that runs it, the action (returns the system
+    call's result as in C), the bytes that it reads, and the access if it is one."""
 
     text: str
     task: task_struct
@@ -44,11 +44,11 @@ class Racer:
 
     @property
     def address(self) -> int:
-        """Where it accesses memory, 0 if it makes a system call."""
+        """The address that it accesses, 0 for a system call."""
         return self.touch.address if self.touch is not None else 0
 
     def perform(self) -> int:
-        """Do it as the task would, from user mode and back to it."""
+        """Run it as the task would, from user mode and back."""
         self.got.clear()
         ret = self.action()
         if not self.task.exit_state and self.task.state == TASK_RUNNING:
@@ -57,7 +57,7 @@ class Racer:
 
 
 class Captured(Exception):
-    """Raised in the place of the first thing that a command would do."""
+    """Raised in place of the first call or access of a command."""
 
     def __init__(
         self, task: task_struct, action: Callable[[], int], got: bytearray, touch: Touch | None
@@ -78,17 +78,17 @@ class Capture(Script):
         )
 
     def load(self, task: task_struct, addr: int, nbytes: int, cpu: int | None = None) -> Outcome:
-        """Hold a load back."""
+        """Capture a load."""
         self.touch = Touch("read", addr, nbytes)
         return super().load(task, addr, nbytes, cpu)
 
     def store(self, task: task_struct, addr: int, data: bytes, cpu: int | None = None) -> Outcome:
-        """Hold a store back."""
+        """Capture a store."""
         self.touch = Touch("write", addr, len(data), data)
         return super().store(task, addr, data, cpu)
 
     def fetch(self, task: task_struct, addr: int, cpu: int | None = None) -> Outcome:
-        """Hold a fetch back."""
+        """Capture a fetch."""
         self.touch = Touch("fetch", addr, 1)
         return super().fetch(task, addr, cpu)
 
@@ -104,8 +104,8 @@ class Capture(Script):
 
 
 def capture(text: str, command: Callable[[], object]) -> Racer:
-    """The racer that the command ``text`` means; ``command`` runs it on a ``Capture``.
-    ``UsageError`` if it makes no system call and no access."""
+    """The racer for the command ``text``; ``command`` runs it on a ``Capture``. ``UsageError`` if
+    it makes no system call and no access."""
     try:
         command()
     except Captured as held:
@@ -118,7 +118,7 @@ def capture(text: str, command: Callable[[], object]) -> Racer:
 
 def take_places(racers: tuple[Racer, ...]) -> None:
     """Let each CPU run its racer's task.  ``UsageError`` if there are too few CPUs, or one task is
-    to run on two."""
+    named for two of them."""
     if len(racers) > len(system.cpus):
         raise UsageError(
             f"race: {len(racers)} commands, but {len(system.cpus)} CPUs",

@@ -1,4 +1,4 @@
-"""How few runs are enough to see every outcome: dynamic partial-order reduction (Flanagan,
+"""The few runs that are enough to see every outcome: dynamic partial-order reduction (Flanagan,
 Godefroid 2005), with sleep sets.
 
     CPU 0   load  add  store  use        add and use touch nothing that the other CPU writes: when
@@ -6,9 +6,9 @@ Godefroid 2005), with sleep sets.
                                          stores does
 
 Two steps of different CPUs are independent if neither writes what the other touches.  Orders that
-differ only in independent steps are one run: of 70 schedules of two plain gets a few runs show all
-there is to see.  A run is tried another way only where two dependent steps met that could have met
-in the other order.
+differ only in independent steps count as one run: a few runs show all outcomes of the 70 schedules
+of two plain gets.  Another order is tried only where two dependent steps met that could have met in
+the other order.
 
 A sleep set holds the CPUs whose next step has been tried here and commutes with all that has
 happened since.
@@ -21,7 +21,7 @@ import attrs
 from kemu.races.litmus import Program, State, Step, able, advance, outcome
 
 Clock = tuple[int, ...]
-"""For each CPU, how many of its steps have happened before a place."""
+"""For each CPU, the number of its steps that happened before a place."""
 
 
 def dependent(one: Step, other: Step) -> bool:
@@ -31,8 +31,8 @@ def dependent(one: Step, other: Step) -> bool:
 
 @attrs.define
 class Point:
-    """A place in the run under way: its state, who is to be tried there, who was, who sleeps, and
-    the step that was taken."""
+    """A place in the current run: its state, the CPUs to be tried there, those tried, those asleep,
+    and the step that was taken."""
 
     state: State
     wanted: set[int]
@@ -43,7 +43,7 @@ class Point:
 
 
 class Reduction:
-    """The search; ``runs`` are counted and ``outcomes`` collected on the way."""
+    """The search; counts ``runs`` and collects ``outcomes``."""
 
     def __init__(self, program: Program, most: int) -> None:
         self.program, self.most = program, most
@@ -52,8 +52,7 @@ class Reduction:
         self.outcomes: set[str] = set()
 
     def go(self, state: State, asleep: set[int]) -> None:
-        """Explore what has to be explored from ``state``; nothing more once there were ``most``
-        runs."""
+        """Explore what must be explored from ``state``; stop after ``most`` runs."""
         if self.runs >= self.most:
             return
         self._note_meetings(state)
@@ -86,7 +85,7 @@ class Reduction:
 
     def _note_meetings(self, state: State) -> None:
         """Where the next step of a CPU met a dependent one that did not have to come first, try it
-        in that one's place too."""
+        in place of that one too."""
         for cpu, steps in enumerate(self.program.cpus):
             if state.places[cpu] == len(steps):
                 continue
@@ -103,7 +102,7 @@ class Reduction:
         return None
 
     def _seen(self, cpu: int) -> Clock:
-        """What happens before whatever the CPU does next."""
+        """What happens before the CPU's next step."""
         for point in reversed(self.path):
             if point.cpu == cpu:
                 return point.clock
@@ -127,7 +126,7 @@ class Reduction:
 
 
 MOST_RUNS = 1000
-"""Runs after which the search is given up: then they are not few."""
+"""The number of runs after which the search is given up."""
 
 
 def reduce(program: Program, most: int = MOST_RUNS) -> Reduction:

@@ -1,15 +1,14 @@
-"""One schedule of a race, played on a kernel's own journal, so that it can be walked through
-afterwards.
+"""One schedule of a race, played on a kernel's own journal, to be stepped through afterwards.
 
     step   CPU  before it                            events
        1     0  the access                           #61 .. #62
        2     1  lock ptl in handle_pte_fault         #63 .. #63
 
 While several CPUs are inside kernel functions at once, the marks of the journal would cross.  So at
-each switch the functions of the CPU that stops are marked as left and those of the CPU that goes on
-as entered again, under a frame that names the CPU.
+each switch the functions of the CPU that stops are marked as left and those of the next CPU as
+entered again, under a frame that names the CPU.
 
-A schedule that ends where something does not hold stops there: the calls that are under way stay
+A schedule that ends where an invariant does not hold stops there, and the calls under way stay
 under way.
 """
 
@@ -37,11 +36,11 @@ MOST_CPUS = 8
 INNER = frozenset(module.__file__ for module in (steps, atomic, nonatomic, baton, fibres)) | {
     __file__
 }
-"""Files whose functions say nothing about what a CPU is about to do."""
+"""Files whose functions do not tell what a CPU is about to do."""
 
 
 def _cpu_frame(number: int) -> int:
-    """The function number of a frame that says which CPU runs."""
+    """The function number of a frame that names the CPU."""
 
     def runs() -> None:
         """This CPU runs, the others wait before a step."""
@@ -56,8 +55,8 @@ CPU_FRAMES = tuple(_cpu_frame(number) for number in range(MOST_CPUS))
 
 
 class Given:
-    """A chooser that follows a given schedule.  At its end ``halt`` is asked whether to stop there;
-    if not, the CPU that ran last goes on, then the others."""
+    """A chooser that follows a given schedule.  At its end ``halt`` decides whether to stop there;
+    if not, the CPU that ran last continues, then the others."""
 
     def __init__(self, choices: list[int], halt: Callable[[], bool]) -> None:
         self.choices, self.halt = choices, halt
@@ -65,7 +64,7 @@ class Given:
         self.refused = ""
 
     def choose(self, able: list[int], last: int) -> int:
-        """Who runs next; -1 to stop here."""
+        """The CPU that runs next; -1 to stop here."""
         at = len(self.taken)
         if at == len(self.choices) and at and self.halt():
             return -1
@@ -80,8 +79,8 @@ class Given:
 
 
 class Marker(Observer):
-    """Keeps the marks of a journal nested while CPUs take turns, and notes what each CPU is
-    about to do."""
+    """Keeps the marks of a journal nested while CPUs take turns, and records what each CPU is about
+    to do."""
 
     def __init__(self, journal: Journal, cpus: int) -> None:
         self.journal = journal
@@ -91,7 +90,7 @@ class Marker(Observer):
         self.read = len(journal.marks)
 
     def switched(self, number: int) -> None:
-        """Leave the functions of the CPU that stops, enter those of the one that goes on."""
+        """Leave the functions of the CPU that stops, enter those of the next one."""
         if number == self.active:
             return
         if self.active >= 0:
@@ -105,7 +104,7 @@ class Marker(Observer):
         self.active = number
 
     def _learn(self, cpu: int) -> None:
-        """Which functions the CPU has entered and left since it got the baton."""
+        """The functions that the CPU has entered and left since it got the baton."""
         for fid in self.journal.marks[self.read + 1 :: 2]:
             if fid >= 0:
                 self.open[cpu].append(fid)
@@ -121,12 +120,12 @@ class Marker(Observer):
         del self.journal.marks[self.read :]
 
     def standing(self, number: int, lock: str) -> None:
-        """Note the step that the CPU is about to take."""
+        """Record the step that the CPU is about to take."""
         self.texts[number] = words_for_step(inspect.currentframe(), lock)
 
 
 def words_for_step(frame: FrameType | None, lock: str) -> str:
-    """What a CPU is about to do, from the functions that have led to its ``step()``: ``folio_get in
+    """What a CPU is about to do, from the call stack of its ``step()``: ``folio_get in
     do_wp_page``."""
     names = {function.name for function in FUNCTIONS}
     what = f"lock {lock}" if lock else ""
@@ -150,8 +149,7 @@ def words_for_step(frame: FrameType | None, lock: str) -> str:
 
 @attrs.frozen
 class PlayedStep:
-    """A step of a run that was played: who took it, what it was, and the events (first, last] that
-    it caused."""
+    """A step of a run that was played: the CPU, what it did, and its events (first, last]."""
 
     cpu: int
     text: str
@@ -170,8 +168,8 @@ class Played:
 
 
 def play(race: Race, choices: list[int]) -> Played:
-    """Play a schedule on the kernel's journal, which keeps the events.  ``UsageError`` for one that
-    the race does not have."""
+    """Play a schedule on the kernel's journal, which keeps the events.  ``UsageError`` if the race
+    does not have it."""
     with prepared(race) as arena:
         kernel = race.kernel
         kernel.journal.catch_up()
@@ -189,9 +187,7 @@ def play(race: Race, choices: list[int]) -> Played:
         ending, results, run = arena.run(choose, marker)
         marker.forget_unwinding()
         if given.refused:
-            raise UsageError(
-                given.refused, hint="race finds the schedules that there are", about="schedule"
-            )
+            raise UsageError(given.refused, hint="race lists the schedules", about="schedule")
         kernel.journal.catch_up()
         told = partial(arena.told, results, run)
         result = _judge(arena, begin, ending, tuple(given.taken), told)
@@ -203,7 +199,8 @@ def play(race: Race, choices: list[int]) -> Played:
 def _judge(
     arena: Arena, begin: int, ending: Ending, taken: tuple[int, ...], told: Callable[[], str]
 ) -> Result:
-    """What the run has come to: what did not hold first, or how it ended, or what the CPUs tell."""
+    """The outcome of the run: the first invariant that did not hold, or how it ended, or what each
+    CPU saw."""
     kernel = arena.race.kernel
     done = ending.why == "done"
     if done:

@@ -1,10 +1,9 @@
 """Schedules of kernel paths as text, to be read, kept and played again.
 
     0*12,1*30,0*5        CPU 0 takes 12 steps, CPU 1 takes 30, CPU 0 takes 5
-    011010               a digit a step, as the litmus programs write it
+    011010               one digit per step, as the litmus programs write it
 
-A text that ends before the run does leaves the rest open: the CPU that ran last runs on, then the
-others.
+If the text ends before the run, the CPU that ran last continues, then the others.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from itertools import groupby
 from kemu.errors import UsageError
 
 LONGEST = 100_000
-"""Steps.  A longer schedule is a slip of the finger."""
+"""The most steps of a schedule; a longer one is a typing error."""
 
 _RUN = re.compile(r"(?P<cpu>[0-7])\*(?P<steps>[0-9]{1,6})\Z", re.ASCII)
 _DIGITS = re.compile(r"[0-7]+\Z", re.ASCII)
@@ -59,5 +58,5 @@ def _part(part: str) -> list[int]:
         return [int(match["cpu"])] * min(int(match["steps"]), LONGEST + 1)
     if _DIGITS.match(part):
         return [int(digit) for digit in part[: LONGEST + 1]]
-    hint = "0*12,1*30 is twelve steps of CPU 0, then thirty of CPU 1; or a digit a step: 0110"
+    hint = "0*12,1*30 is twelve steps of CPU 0, then thirty of CPU 1; or one digit per step: 0110"
     raise UsageError(f"schedule: cannot read '{part[:40]}'", hint=hint, about="schedule")

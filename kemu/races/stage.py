@@ -1,5 +1,5 @@
-"""A litmus program played on a kernel's journal: each step one event, so that it can be walked
-through like anything else.
+"""A litmus program played on a kernel's journal: each step is one event, so the run can be stepped
+through as usual.
 
 #1  race  step 1: CPU 1 dec_and_test    none -> count 0
 #2  race  step 2: CPU 0 get             none -> count 1
@@ -16,8 +16,7 @@ from kemu.trace.barrier import Table
 
 @attrs.frozen
 class StagedStep:
-    """A step that was played: the CPU, what it did, memory afterwards, and what went wrong by
-    it."""
+    """A step that was played: the CPU, what it did, memory afterwards, and what it broke."""
 
     cpu: int
     text: str
@@ -40,7 +39,7 @@ def memory(state: State) -> str:
 
 
 def steps_of(program: Program, states: list[State]) -> tuple[StagedStep, ...]:
-    """The steps of a run that leads through these states."""
+    """The steps of the run that has these states."""
     steps = []
     for cpu, before, after in zip(order(states), states, states[1:], strict=False):
         step = program.cpus[cpu][before.places[cpu]]
@@ -52,8 +51,8 @@ def steps_of(program: Program, states: list[State]) -> tuple[StagedStep, ...]:
 
 
 def perform(program: Program, schedule: str) -> tuple[tuple[StagedStep, ...], str]:
-    """Play a schedule, one event a step: its steps and its outcome.  It ends where something has
-    gone wrong, else at the end."""
+    """Play a schedule, one event per step: its steps and its outcome.  It stops where something
+    goes wrong."""
     states = cut(play(program, schedule), len(schedule))
     steps = steps_of(program, states)
     board: Table[str, str] = Table("race")
@@ -63,7 +62,7 @@ def perform(program: Program, schedule: str) -> tuple[tuple[StagedStep, ...], st
 
 
 def cut(states: list[State], least: int) -> list[State]:
-    """The states up to the one in which something went wrong, but at least those of the first
+    """The states up to the one in which something went wrong, and at least those of the first
     ``least`` steps."""
     wrong = next((at for at, state in enumerate(states) if state.verdict), len(states) - 1)
     return states[: max(wrong, least) + 1]

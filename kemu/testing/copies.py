@@ -11,7 +11,7 @@ from kemu.testing.stage import BASE, DATA_FD, MEMORY_FD, PIPE_FD, SCRATCH, Stage
 
 
 class Copies(Stage):
-    """What reads and writes memory."""
+    """Operations that read and write memory."""
 
     def write(self, who: int, page: int, value: int, cpu: int = 0, word: int = 0) -> None:
         """A store of 8 bytes at the ``word``-th word of a page."""
@@ -78,7 +78,7 @@ class Copies(Stage):
         outcome = self.script.syscall(task, "pread", fd, BASE + page * PAGE, 8, source * PAGE)
         cell, file = arena[page], self.files[fd]
         if source >= file.size:
-            self._expect((outcome.errno, outcome.value), (0, 0), "pread behind the end:")
+            self._expect((outcome.errno, outcome.value), (0, 0), "pread beyond the end:")
         elif refusal(cell, "w"):
             self._expect(outcome.errno, EFAULT, "pread: errno")
         elif cell is not None:
@@ -127,7 +127,7 @@ class Copies(Stage):
         self._checked()
 
     def memory(self, who: int, other: int, page: int, *, write: bool) -> None:
-        """8 bytes of /proc/PID/mem: rights of private pages are passed over (FOLL_FORCE)."""
+        """8 bytes of /proc/PID/mem, which ignores the permissions of private pages (FOLL_FORCE)."""
         task, _ = self.pick(who)
         target, theirs = self.pick(other)
         outcome = self.script.syscall(
@@ -152,8 +152,8 @@ class Copies(Stage):
     # ---------------------------------------------------------------- by a device, by a pipe
 
     def pin(self, who: int, page: int) -> None:
-        """Pin a page for good, as a registered buffer: from now on it stays the process's own,
-        whatever fork does."""
+        """Pin a page as a registered buffer: from now on it stays with the process, whatever fork
+        does."""
         task, arena = self.pick(who)
         outcome = self.script.syscall(task, "pin", BASE + page * PAGE, PAGE)
         cell = arena[page]
@@ -164,14 +164,13 @@ class Copies(Stage):
         self._checked()
 
     def unpin(self, who: int, page: int) -> None:
-        """Take the registered buffer back, if there is one."""
+        """Unregister the buffer, if there is one."""
         task, _ = self.pick(who)
         self.script.syscall(task, "unpin", BASE + page * PAGE, PAGE)
         self._checked()
 
     def splice(self, who: int, page: int) -> None:
-        """vmsplice(2): the page itself goes into the pipe, of which no more than a few bytes are
-        left to read."""
+        """vmsplice(2): the page itself goes into the pipe, unless that is nearly full of bytes."""
         task, arena = self.pick(who)
         if self.piped < 64:
             outcome = self.script.syscall(task, "vmsplice", PIPE_FD, BASE + page * PAGE, 16)
@@ -179,9 +178,8 @@ class Copies(Stage):
             refused = refusal(cell, "r")
             if cell is None or refusal(cell, cell.rights) or outcome.errno != 0:
                 self._expect(outcome.errno, EFAULT if refused else 0, "vmsplice: errno")
-            self.piped += (
-                0 if outcome.errno else 16
-            )  # who finds a page in the tables (gup_fast) does not ask for VM_READ
+            # gup_fast, which finds the page in the tables, does not check VM_READ
+            self.piped += 0 if outcome.errno else 16
         self._checked()
 
     def drain(self, who: int) -> None:

@@ -2,12 +2,12 @@
 failing.
 
     for run in fail_every_alloc(prepare, act, OBJECTS):
-        run.cache                         what could not be made: "anon_vma_chain"
-        run.outcome.errno                 what the operation said
+        run.cache                         the object that failed: "anon_vma_chain"
+        run.outcome.errno                 the result of the operation
         run.world.invariants()            nothing leaked, nothing lost
-        run.changes()                     the net effect of the operation: what the journal says is different now
+        run.changes()                     the net effect of the operation, from the journal
 
-A kernel that forgets something on a path that is never taken is found here.
+This finds errors on paths that are hardly ever taken.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from kemu.testing.world import World
 from kemu.userland.performer import Outcome
 
 MOST = 1000
-"""Allocations of one operation; more means that it never ends."""
+"""The most allocations of one operation; more means that it never ends."""
 
 FRAMES, OBJECTS = "fail_alloc", "fail_slab"
-"""What fails: a frame of memory, or an object such as a VMA."""
+"""The kind of allocation that fails: a frame, or an object such as a VMA."""
 
 
 @attrs.frozen
 class Failed:
-    """One run: the ``number``-th allocation failed, for an object one from ``cache``; ``world`` as
-    it is now, ``outcome`` of the operation, whose events are (``first``, ``last``]."""
+    """One run: the ``number``-th allocation failed (of an object: one from ``cache``); ``world``
+    afterwards; ``outcome`` of the operation, whose events are (``first``, ``last``]."""
 
     number: int
     world: World
@@ -44,7 +44,7 @@ class Failed:
     last: int
 
     def changes(self) -> tuple[FieldChange, ...]:
-        """What the operation changed in the end; the world must be one that records."""
+        """The net changes of the operation; the world must record."""
         return diff(self.world.kernel, self.first, self.last, low=True).changes
 
 
@@ -55,7 +55,7 @@ def fail_every_alloc(
     **options: Any,
 ) -> Iterator[Failed]:
     """A run for each allocation that ``act`` makes on a world (with these options) made by
-    ``prepare``; ends when none is left to fail."""
+    ``prepare``; ends after the last one."""
     for number in range(1, MOST):
         world = World(**options)
         prepare(world)

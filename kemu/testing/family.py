@@ -25,11 +25,11 @@ PLAIN_CALLS = tuple(
     for row in CALLS
     if {"choice"} <= {arg.kind for arg in row.args} <= {"choice", "flags", "number"}
 )
-"""System calls that take words and numbers alone, none of them about memory or files."""
+"""System calls that take only words and numbers, and touch neither memory nor files."""
 
 
 class Family(Stage):
-    """What makes and ends tasks."""
+    """Operations that make and end tasks."""
 
     def fork(self, who: int) -> None:
         """A child with a copy of the arena, if there is room for one."""
@@ -69,7 +69,8 @@ class Family(Stage):
         self.processes.append((system.tasks[pid], arena))
 
     def exec(self, who: int) -> None:
-        """A new program: the arena is empty, the other threads are gone, a vfork parent goes on."""
+        """A new program: the arena is empty, the other threads are gone, a vfork parent
+        continues."""
         task, _ = self.pick(who)
         others = [actor for actor in self.processes if actor[0].tgid != task.tgid]
         outcome = self.script.syscall(task, "execve", "/program", [b"program"], [])
@@ -79,14 +80,14 @@ class Family(Stage):
         self._checked()
 
     def exit(self, who: int) -> None:
-        """The process ends with all its threads, unless nobody would be left."""
+        """The process ends with all its threads, unless no task would be left."""
         task, _ = self.pick(who)
         if self._others(task):
             self._end(task)
         self._checked()
 
     def leave(self, who: int) -> None:
-        """One thread ends, unless nobody would be left."""
+        """One thread ends, unless no task would be left."""
         task, _ = self.pick(who)
         if len(self.runnable()) > 1:
             self.script.syscall(task, "exit", 0)
@@ -94,7 +95,7 @@ class Family(Stage):
         self._checked()
 
     def kill(self, who: int, other: int, *, thread: bool, deadly: bool) -> None:
-        """Send a signal: a deadly one ends the process, unless nobody would be left; others are
+        """Send a signal: a fatal one ends the process, unless no task would be left; others are
         handled or ignored."""
         task, _ = self.pick(who)
         target, _ = self.pick(other)
@@ -114,20 +115,19 @@ class Family(Stage):
         self._checked()
 
     def wait(self, who: int) -> None:
-        """wait4(2) without waiting: children are reaped by themselves, so there is never one to be
-        had."""
+        """wait4(2) without waiting: children are reaped automatically, so it finds none."""
         task, _ = self.pick(who)
         outcome = self.script.syscall(task, "wait4", -1, 0, WNOHANG)
         self._expect((outcome.errno in (0, ECHILD), outcome.value), (True, 0), "wait4:")
         self._checked()
 
     def whoami(self, who: int) -> None:
-        """The numbers that getpid and getppid give: of the process, and of one that lives; and the
-        other calls that leave memory as it is, with each of their words."""
+        """The results of getpid and getppid: the pid of the process, and of a living one; and the
+        other calls that do not change memory, with each of their words."""
         task, _ = self.pick(who)
         self._expect(self._ok(task, "getpid"), task.tgid, "getpid:")
         self._expect(
-            self._ok(task, "getppid") in system.tasks, True, "getppid gives a living process:"
+            self._ok(task, "getppid") in system.tasks, True, "getppid returns a living process:"
         )
         for row in PLAIN_CALLS:
             for values in product(*(arg.samples for arg in row.args)):
@@ -135,7 +135,7 @@ class Family(Stage):
         self._checked()
 
     def _others(self, task: task_struct) -> bool:
-        """True if somebody who can run is left when the process of ``task`` has ended."""
+        """True if a runnable task is left when the process of ``task`` has ended."""
         waiting = {
             id(child.vfork_done)
             for child, _ in self.processes
@@ -152,7 +152,7 @@ class Family(Stage):
         self._bury()
 
     def _bury(self) -> None:
-        """Forget those that have ended."""
+        """Drop the tasks that have ended."""
         here = system.tasks
         self.processes = [
             actor
@@ -161,6 +161,6 @@ class Family(Stage):
         ]
 
     def kthread(self, cpu: int) -> None:
-        """A kernel thread runs on the CPU, on the tables that it finds there."""
+        """A kernel thread runs on the CPU and borrows the tables that are loaded."""
         self.script.schedule(system.tasks[2], cpu=cpu)
         self._checked()

@@ -4,9 +4,9 @@
     TestMemory = MemoryMachine.TestCase                  pytest finds it
     TestMemory.settings = profile("ci")                  or "deep"
 
-Behind each rule all invariants hold; at the end every byte is what the model says, and when all
+After each rule all invariants hold; at the end every byte is what the model says, and when all
 processes have ended every frame is free again.  There is a rule for each operation of ``World``
-(strategies.py has them with their arguments); a machine of one's own adds rules in a subclass.
+(strategies.py has them with their arguments); a subclass can add rules.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from kemu.testing.world import World
 
 
 def _rule(name: str, number: int) -> Callable[..., None]:
-    """The rule that does operation ``name``; one that stands in ``FREQUENT`` has several, with
+    """The rule for operation ``name``; an operation in ``FREQUENT`` has several rules, with
     numbers."""
 
     def operation(self: MemoryMachine, **arguments: Any) -> None:
@@ -44,11 +44,11 @@ class MemoryMachine(RuleBasedStateMachine):
 
     @initialize()
     def begin(self) -> None:
-        """Process 0 has memory."""
+        """Give process 0 memory."""
         self.world.mmap(0, 0, PAGES)
 
     def teardown(self) -> None:
-        """Everything as the model says, and nothing left behind."""
+        """Check that everything is as the model says, and that nothing remains at the end."""
         self.world.verify()
         self.world.finish()
 

@@ -1,11 +1,10 @@
-"""What memory must hold, in the simplest way there is: dictionaries of bytes, and no page table
-anywhere.
+"""What memory must hold, in the simplest form: dictionaries of bytes, without page tables.
 
     process     page number -> Cell            fork copies it, threads have the same one
-    Cell        offset -> byte (absent: 0)     of private memory, or of a page that sharers see together
+    Cell        offset -> byte (absent: 0)     of private memory, or of a shared page
     FileCell    the file's bytes until the first store, then its own
 
-A right is a letter of "rwx".  Nothing here knows frames, entries, counts or VMAs.
+A permission is a letter of "rwx".  The model has no frames, entries, counts or VMAs.
 """
 
 from __future__ import annotations
@@ -13,13 +12,13 @@ from __future__ import annotations
 from kemu.machine.geometry import Geometry
 
 Bytes = dict[int, int]
-"""Offset in the page -> byte; what is absent is 0."""
+"""Offset in the page -> byte; an absent one is 0."""
 
 
 class Cell:
-    """A page of anonymous memory.  ``locked`` as by mlock, ``onfault`` without bringing pages in;
-    ``wipe``, ``lonely``: a child gets it empty, or not at all; ``guard``: every access is refused;
-    ``fixed``: sealed."""
+    """A page of anonymous memory.  ``locked``: by mlock; ``onfault``: locked without faulting pages
+    in; ``wipe``, ``lonely``: a child gets it empty, or not at all; ``guard``: every access is
+    refused; ``fixed``: sealed."""
 
     def __init__(self, rights: str, *, shared: bool, locked: bool = False) -> None:
         self.rights, self.shared, self.locked = rights, shared, locked
@@ -38,11 +37,11 @@ class Cell:
         return copy
 
     def present(self) -> bool:
-        """True if there is something to give: a file may have become shorter."""
+        """True if the page exists: a file may have become shorter."""
         return True
 
     def byte(self, offset: int) -> int:
-        """What a load gives."""
+        """The bytes that a load returns."""
         return self.data.get(offset, 0)
 
     def load(self, offset: int, size: int) -> bytes:
@@ -54,17 +53,17 @@ class Cell:
         self.data.update(enumerate(data, offset))
 
     def settle(self) -> None:
-        """The page is brought in for writing before anybody writes (MAP_POPULATE, mlock, a pin):
-        nothing else is seen of it."""
+        """The page is faulted in for writing before a write (MAP_POPULATE, mlock, a pin): this has
+        no other visible effect."""
 
     def drop(self) -> None:
-        """MADV_DONTNEED: private memory begins again."""
+        """MADV_DONTNEED: private memory is reset."""
         if not self.shared:
             self.data = {}
 
 
 class File:
-    """A file: bytes by page, and how many pages it has.  ``cuts`` counts for each page how often it
+    """A file: bytes by page, and its number of pages.  ``cuts`` counts for each page how often it
     was cut off."""
 
     def __init__(self, pages: list[Bytes]) -> None:
@@ -98,7 +97,7 @@ class FileCell(Cell):
         self.cut = 0
 
     def fork(self) -> Cell | None:
-        """The same page, with what was stored so far."""
+        """A copy of the page, with what was stored so far."""
         if self.lonely:
             return None
         copy = FileCell(self.rights, self.file, self.index, shared=self.shared)
@@ -107,21 +106,21 @@ class FileCell(Cell):
         return copy
 
     def present(self) -> bool:
-        """Does the file reach as far?"""
+        """True if the file contains the page."""
         return self.index < self.file.size
 
     def _bytes(self) -> Bytes:
-        """The own bytes, unless the file was cut off there since; else the file's."""
+        """The page's own bytes, unless the file was cut off there since; else the file's."""
         if self.own is not None and self.cut == self.file.cuts[self.index]:
             return self.own
         return self.file.pages[self.index]
 
     def byte(self, offset: int) -> int:
-        """What a load gives."""
+        """The bytes that a load returns."""
         return self._bytes().get(offset, 0)
 
     def store(self, offset: int, data: bytes) -> None:
-        """To the file, or to a private copy."""
+        """Store to the file, or to a private copy."""
         if self.shared:
             self.file.pages[self.index].update(enumerate(data, offset))
             return
@@ -129,18 +128,18 @@ class FileCell(Cell):
         self.own.update(enumerate(data, offset))
 
     def settle(self) -> None:
-        """A private page is copied, and from now on the file's changes are not seen in it."""
+        """A private page is copied; from now on changes of the file do not show in it."""
         if not self.shared and "w" in self.rights and self.present():
             self.store(0, b"")
 
     def drop(self) -> None:
-        """The private copy is gone."""
+        """Drop the private copy."""
         self.own = None
 
 
 def refusal(cell: Cell | None, wanted: str) -> str:
-    """What an access gets: "" if it is allowed, else the signal's code; any letter of ``wanted`` is
-    enough."""
+    """The result of an access: "" if it is allowed, else the signal's code; any letter of
+    ``wanted`` is enough."""
     if cell is None:
         return "SEGV_MAPERR"
     if not set(cell.rights) & set(wanted):
@@ -151,14 +150,14 @@ def refusal(cell: Cell | None, wanted: str) -> str:
 
 
 def unfetchable(cell: Cell | None) -> str:
-    """What an instruction fetch gets: the page is brought in before anybody asks whether it may be
-    executed."""
+    """The result of an instruction fetch: the page is faulted in before the execute permission is
+    checked."""
     if cell is not None and cell.rights and "x" not in cell.rights:
         return refusal(cell, cell.rights) or "SEGV_ACCERR"
     return refusal(cell, "x")
 
 
 def readable(geometry: Geometry) -> str:
-    """The rights of which any lets a program read: x86 has no write-only or execute-only pages,
+    """The permissions of which any one allows reading: x86 has no write-only or execute-only pages,
     RISC-V has execute-only."""
     return "rw" if geometry.name == "sv39" else "rwx"

@@ -1,4 +1,4 @@
-"""Mappings: made, removed, moved, locked, advised, sealed; and the files behind them."""
+"""Mappings: made, removed, moved, locked, advised, sealed; and their files."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ from kemu.testing.stage import (
 )
 
 EXTRA = {"": 0, "noreserve": MAP_NORESERVE, "populate": MAP_POPULATE, "locked": MAP_LOCKED}
-"""Flags of mmap that may be asked for."""
+"""Flags that may be passed to mmap."""
 
 _SAME = (
     "free", "cold", "pageout", "random", "dodump", "willneed", "wipeonfork", "keeponfork",
@@ -62,7 +62,7 @@ PUNCH = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE
 
 
 class Moves(Stage):
-    """What changes the map of a process."""
+    """Operations that change the map of a process."""
 
     def mmap(
         self,
@@ -111,7 +111,7 @@ class Moves(Stage):
         self._checked()
 
     def munmap(self, who: int, first: int, count: int) -> None:
-        """Take pages away."""
+        """Unmap pages."""
         task, arena = self.pick(who)
         address, size = clip(first, count)
         outcome = self.script.syscall(task, "munmap", address, size)
@@ -123,7 +123,7 @@ class Moves(Stage):
         self._checked()
 
     def mprotect(self, who: int, first: int, count: int, rights: str) -> None:
-        """Change rights up to the first hole or sealed page."""
+        """Change permissions up to the first hole or sealed page."""
         task, arena = self.pick(who)
         address, size = clip(first, count)
         call = "pkey_mprotect" if count % 2 else "mprotect"
@@ -149,7 +149,7 @@ class Moves(Stage):
         count = min(count, PAGES - max(first, to))
         moved, size = arena[first : first + count], count * PAGE
         if any(cell is not None and cell.fixed for cell in [*moved, *arena[to : to + count]]):
-            return  # it stops at the first sealed one, having moved what came before
+            return  # it stops at the first sealed one, after moving those before it
         if leave and not all(type(cell) is Cell and not cell.shared for cell in moved):
             leave = False
         flags = MREMAP_MAYMOVE | MREMAP_FIXED | (MREMAP_DONTUNMAP if leave else 0)
@@ -175,7 +175,7 @@ class Moves(Stage):
             arena[page] = cell or arena[page]
 
     def _give_way(self, arena: Arena, to: int, count: int) -> None:
-        """The place was made free before the limit was found to be too low."""
+        """The new place was unmapped before the limit was found to be too low."""
         arena[to : to + 1] = [None]
         arena[to : to + count] = [None] * count
 
@@ -203,7 +203,7 @@ class Moves(Stage):
         return self._checked()
 
     def brk(self, who: int, pages: int) -> None:
-        """The heap has so many pages from now on, unless a limit forbids it."""
+        """Set the number of pages of the heap, unless a limit forbids it."""
         task, arena = self.pick(who)
         wanted = arena.start + pages * PAGE
         got = self._ok(task, "brk", wanted)
@@ -223,7 +223,7 @@ class Moves(Stage):
         self.madvise(who, first, count, "dontneed")
 
     def madvise(self, who: int, first: int, count: int, advice: str) -> None:
-        """One of ``ADVICE``: up to the first page that refuses it; a hole is passed over and told
+        """One of ``ADVICE``: up to the first page that refuses it; a hole is skipped and reported
         at the end."""
         task, arena = self.pick(who)
         address, size = clip(first, count)
@@ -246,7 +246,7 @@ class Moves(Stage):
         self._checked()
 
     def populate(self, who: int, first: int, count: int, *, write: bool) -> None:
-        """MADV_POPULATE_READ, MADV_POPULATE_WRITE: nothing is different afterwards."""
+        """MADV_POPULATE_READ, MADV_POPULATE_WRITE: no visible change."""
         task, arena = self.pick(who)
         address, size = clip(first, count)
         outcome = self.script.syscall(
@@ -301,7 +301,7 @@ class Moves(Stage):
         self._checked()
 
     def mseal(self, who: int, first: int, count: int) -> None:
-        """Seal the pages: these mappings stay as they are."""
+        """Seal the pages: their mappings can no longer change."""
         task, arena = self.pick(who)
         address, size = clip(first, count)
         outcome = self.script.syscall(task, "mseal", address, size)
@@ -316,7 +316,7 @@ class Moves(Stage):
         self._checked()
 
     def look(self, who: int, first: int, count: int, what: str) -> None:
-        """Call mincore or msync: nothing is different afterwards."""
+        """Call mincore or msync: no visible change."""
         task, arena = self.pick(who)
         address, size = clip(first, count)
         last = SCRATCH if what == "mincore" else MS_SYNC if count % 2 else MS_ASYNC
@@ -329,7 +329,7 @@ class Moves(Stage):
     # ---------------------------------------------------------------- files
 
     def ftruncate(self, who: int, pages: int, *, memory: bool) -> None:
-        """The file gets so many pages, at most those of the arena."""
+        """Set the number of pages of the file, at most that of the arena."""
         task, _ = self.pick(who)
         fd = MEMORY_FD if memory else DATA_FD
         self._ok(task, "ftruncate", fd, pages * PAGE)
@@ -337,7 +337,7 @@ class Moves(Stage):
         self._checked()
 
     def punch(self, who: int, first: int, count: int, *, memory: bool) -> None:
-        """fallocate(2): a hole in the file."""
+        """fallocate(2): punch a hole in the file."""
         task, _ = self.pick(who)
         fd = MEMORY_FD if memory else DATA_FD
         self._ok(task, "fallocate", fd, PUNCH, first * PAGE, count * PAGE)
@@ -345,7 +345,7 @@ class Moves(Stage):
         self._checked()
 
     def sync(self, who: int, advice: int) -> None:
-        """fsync(2), and posix_fadvise(2) on the whole file: nothing is different afterwards."""
+        """fsync(2), and posix_fadvise(2) on the whole file: no visible change."""
         task, _ = self.pick(who)
         self._ok(task, "fsync", DATA_FD)
         self._ok(task, "fadvise64", DATA_FD, 0, 0, advice % 6)
@@ -356,7 +356,7 @@ class Moves(Stage):
         task, arena = self.pick(who)
         cell = arena[page]
         if type(cell) is Cell and cell.shared:
-            return  # shared anonymous memory has a file of its own, which the model does not know
+            return  # shared anonymous memory has its own file, which is not in the model
         outcome = self.script.syscall(task, "remap_file_pages", BASE + page * PAGE, PAGE, 0, to, 0)
         if not isinstance(cell, FileCell) or not cell.shared:
             self._expect(outcome.errno, EINVAL, "remap_file_pages: errno")
@@ -370,7 +370,7 @@ class Moves(Stage):
         self._checked()
 
     def reopen(self, who: int) -> None:
-        """Close the descriptor of the file on disk and open it again, which gives the same
+        """Close the descriptor of the file on disk and open the file again, which returns the same
         number."""
         task, _ = self.pick(who)
         self._ok(task, "close", DATA_FD)
@@ -382,7 +382,7 @@ class Moves(Stage):
     # ---------------------------------------------------------------- limits
 
     def limit(self, who: int, pages: int | None) -> None:
-        """RLIMIT_AS: so many pages more than now, or no limit."""
+        """RLIMIT_AS: that many pages more than now, or no limit."""
         task, _ = self.pick(who)
         space = task.mm
         soft = RLIM_INFINITY if pages is None or space is None else (space.total_vm + pages) * PAGE
@@ -397,7 +397,7 @@ def _emptied(cell: Cell) -> Cell:
 
 
 def bring_in(cells: list[Cell | None]) -> None:
-    """Pages are brought in, in this order, up to the first that cannot be."""
+    """Fault pages in, in this order, up to the first that cannot be."""
     for cell in cells:
         if cell is None or refusal(cell, cell.rights):
             break

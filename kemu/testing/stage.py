@@ -1,7 +1,6 @@
 """The stage of a ``World``: a kernel, the model, two files, and the processes that take part.
 
-The rule that keeps this package honest: the model learns nothing from the kernel but errnos, and
-those it predicts first.
+The model learns nothing from the kernel but errnos, and it predicts those first.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ from kemu.userland.script import Script
 PAGES = 12
 BASE = 0x4000_0000 - 4 * PAGE
 SCRATCH = 0x3000_0000
-"""A page of each process that the model does not watch: buffers of system calls."""
+"""A page of each process that is not in the model: buffers of system calls."""
 
 MOST_PROCESSES = 5
 EM_X86_64, EM_RISCV = 62, 243
@@ -70,8 +69,8 @@ Actor = tuple[task_struct, Arena]
 
 
 class Stage:
-    """``verifying``: invariants are checked behind every operation; ``bodies``: a wrong kernel's
-    functions; ``record``: the journal is kept."""
+    """``verifying``: check invariants after every operation; ``bodies``: a wrong kernel's
+    functions; ``record``: keep a journal."""
 
     def __init__(
         self,
@@ -87,7 +86,7 @@ class Stage:
         self.script = Script(self.kernel)
         self.verifying = verifying
         self.moments: list[int] = []
-        """The events between two operations."""
+        """The numbers of the events between two operations."""
         self.kernel.activate()
         self.cpus = len(system.cpus)
         self.data = create_file(
@@ -117,14 +116,14 @@ class Stage:
         return task
 
     def _harden(self, task: task_struct) -> None:
-        """Refused accesses do not kill; there is a scratch page."""
+        """Handle the signals of refused accesses, and map a scratch page."""
         for number in (SIGSEGV, SIGBUS):
             self._ok(task, "sigaction", number, "handle")
         anonymous = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED
         self._ok(task, "mmap", SCRATCH, PAGE, PROT_READ | PROT_WRITE, anonymous, -1, 0)
 
     def _new_arena(self, task: task_struct) -> Arena:
-        """Nothing mapped; the heap begins where the program says."""
+        """Map nothing; the heap begins where the program says."""
         return Arena([None] * PAGES, self._ok(task, "brk", 0), [])
 
     def _fill_cache(self) -> None:
@@ -135,8 +134,8 @@ class Stage:
         self.script.syscall(task, "exit_group", 0)
 
     def _at_rest(self) -> tuple[int, int]:
-        """Frames that are free or cache the file, and promised pages, when no process of ours is
-        left and no batch holds anything."""
+        """(frames that are free or cache the file, committed pages) when none of the world's
+        processes is left and the batches are empty."""
         for cpu in system.cpus:
             self.script.schedule(system.tasks[1], cpu=cpu.id)
             lru_add_drain()
@@ -148,7 +147,7 @@ class Stage:
     # ---------------------------------------------------------------- helpers
 
     def runnable(self) -> list[Actor]:
-        """Who can do something: not the dead, and not the parent of a vfork that waits."""
+        """The processes that can run: not dead, and not waiting in vfork."""
         return [
             actor
             for actor in self.processes
@@ -156,7 +155,7 @@ class Stage:
         ]
 
     def pick(self, number: int) -> Actor:
-        """The process that the number means."""
+        """The process for a number."""
         able = self.runnable()
         return able[number % len(able)]
 

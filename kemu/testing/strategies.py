@@ -124,15 +124,14 @@ RULES: dict[str, dict[str, st.SearchStrategy[Any]]] = {
 """Every operation of a ``World`` with a strategy for each of its arguments."""
 
 FREQUENT = ("write", "write", "write", "read", "read", "mmap", "mmap", "fork")
-"""What happens more often than the rest."""
+"""The operations that happen more often than the others."""
 
 settings.register_profile("kemu-ci", deadline=None, max_examples=60, stateful_step_count=30)
 settings.register_profile("kemu-deep", deadline=None, max_examples=3000, stateful_step_count=60)
 
 
 def profile(name: str) -> settings:
-    """Profile "ci" (less than two minutes) or "deep" (as long as a coffee): ``settings`` for a property or
-    a state machine."""
+    """``settings`` for a property or a state machine: "ci" (60 examples) or "deep" (3000)."""
     return settings.get_profile(f"kemu-{name}")
 
 
@@ -149,8 +148,8 @@ def programs(longest: int = 30) -> st.SearchStrategy[list[Operation]]:
 
 
 def play(program: list[Operation], **options: Any) -> World:
-    """A new world (``options`` are those of ``World``) on which the program was run; process 0 has
-    memory to begin with."""
+    """A new world (``options`` are those of ``World``) on which the program was run; process 0
+    starts with memory."""
     world = World(**options)
     world.mmap(0, 0, PAGES)
     for name, arguments in program:

@@ -6,12 +6,12 @@
     world.fork(0)                      process 1 is its child
     world.verify()                     invariants, and every byte of every process as the model says
 
-Processes and pages are numbers; a process is counted round among those that can run, so any number
-means one.  What disagrees raises ``InvariantViolation``.  The arena lies across the border of two
-page tables; each process has a heap beside it.
+Processes and pages are numbers; a process number is taken modulo the number of runnable ones, so
+any number is valid.  A disagreement raises ``InvariantViolation``.  The arena spans the border of
+two page tables; each process also has a heap.
 
-    stage.py    the kernel, the model, who takes part          moves.py    mappings        copies.py    accesses of all kinds
-                                                               family.py   tasks, signals
+    stage.py    the kernel, the model, the processes     copies.py   accesses of all kinds
+    moves.py    mappings                                 family.py   tasks, signals
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class World(Moves, Copies, Family):
     """See the module; the options are those of ``Stage``."""
 
     def verify(self) -> None:
-        """Every byte of every process as the model says, and all invariants."""
+        """Check every byte of every process against the model, and all invariants."""
         for who in range(len(self.runnable())):
             for page in range(PAGES):
                 self._load(who, page, page % self.cpus, 0, PAGE)
@@ -37,7 +37,7 @@ class World(Moves, Copies, Family):
         self.invariants()
 
     def finish(self) -> None:
-        """All processes end; then everything that they had must be free again."""
+        """End all processes; then everything that they had must be free again."""
         while self.runnable():
             self._end(self.runnable()[-1][0])
         free, promised = self._at_rest()
