@@ -1,7 +1,7 @@
 """brk: the heap's end (mm/mmap.c).
 
-The heap is ordinary private anonymous memory that begins at ``start_brk``; brk moves its end, byte
-by byte, and whole pages come or go.  The call returns the break, the old one if it could not be
+The heap is ordinary private anonymous memory that begins at ``start_brk``; brk moves its end, in
+bytes, and maps or unmaps whole pages.  The call returns the break, the old one if it could not be
 moved: never an error.
 """
 
@@ -43,7 +43,7 @@ def sys_brk(brk: int) -> int:
 
 
 def _move_break(mm: mm_struct, brk: int) -> tuple[int, int] | None:
-    """Move the break if it may be moved; (start, length) to populate if the heap is locked."""
+    """Move the break if that is allowed; (start, length) to populate if the heap is locked."""
     data = mm.end_data - mm.start_data
     limit = rlimit(RLIMIT_DATA)
     if brk < mm.start_brk or (limit != RLIM_INFINITY and brk - mm.start_brk + data > limit):
@@ -67,8 +67,8 @@ def _shrink(mm: mm_struct, brk: int, newbrk: int, oldbrk: int) -> None:
 
 
 def _room_above(mm: mm_struct, oldbrk: int, newbrk: int) -> bool:
-    """True if one free page stays between the new break and what comes next (a whole guard gap if
-    that is a stack)."""
+    """True if one free page remains between the new break and the next mapping (a whole guard gap
+    if that is a stack)."""
     if not oldbrk < newbrk <= task_size_max():
         return False
     next = find_vma_intersection(mm, oldbrk, U64)
@@ -77,7 +77,7 @@ def _room_above(mm: mm_struct, oldbrk: int, newbrk: int) -> bool:
 
 @linux("mm/mmap.c")
 def do_brk_flags(addr: int, length: int, flags: int) -> int:
-    """Private anonymous memory for [addr, addr+length), as growth of the VMA before it if that
+    """Map [addr, addr+length) as private anonymous memory, by extending the VMA before it if that
     fits; 0 or -ENOMEM."""
     mm = current_mm()
     flags |= VM_DATA_DEFAULT_FLAGS | VM_ACCOUNT | mm.def_flags
@@ -111,16 +111,16 @@ def do_brk_flags(addr: int, length: int, flags: int) -> int:
 
 @linux("mm/mmap.c")
 def vm_brk_flags(addr: int, length: int, flags: int) -> int:
-    """Anonymous memory, ``length`` bytes at a fixed place on behalf of the kernel (the bss of a
+    """Map ``length`` bytes of anonymous memory at a fixed address for the kernel (the bss of a
     program); 0, -ENOMEM, -EINVAL."""
     mm = current_mm()
     size = PAGE_ALIGN(length)
     if size < length:
-        return -ENOMEM  #: the length {length:#x} is more than all addresses
+        return -ENOMEM  #: the length {length:#x} is larger than the address space
     if not size:
         return 0
     if flags & ~VM_EXEC:
-        return -EINVAL  #: only r, w and x can be asked for
+        return -EINVAL  #: only r, w and x are valid permissions
     if addr > task_size_max() - size:
         return -ENOMEM  #: it would end above user memory: {size:#x} bytes from {addr:#x}
     mmap_write_lock(mm)

@@ -2,7 +2,7 @@
 
 handle_mm_fault -> __handle_mm_fault -> handle_pte_fault
 entry empty             do_pte_missing (fault_missing.py)   do_anonymous_page | do_fault
-present, write refused  do_wp_page (fault_wp.py)            wp_page_reuse | wp_page_copy | wp_page_shared
+present, write refused  do_wp_page (fault_wp.py)            wp_page_reuse, _copy or _shared
 else                    set accessed (and dirty)
 """
 
@@ -38,7 +38,7 @@ from kemu.trace.frames import linux
 @linux("mm/memory.c")
 def handle_mm_fault(vma: vm_area_struct, address: int, flags: int) -> int:
     """Make the access to ``address`` in ``vma`` possible; VM_FAULT bits.  The caller has checked
-    the VMA's rights."""
+    the VMA's permissions."""
     ret = sanitize_fault_flags(vma, flags)
     if not ret:
         ret = __handle_mm_fault(vma, address, flags)
@@ -47,7 +47,7 @@ def handle_mm_fault(vma: vm_area_struct, address: int, flags: int) -> int:
 
 
 def sanitize_fault_flags(vma: vm_area_struct, flags: int) -> int:
-    """Refuse combinations that no caller may ask for."""
+    """Refuse combinations that no caller may request."""
     if flags & FAULT_FLAG_UNSHARE and flags & FAULT_FLAG_WRITE:
         return VM_FAULT_SIGSEGV  #: unsharing is not a write
     if flags & FAULT_FLAG_WRITE:
@@ -59,7 +59,8 @@ def sanitize_fault_flags(vma: vm_area_struct, flags: int) -> int:
 
 
 def mm_account_fault(flags: int, ret: int) -> None:
-    """Count the fault on the current task: major if the page had to be read, none if it failed."""
+    """Count the fault for the current task: as major if the page had to be read, not at all if it
+    failed."""
     if ret & VM_FAULT_RETRY:
         return
     system.vmstat.PGFAULT += 1
@@ -92,7 +93,7 @@ def __handle_mm_fault(vma: vm_area_struct, address: int, flags: int) -> int:
 
 @linux("mm/memory.c")
 def handle_pte_fault(vmf: vm_fault) -> int:
-    """Look at the entry and choose the story."""
+    """Choose the handler for the entry."""
     vmf.pte = pte_offset_map(vmf.pmd, vmf.address)
     if vmf.pte:
         vmf.orig_pte = ptep_get(vmf.pte)
@@ -120,7 +121,7 @@ def handle_pte_fault(vmf: vm_fault) -> int:
 
 
 def do_pte_missing(vmf: vm_fault) -> int:
-    """Nothing is mapped there yet."""
+    """Handle a fault where nothing is mapped yet."""
     return do_anonymous_page(vmf) if vma_is_anonymous(vmf.vma) else do_fault(vmf)
 
 
@@ -135,8 +136,8 @@ def do_swap_page(vmf: vm_fault) -> int:
 
 @linux("mm/memory.c")
 def handle_pte_marker(vmf: vm_fault) -> int:
-    """A guard marker: every access is a SIGSEGV, as if nothing were mapped.  No other kind is made
-    here, so none can be resolved."""
+    """A guard marker: every access raises SIGSEGV, as if nothing were mapped.  No other kind of
+    marker is made here, so none can be resolved."""
     if classify(vmf.orig_pte) == "guard":
         return (
             VM_FAULT_SIGSEGV  #: {vmf.address:#x} is a guard page -> madvise it guard_remove first

@@ -1,8 +1,8 @@
 """First touch: nothing is mapped yet (mm/memory.c).
 
 private anonymous   read   do_anonymous_page   the zero page, uncounted
-write  do_anonymous_page   a fresh exclusive page
-a file behind it    read   do_read_fault       what is cached around it, else the page itself
+write  do_anonymous_page   a new exclusive page
+a file mapping      read   do_read_fault       what is cached around it, else the page itself
 write  do_cow_fault        private: straight to a copy
 write  do_shared_fault     shared: the file's own page
 """
@@ -47,8 +47,7 @@ from kemu.trace.frames import linux
 
 @linux("mm/memory.c")
 def do_anonymous_page(vmf: vm_fault) -> int:
-    """First touch of private anonymous memory: the zero page for a read, a fresh page for a
-    write."""
+    """First touch of private anonymous memory: the zero page for a read, a new page for a write."""
     vma, mm = vmf.vma, vmf.mm
     if vma.vm_flags & VM_SHARED:
         return VM_FAULT_SIGBUS  #: shared memory has no anonymous pages
@@ -79,8 +78,8 @@ def do_anonymous_page(vmf: vm_fault) -> int:
 
 
 def _map_zero_page(vmf: vm_fault) -> int:
-    """A read of untouched memory: one frame of zeros serves everybody; it is not counted
-    anywhere."""
+    """A read of untouched memory: map the one frame of zeros that all share, which is not
+    counted."""
     mm = vmf.mm
     entry = pte_mkspecial(pfn_pte(system.zero_pfn, vmf.vma.vm_page_prot))
     vmf.pte = pte_offset_map_lock(mm, vmf.pmd, vmf.address)
@@ -94,8 +93,8 @@ def _map_zero_page(vmf: vm_fault) -> int:
 
 
 def check_stable_address_space(mm: mm_struct) -> int:
-    """SIGBUS once the OOM reaper has begun to take this address space apart."""
-    #: the killer of last resort is taking this memory away
+    """SIGBUS once the OOM reaper has begun to reap this address space."""
+    #: the OOM reaper is taking this memory away
     return VM_FAULT_SIGBUS if mm.flags & MMF_UNSTABLE else 0
 
 
@@ -110,7 +109,7 @@ def alloc_anon_folio(vmf: vm_fault) -> folio | None:
 
 @linux("mm/memory.c")
 def do_fault(vmf: vm_fault) -> int:
-    """First touch of a mapping that has a file behind it."""
+    """First touch of a mapping of a file."""
     if vmf.vma.vm_ops is None or vmf.vma.vm_ops.fault is None:
         return VM_FAULT_SIGBUS  #: this mapping has no pages at {vmf.address:#x}
     if not vmf.flags & FAULT_FLAG_WRITE:
@@ -122,7 +121,7 @@ def do_fault(vmf: vm_fault) -> int:
 
 @linux("mm/memory.c")
 def do_read_fault(vmf: vm_fault) -> int:
-    """A read: map what is cached around it, else bring the page in."""
+    """A read: map the cached pages around it, else read the page in."""
     ops = vmf.vma.vm_ops
     assert ops is not None
     if ops.map_pages is not None and system.sysctl.fault_around_bytes >> PAGE_SHIFT > 1:
@@ -157,7 +156,7 @@ def do_fault_around(vmf: vm_fault) -> int:
 
 @linux("mm/memory.c")
 def __do_fault(vmf: vm_fault) -> int:
-    """Ask the mapping for the page: referenced and locked in ``vmf.page``."""
+    """Get the page from the mapping, referenced and locked, in ``vmf.page``."""
     ops = vmf.vma.vm_ops
     assert ops is not None
     assert ops.fault is not None
@@ -177,8 +176,7 @@ def found_page(vmf: vm_fault) -> page:
 
 @linux("mm/memory.c")
 def do_cow_fault(vmf: vm_fault) -> int:
-    """A first write to a private file mapping: straight to a copy, the file's page is never
-    mapped."""
+    """A first write to a private file mapping: copy at once; the file's page is never mapped."""
     if vmf_anon_prepare(vmf):
         return VM_FAULT_OOM  #: {vmf_anon_prepare}
     copy = alloc_page(GFP_KERNEL)
@@ -242,7 +240,7 @@ def fault_dirty_shared_page(vmf: vm_fault) -> int:
 
 @linux("mm/memory.c")
 def finish_fault(vmf: vm_fault) -> int:
-    """Install the page (the private copy, if there is one) unless somebody was faster."""
+    """Install the page (the private copy, if there is one) unless another task was faster."""
     vma, mm = vmf.vma, vmf.mm
     is_cow = bool(vmf.flags & FAULT_FLAG_WRITE) and not vma.vm_flags & VM_SHARED
     page = vmf.cow_page if is_cow else vmf.page

@@ -1,12 +1,13 @@
 """Copy-on-write: a write to a present entry that does not allow it (mm/memory.c).
 
-    shared mapping                          wp_page_shared    tell the file system, then write in place
+    shared mapping                          wp_page_shared    tell the file system, write in place
     anonymous and exclusive,
     or this entry is its only reference     wp_page_reuse     write in place, no copy
-    everything else                         wp_page_copy      copy, clear and flush the old entry, map the copy, drop the old
+    everything else                         wp_page_copy      copy, flush the old entry, map it
 
-PageAnonExclusive decides, then the reference count.  How many entries map the page is not asked: a
-page that somebody else holds by a plain reference must be copied although it is mapped once.
+PageAnonExclusive decides, then the reference count.  The number of entries that map the page does
+not matter: a page with another holder by a plain reference must be copied although it is mapped
+once.
 """
 
 from __future__ import annotations
@@ -94,10 +95,9 @@ def do_wp_page(vmf: vm_fault) -> int:
 
 @linux("mm/memory.c")
 def wp_can_reuse_anon_folio(folio: folio, vma: vm_area_struct) -> bool:
-    """True if nobody else can reach the page: its only reference is this entry.  Then it moves to
-    this VMA's anon_vma.  The first two looks at the count save the lock where there is little hope;
-    the one under the lock decides.  Each page of a large folio has references of its own: such a
-    one is copied."""
+    """True if this entry is the page's only reference; the page then moves to this VMA's anon_vma.
+    The first two checks of the count avoid the lock where reuse is unlikely; the one under the
+    lock decides.  A page of a large folio is always copied."""
     if folio_test_large(folio) or folio._refcount > 3:
         return False
     if not folio.flags & PG_lru:
@@ -116,8 +116,8 @@ def wp_can_reuse_anon_folio(folio: folio, vma: vm_area_struct) -> bool:
 
 @linux("mm/memory.c")
 def wp_page_reuse(vmf: vm_fault) -> None:
-    """Write in place: the entry becomes young, dirty and writable.  No flush: it was only
-    loosened."""
+    """Write in place: the entry becomes young, dirty and writable.  No flush is needed: the entry
+    only becomes less strict."""
     entry = maybe_mkwrite(pte_mkdirty(pte_mkyoung(vmf.orig_pte)), vmf.vma)
     ptep_set_access_flags(vmf.vma, vmf.address, vmf.pte, entry, True)
     pte_unmap_unlock(vmf.pte)
@@ -127,7 +127,7 @@ def wp_page_reuse(vmf: vm_fault) -> None:
 @linux("mm/memory.c")
 def wp_page_copy(vmf: vm_fault) -> int:
     """Copy the page and map the copy.  The old entry is cleared and flushed before the new one is
-    set; the old page is uncounted and put only after that, so that no CPU can reach a freed frame.
+    set; the old page is uncounted and put only after that, so no CPU can reach a freed frame.
     ``vmf.page`` has a reference (or is None: the zero page)."""
     vma, mm, old = vmf.vma, vmf.mm, vmf.page
     unshare = vmf.flags & FAULT_FLAG_UNSHARE
@@ -175,8 +175,8 @@ def _copy_for_write(vmf: vm_fault, old: page | None) -> folio | None:
 
 
 def _count_copied(mm: mm_struct, old: page | None) -> None:
-    """The copy is anonymous; the page it replaces counted as that already, or as a file page, or
-    not at all."""
+    """Adjust the rss counters: the copy is anonymous; the page it replaces counted as anonymous, as
+    a file page, or not at all."""
     if old is None:
         inc_mm_counter(mm, MM_ANONPAGES)
     elif not folio_test_anon(page_folio(old)):
@@ -193,8 +193,8 @@ def wp_pfn_shared(vmf: vm_fault) -> int:
 
 @linux("mm/memory.c")
 def wp_page_shared(vmf: vm_fault, page: page) -> int:
-    """A shared page that was write-protected so that the file system hears of the write: tell it,
-    then allow."""
+    """A shared page that was write-protected to notify the file system of the write: tell it, then
+    allow the write."""
     folio = page_folio(page)
     folio_get(folio)
     ops = vmf.vma.vm_ops

@@ -3,7 +3,7 @@
     inode.i_mapping.i_pages   index -> page        one reference held by the cache
          |  hit: minor fault
          |  miss on a disk file: read from disk, major fault
-         `- behind the end of the file: SIGBUS
+         `- beyond the end of the file: SIGBUS
 
 A read fault does not map one page: ``filemap_map_pages`` maps every page of the 64 KiB around the
 address that is already cached ("fault-around"), since the cost of a fault is in the fault.
@@ -60,7 +60,7 @@ from kemu.kernel.mm.rmap import folio_add_file_rmap_pte, folio_add_new_anon_rmap
 from kemu.trace.frames import linux
 
 READAHEAD_PAGES = 32
-"""How far a miss reads around itself (the default window of 128 KiB)."""
+"""The pages that a miss reads around itself (the default window of 128 KiB)."""
 
 
 def file_pages(node: inode) -> int:
@@ -74,17 +74,16 @@ def mm_counter_file(folio: folio) -> int:
 
 
 def filemap_get_folio(mapping: address_space, index: int) -> folio | None:
-    """The cached page at ``index``, or None.  No reference is taken: the page is sure to be there
-    until the next step."""
+    """The cached page at ``index``, or None.  No reference is taken: the page is guaranteed to
+    exist until the next step."""
     return mapping.i_pages.get(index)
 
 
 @linux("mm/filemap.c")
 def filemap_get_entry(mapping: address_space, index: int) -> folio | None:
-    """The cached page at ``index`` with a reference, or None.  It is found without a lock, so once
-    the reference is there one looks whether it is still the page at ``index``.  ``KernelBug`` for a
-    page that was freed or has left the file and can be found all the same: one would look for
-    ever."""
+    """The cached page at ``index`` with a reference, or None.  It is found without a lock, so with
+    the reference held it is checked to be still the page at ``index``.  ``KernelBug`` for a page
+    that can be found although it was freed or has left the file: the lookup would never end."""
     while True:
         found = mapping.i_pages.get(index)
         if found is None:
@@ -99,8 +98,8 @@ def filemap_get_entry(mapping: address_space, index: int) -> folio | None:
 
 
 def filemap_lock_folio(mapping: address_space, index: int) -> folio | None:
-    """The cached page at ``index``, referenced and locked, or None.  A page that left the cache
-    while its lock was waited for is looked for again."""
+    """The cached page at ``index``, referenced and locked, or None.  The lookup is repeated if the
+    page left the cache during the wait for its lock."""
     while True:
         folio = filemap_get_entry(mapping, index)
         if folio is None:
@@ -114,8 +113,7 @@ def filemap_lock_folio(mapping: address_space, index: int) -> folio | None:
 
 @linux("mm/filemap.c")
 def filemap_add_folio(mapping: address_space, folio: folio, index: int) -> None:
-    """Enter a new page into the cache and the LRU; the cache takes over the caller's reference to
-    it."""
+    """Add a new page to the cache and the LRU; the cache takes over the caller's reference."""
     folio.mapping = mapping
     folio.index = index
     mapping.i_pages.put(index, folio)
@@ -125,7 +123,7 @@ def filemap_add_folio(mapping: address_space, folio: folio, index: int) -> None:
 
 @linux("mm/filemap.c")
 def filemap_remove_folio(folio: folio) -> None:
-    """Take a page out of the cache; the cache's reference is dropped.  The page is locked."""
+    """Remove a locked page from the cache, and drop the cache's reference."""
     mapping = folio.mapping
     mapping.i_pages.put(folio.index, None)
     mapping.nrpages -= folio_nr_pages(folio)
@@ -136,7 +134,8 @@ def filemap_remove_folio(folio: folio) -> None:
 
 
 def folio_mark_dirty(folio: folio) -> None:
-    """The page differs from what is on disk (``a_ops->dirty_folio``); shared memory has no disk."""
+    """Mark the page as different from the disk (``a_ops->dirty_folio``); shared memory has no
+    disk."""
     mapping = folio.mapping
     if (
         isinstance(mapping, address_space)
@@ -150,8 +149,8 @@ def folio_mark_dirty(folio: folio) -> None:
 
 @linux("mm/page-writeback.c")
 def __folio_mark_dirty(folio: folio) -> None:
-    """The page cache of a disk file learns that the page must be written back.  (Linux has a tag in
-    the cache for it beside the flag; here the flag is both.)"""
+    """Mark a page of a disk file for writeback.  (Linux also sets a tag in the cache; here the flag
+    serves for both.)"""
     folio.flags |= PG_dirty
 
 
@@ -168,7 +167,7 @@ def page_cache_ra_unbounded(node: inode, index: int, nr: int) -> bool:
 def page_cache_sync_ra(file: file, index: int, req_count: int) -> None:
     """A read of ``req_count`` pages from ``index`` missed the cache: read them, and more if this
     looks like a stream: the start of the file, the place where the last read ended, or a place
-    behind more cached pages than are asked for.  (The marks that would start the next window early
+    after more cached pages than are requested.  (The marks that would start the next window early
     are not kept.)"""
     node = file.f_inode
     if not index or index - (file.prev_pos >> PAGE_SHIFT) <= 1:
@@ -183,7 +182,7 @@ def page_cache_sync_ra(file: file, index: int, req_count: int) -> None:
 
 
 def page_cache_history(mapping: address_space, index: int) -> int:
-    """How many pages right before ``index`` are cached."""
+    """The number of cached pages directly before ``index``."""
     history = 0
     while history < min(index, READAHEAD_PAGES) and index - history - 1 in mapping.i_pages:
         history += 1
@@ -199,8 +198,8 @@ def get_init_ra_size(size: int) -> int:
 
 
 def read_folio(node: inode, index: int) -> bool:
-    """Read one page from disk into the cache (``a_ops->read_folio``), unless another CPU has done so
-    while memory was reclaimed for this one; False when out of memory."""
+    """Read one page from disk into the cache (``a_ops->read_folio``), unless another CPU has done
+    so while memory was reclaimed for this one; False when out of memory."""
     page = alloc_page()
     if page is None:
         return False
@@ -217,9 +216,9 @@ def read_folio(node: inode, index: int) -> bool:
 def filemap_fault(vmf: vm_fault) -> int:
     """The page of a disk file at ``vmf.pgoff``, referenced and locked, in ``vmf.page``.
 
-    What is not cached is read without the lock of the fault (``maybe_unlock_mmap_for_io``): RETRY,
-    the lock is released, and the fault runs again, this time with the page and its neighbours in
-    the cache."""
+    A page that is not cached is read without the lock of the fault (``maybe_unlock_mmap_for_io``):
+    the result is RETRY with the lock released, and the fault runs again, with the page and its
+    neighbours in the cache."""
     assert vmf.vma.vm_file is not None
     node = vmf.vma.vm_file.f_inode
     mapping = node.i_mapping
@@ -254,8 +253,8 @@ def fault_flag_allow_retry_first(flags: int) -> bool:
 
 @linux("mm/filemap.c")
 def lock_folio_maybe_drop_mmap(vmf: vm_fault, folio: folio) -> bool:
-    """Lock the page; True if it is held now.  On the first try a page that somebody holds is waited
-    for without the lock of the fault (``maybe_unlock_mmap_for_io``): False, and the fault runs
+    """Lock the page; True if it is locked now.  On the first try the wait for a locked page is
+    without the lock of the fault (``maybe_unlock_mmap_for_io``): False, and the fault runs
     again."""
     if folio_trylock(folio):
         return True
@@ -270,8 +269,8 @@ def lock_folio_maybe_drop_mmap(vmf: vm_fault, folio: folio) -> bool:
 
 @linux("mm/filemap.c")
 def do_sync_mmap_readahead(node: inode, vmf: vm_fault) -> bool:
-    """Read around a miss: the window in whose middle it lies; of a program's code only what
-    follows, within the VMA [6.16]. False when out of memory."""
+    """Read around a miss: the window centred on it; of a program's code only what follows, within
+    the VMA [6.16]. False when out of memory."""
     vma = vmf.vma
     if vma.vm_flags & VM_EXEC:
         end = min(vmf.pgoff + READAHEAD_PAGES, vma.vm_pgoff + vma_pages(vma))
@@ -283,7 +282,7 @@ def do_sync_mmap_readahead(node: inode, vmf: vm_fault) -> bool:
 
 @linux("mm/filemap.c")
 def filemap_map_pages(vmf: vm_fault, start_pgoff: int, end_pgoff: int) -> int:
-    """Map what is cached of the pages start..end (inclusive) into empty entries; NOPAGE if the
+    """Map the cached ones of the pages start..end (inclusive) into empty entries; NOPAGE if the
     faulting one was among them."""
     vma = vmf.vma
     mm = vma.vm_mm
@@ -344,14 +343,14 @@ def set_pte_range(vmf: vm_fault, page: folio, addr: int) -> None:
 def _installs_table(mapping: address_space, first: int) -> bool:
     """True if ``filemap_map_pmd`` is tried, which also installs the table where there is none: not
     with the last page of a disk file as the first one found [6.18], since a large mapping there
-    would reach behind the end of the file."""
+    would reach beyond the end of the file."""
     return is_shmem(mapping.host) or file_pages(mapping.host) - 1 >= first + 1
 
 
 @linux("mm/filemap.c")
 def next_uptodate_folio(mapping: address_space, index: int, end: int) -> folio | None:
-    """The first of the pages index..end (inclusive) that is cached, uptodate, and held by nobody:
-    referenced and locked; or None.  It never waits: a page that is held is passed over."""
+    """The first of the pages index..end (inclusive) that is cached, uptodate and not locked:
+    referenced and locked; or None.  Never waits: a locked page is skipped."""
     for at in range(index, min(end, file_pages(mapping.host) - 1) + 1):
         folio = mapping.i_pages.get(at)
         if folio is None or folio.flags & PG_locked or not folio_try_get(folio):
@@ -366,7 +365,7 @@ def next_uptodate_folio(mapping: address_space, index: int, end: int) -> folio |
 
 @linux("mm/filemap.c")
 def filemap_page_mkwrite(vmf: vm_fault) -> int:
-    """The first write through a shared mapping: the file system learns that the page will be
+    """The first write through a shared mapping: tell the file system that the page will be
     dirty."""
     page = vmf.page
     assert page is not None
@@ -385,15 +384,15 @@ generic_file_vm_ops = vm_operations_struct(
     map_pages=filemap_map_pages,
     page_mkwrite=filemap_page_mkwrite,
 )
-"""What a mapping of a disk file does (mm/filemap.c)."""
+"""The operations of a mapping of a disk file (mm/filemap.c)."""
 
 
 # ---------------------------------------------------------------- read and write
 
 
 def cached_page(node: inode, index: int) -> folio | None:
-    """The cached page at ``index``, reading a disk file's page if need be; None beyond memory or in
-    a hole."""
+    """The cached page at ``index``, read from disk if necessary; None when out of memory or in a
+    hole."""
     page = node.i_mapping.i_pages.get(index)
     if page is None and not is_shmem(node) and index < file_pages(node):
         page_cache_ra_unbounded(node, index, READAHEAD_PAGES)
@@ -418,8 +417,8 @@ def fill_page_cache(node: inode, data: bytes, *, dirty: bool) -> None:
 
 
 def load_file(path: str, data: bytes) -> inode:
-    """Make (or replace) a file on disk whose pages are cached and clean, as many of them as memory
-    is easily spared for."""
+    """Make (or replace) a file on disk whose pages are cached and clean, as long as memory is not
+    short."""
     path = normalize(path)
     old = system.files.get(path)
     if old is not None:
@@ -432,9 +431,9 @@ def load_file(path: str, data: bytes) -> inode:
 
 
 def make_memory_file(path: str, data: bytes, size: int) -> int:
-    """Make (or replace) a tmpfs file of ``size`` bytes that begins with ``data``; what lies behind
-    it is a hole.  0; or, with nothing changed, -ENOMEM if memory has not as much to spare, -ENOSPC
-    if the tmpfs may not hold it."""
+    """Make (or replace) a tmpfs file of ``size`` bytes that begins with ``data``; the rest is a
+    hole.  0; or, with nothing changed, -ENOMEM if memory is short, -ENOSPC if the tmpfs is too
+    small."""
     path = normalize(path)
     old = system.files.get(path)
     pages = (len(data) + PAGE_SIZE - 1) // PAGE_SIZE
@@ -456,7 +455,7 @@ def make_memory_file(path: str, data: bytes, size: int) -> int:
 
 
 def unlink_inode(node: inode) -> None:
-    """The file has lost its name; its pages go with its last user."""
+    """The file has lost its name; its pages are freed with its last user."""
     node.i_nlink = 0
     if node.s_op is None:
         node.s_op = disk_super_ops
@@ -466,8 +465,8 @@ def unlink_inode(node: inode) -> None:
 
 @linux("mm/truncate.c")
 def truncate_inode_pages_final(node: inode) -> None:
-    """Nobody can reach the file any more: its cached pages are freed.  Were there any, the batches
-    of this CPU are emptied (``__folio_batch_release``)."""
+    """The file is no longer reachable: free its cached pages.  If there were any, the batches of
+    this CPU are emptied (``__folio_batch_release``)."""
     cached = sorted(node.i_mapping.i_pages)
     for index in cached:
         folio = filemap_lock_folio(node.i_mapping, index)
@@ -480,4 +479,4 @@ def truncate_inode_pages_final(node: inode) -> None:
 
 
 disk_super_ops = super_operations(evict_inode=truncate_inode_pages_final)
-"""What happens at the end of a file on disk."""
+"""The operations at the end of a file on disk."""

@@ -5,8 +5,8 @@
                                 -> copy_present_ptes -> __copy_present_ptes
 
 No page is copied, only entries, and those only of VMAs that have anonymous pages.  For each entry:
-one more mapping and reference, PageAnonExclusive cleared, and W taken from *both* sides.  Whoever
-writes first must trap, so that the page can be copied for the writer and kept for the other.
+one more mapping and reference, PageAnonExclusive cleared, and W cleared on *both* sides.  The first
+write by either must fault, so that the page is copied for the writer and kept for the other.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ from kemu.trace.frames import linux
 
 @linux("kernel/fork.c")
 def dup_mm(oldmm: mm_struct) -> mm_struct | None:
-    """A copy of the address space; None when out of memory, with nothing left behind."""
+    """A copy of the address space; None when out of memory, with everything undone."""
     mm = allocate_mm()
     if mm is None:
         return None
@@ -94,13 +94,13 @@ INHERITED = (
     "end_data", "start_brk", "brk", "start_stack", "arg_start", "arg_end", "env_start", "env_end",
     "saved_auxv", "vdso",
 )  # fmt: skip
-"""What the byte copy of the structure brings along (mm_init resets the rest)."""
+"""The fields that the byte copy of the structure keeps (mm_init resets the rest)."""
 
 
 @linux("mm/mmap.c")
 def dup_mmap(mm: mm_struct, oldmm: mm_struct) -> int:
-    """Copy the VMAs and, where needed, the entries; 0 or -ENOMEM.  At the end the parent's CPUs
-    forget its old, writable translations."""
+    """Copy the VMAs and, where needed, the entries; 0 or -ENOMEM.  At the end the parent's old,
+    writable translations are flushed."""
     mmap_write_lock(oldmm)
     if oldmm.exe_file is not None:
         set_mm_exe_file(mm, oldmm.exe_file)
@@ -150,7 +150,7 @@ def dup_vma(mm: mm_struct, oldmm: mm_struct, mpnt: vm_area_struct) -> int:
 
 
 def vma_needs_copy(dst_vma: vm_area_struct, src_vma: vm_area_struct) -> bool:
-    """False if the child can fault its pages in again: nothing anonymous was ever in the VMA."""
+    """False if the child can fault its pages in again: the VMA never had anonymous pages."""
     return (
         bool(src_vma.vm_flags & (VM_PFNMAP | VM_MIXEDMAP | VM_MAYBE_GUARD))
         or src_vma.anon_vma is not None
@@ -260,9 +260,9 @@ def copy_pte_range(
     addr: int,
     end: int,
 ) -> int:
-    """The entries of one table.  A table of plain entries goes as one row (fork_row.py); the loop
-    here is the same thing entry by entry, for a table that a row cannot carry and for looking at
-    one in detail."""
+    """The entries of one table.  A table of plain entries is copied as one row (fork_row.py); the
+    loop here does the same entry by entry, for a table that a row cannot hold and for detailed
+    study."""
     dst_mm, src_mm = dst_vma.vm_mm, src_vma.vm_mm
     if pte_alloc(dst_mm, dst_pmd):
         return -ENOMEM  #: {pte_alloc}
@@ -318,8 +318,8 @@ def copy_present_ptes(
 
 @linux("mm/memory.c")
 def copy_nonpresent_pte(dst_vma: vm_area_struct, dst_pte: int, addr: int, pte: int) -> None:
-    """A guard or poison marker means the same in the child; that of userfaultfd only if the child's
-    VMA is watched too (``copy_pte_marker``)."""
+    """Copy a guard or poison marker; one of userfaultfd is copied only if the child's VMA is
+    registered too (``copy_pte_marker``)."""
     kind = classify(pte)
     if kind in {"guard", "poison"} or (kind == "uffd-wp" and dst_vma.vm_flags & VM_UFFD_WP):
         set_pte_at(dst_vma.vm_mm, addr, dst_pte, pte)
@@ -356,7 +356,7 @@ def copy_present_page(
     rss: list[int],
     page: page,
 ) -> int:
-    """The page is pinned: the child gets a copy at once, the parent keeps its page, its W and its
+    """The page is pinned: the child gets a copy at once; the parent keeps its page, W and
     exclusivity."""
     new = alloc_page(GFP_KERNEL)
     if new is None:

@@ -1,7 +1,6 @@
 """Copying a whole table of entries as one event, for fork of large address spaces (rows.py).
 
-Only tables of an mm that never pinned a page go this way; a pinned page needs the loop's early
-copy.
+This is done only for an mm that never pinned a page; a pinned page needs the loop's early copy.
 """
 
 from __future__ import annotations
@@ -25,8 +24,8 @@ from kemu.machine.physmem import WORDS, Frame
 
 def copy_row(src_vma: vm_area_struct, dst_pte: int, src_pte: int, nr: int) -> list[int] | None:
     """Copy the entries among the ``nr`` words from ``src_pte`` in the parent's table to the
-    child's, in one event; the rss by MM_* counter.  None: they are too few for a row, or of a kind
-    that a row cannot carry, and nothing was done.
+    child's, in one event; the rss by MM_* counter.  None, with nothing done, if they are too few
+    for a row or of a kind that a row cannot hold.
 
     The rules are those of ``copy_present_ptes`` and ``__copy_present_ptes``."""
     frames, bits, vm_flags = system.phys.frames, system.bits, src_vma.vm_flags
@@ -79,8 +78,8 @@ def copy_row(src_vma: vm_area_struct, dst_pte: int, src_pte: int, nr: int) -> li
 
 
 def _rss(pages: list[page], *, all_exclusive: bool) -> list[int]:
-    """How many of the pages count in each MM_* counter.  What is exclusive is anonymous: nobody
-    looks at it again."""
+    """The number of pages for each MM_* counter.  An exclusive page is anonymous and needs no
+    check."""
     rss = [0, 0, 0, 0]
     others = [] if all_exclusive else [p for p in pages if type(p.mapping) is not anon_vma]
     rss[MM_ANONPAGES] = len(pages) - len(others)

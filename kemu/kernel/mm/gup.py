@@ -1,14 +1,14 @@
-"""The kernel looks up user pages by itself: get_user_pages (mm/gup.c).
+"""How the kernel looks up user pages: get_user_pages (mm/gup.c).
 
-    __get_user_pages   for each page: follow_page_pte - is it there with the right wanted? -> else faultin_page -> again
+    __get_user_pages   for each page: follow_page_pte, else faultin_page and again
 
 Two ways to hold a page: FOLL_GET, a plain reference, for looking at it briefly; FOLL_PIN, 1024
 references, for reading or writing its contents.  Only an exclusive anonymous page may be pinned, so
 a pin for reading first *unshares* a page that fork left shared: copies it, or takes it over,
-without making it writable.  That is what keeps a pinned page the owner's.
+without making it writable.  This keeps a pinned page with its owner.
 
-GUP asks the VMA for the right first, never expands a stack, and charges
-the faults that it takes to the calling task.
+GUP checks the VMA's permissions first, never expands a stack, and charges the faults that it takes
+to the calling task.
 """
 
 from __future__ import annotations
@@ -57,22 +57,22 @@ FOLL_TRIED = 1 << 17
 FOLL_PIN = 1 << 19
 FOLL_MADV_POPULATE = 1 << 22
 INSISTING = FOLL_GET | FOLL_PIN | FOLL_MADV_POPULATE
-"""Those that fault once more at once, which counts as major, where a page had to be read
-(``__get_user_pages_locked``).  The populating of mmap and mlock begins anew instead, and finds the
+"""The callers that, where a page had to be read, fault again at once, which counts as a major fault
+(``__get_user_pages_locked``).  Populating for mmap and mlock starts again instead, and finds the
 page."""
 GUP_PIN_COUNTING_BIAS = 1024
 
 
 def check_vma_flags(vma: vm_area_struct, gup_flags: int) -> int:
-    """0, or -EFAULT if the VMA does not give the right that is wanted."""
+    """0, or -EFAULT if the VMA does not allow the access."""
     vm_flags = vma.vm_flags
     if vm_flags & (VM_IO | VM_PFNMAP):
-        return -EFAULT  #: {vma:range} maps no memory that can be held
+        return -EFAULT  #: {vma:range} maps no memory that can be referenced
     if gup_flags & FOLL_WRITE:
         if gup_flags & (
             FOLL_PIN | FOLL_LONGTERM
         ) == FOLL_PIN | FOLL_LONGTERM and vma_needs_dirty_tracking(vma):
-            #: {vma:range} is a file that must notice each write: it cannot be pinned for long
+            #: {vma:range} maps a file that tracks writes: it cannot be pinned for long
             return -EFAULT
         if not vm_flags & VM_WRITE and not (gup_flags & FOLL_FORCE and is_cow_mapping(vm_flags)):
             return -EFAULT  #: {vma:range} may not be written -> mprotect it with w
@@ -82,16 +82,15 @@ def check_vma_flags(vma: vm_area_struct, gup_flags: int) -> int:
 
 
 def vma_needs_dirty_tracking(vma: vm_area_struct) -> bool:
-    """True if a file system must hear of writes to the mapping, which a long-term pin would hide
-    from it."""
+    """True if the file system tracks writes to the mapping, which a long-term pin would hide."""
     if vma.vm_flags & (VM_WRITE | VM_SHARED) != VM_WRITE | VM_SHARED:
         return False
     return vma.vm_ops is not None and vma.vm_ops.page_mkwrite is not None
 
 
 def gup_must_unshare(gup_flags: int, page: page, vma: vm_area_struct) -> bool:
-    """True if the page may not be pinned as it is: a read-only pin of a page that is not
-    exclusively the owner's."""
+    """True if the page must be unshared before a pin: a read-only pin of a page that is not
+    exclusive."""
     if gup_flags & (FOLL_WRITE | FOLL_PIN) != FOLL_PIN:
         return False
     if not folio_test_anon(page_folio(page)):
@@ -100,7 +99,7 @@ def gup_must_unshare(gup_flags: int, page: page, vma: vm_area_struct) -> bool:
 
 
 def try_grab_folio(folio: folio, gup_flags: int, mm: mm_struct) -> None:
-    """Take the kind of hold that is asked for; the zero page needs none for a pin."""
+    """Take a reference or a pin, as ``flags`` say; the zero page is not pinned."""
     if gup_flags & FOLL_PIN:
         if not mm.flags & MMF_HAS_PINNED:
             mm.flags |= MMF_HAS_PINNED
@@ -111,7 +110,7 @@ def try_grab_folio(folio: folio, gup_flags: int, mm: mm_struct) -> None:
 
 
 def gup_put_folio(folio: folio, gup_flags: int) -> None:
-    """Give back what ``try_grab_folio`` took."""
+    """Drop what ``try_grab_folio`` took."""
     if gup_flags & FOLL_PIN:
         if folio.pfn != system.zero_pfn:
             folio_put_refs(folio, GUP_PIN_COUNTING_BIAS)
@@ -136,8 +135,8 @@ def can_follow_write_pte(pte: int, page: page | None, vma: vm_area_struct, gup_f
 
 @linux("mm/gup.c")
 def follow_page_pte(vma: vm_area_struct, address: int, gup_flags: int) -> page | int:
-    """The page that is mapped at ``address``, held as asked; 0 if the access that is wanted would
-    fault; -EMLINK if the page must be unshared first."""
+    """The page mapped at ``address``, held as ``flags`` say; 0 if the access would fault; -EMLINK
+    if the page must be unshared first."""
     pmd = pmd_of(vma.vm_mm, address)
     ptep = pte_offset_map_lock(vma.vm_mm, pmd, address) if pmd else 0
     if not ptep:
@@ -148,7 +147,7 @@ def follow_page_pte(vma: vm_area_struct, address: int, gup_flags: int) -> page |
 
 
 def _follow_entry(vma: vm_area_struct, address: int, entry: int, gup_flags: int) -> page | int:
-    """The rest of ``follow_page_pte``: the table is locked, so that the page cannot go before it is
+    """The rest of ``follow_page_pte``, with the table locked: the page cannot be freed before it is
     held."""
     if not pte_present(entry) or (pte_protnone(entry) and vma.vm_flags & VM_ACCESS_FLAGS):
         return 0
@@ -176,8 +175,8 @@ def mapped_entry(mm: mm_struct, address: int) -> int:
 
 @linux("mm/gup.c")
 def faultin_page(vma: vm_area_struct, address: int, gup_flags: int, *, unshare: bool) -> int:
-    """Fault the page in (or ``unshare`` it) as the access that is wanted would; 0, -ENOMEM,
-    -EFAULT; -EBUSY if the fault had to wait: then the address space is not locked any more."""
+    """Fault the page in for the access (or ``unshare`` it); 0, -ENOMEM, -EFAULT; -EBUSY if the
+    fault had to wait: then the address space is no longer locked."""
     flags = FAULT_FLAG_ALLOW_RETRY | (FAULT_FLAG_WRITE if gup_flags & FOLL_WRITE else 0)
     flags |= (FAULT_FLAG_UNSHARE if unshare else 0) | (
         FAULT_FLAG_TRIED if gup_flags & FOLL_TRIED else 0
@@ -194,8 +193,8 @@ def faultin_page(vma: vm_area_struct, address: int, gup_flags: int, *, unshare: 
 def __get_user_pages(
     mm: mm_struct, start: int, nr_pages: int, gup_flags: int, pages: list[page] | None = None
 ) -> int:
-    """Make ``nr_pages`` pages from ``start`` present with the right wanted, and append them, held,
-    to ``pages``; how many, or the error of the first."""
+    """Make ``nr_pages`` pages from ``start`` accessible, and append them, held, to ``pages``; the
+    number of pages, or the error of the first."""
     for i in range(nr_pages):
         found = get_user_page(mm, start + i * PAGE_SIZE, gup_flags)
         if isinstance(found, int):
@@ -206,8 +205,8 @@ def __get_user_pages(
 
 
 def get_user_page(mm: mm_struct, address: int, gup_flags: int) -> page | int:
-    """One page, held as asked, or a negative error: -EFAULT, -ENOMEM, -EINTR.  ``mm`` is locked for
-    reading."""
+    """One page, held as ``flags`` say, or a negative error: -EFAULT, -ENOMEM, -EINTR.  ``mm`` is
+    locked for reading."""
     vma = vma_lookup(mm, address)
     #: nothing is mapped at {address:#x} -> an address that maps shows
     error = -EFAULT if vma is None else check_vma_flags(vma, gup_flags)
@@ -223,7 +222,7 @@ def get_user_page(mm: mm_struct, address: int, gup_flags: int) -> page | int:
             error = -EFAULT if vma is None else check_vma_flags(vma, gup_flags)
             gup_flags |= FOLL_TRIED if gup_flags & INSISTING else 0
         if fatal_signal_pending(current()):
-            error = -EINTR  #: a fatal signal came first
+            error = -EINTR  #: a fatal signal is pending
     return error
 
 
@@ -231,7 +230,7 @@ def get_user_page(mm: mm_struct, address: int, gup_flags: int) -> page | int:
 def get_user_pages_remote(
     mm: mm_struct, start: int, nr_pages: int, gup_flags: int, pages: list[page]
 ) -> int:
-    """Pages of any address space by plain references; how many, or an error."""
+    """Take plain references to pages of any address space; the number of pages, or an error."""
     return __get_user_pages(mm, start, nr_pages, gup_flags | FOLL_TOUCH | FOLL_GET, pages)
 
 
@@ -239,14 +238,14 @@ def get_user_pages_remote(
 def pin_user_pages_remote(
     mm: mm_struct, start: int, nr_pages: int, gup_flags: int, pages: list[page]
 ) -> int:
-    """Pin pages of any address space; how many, or an error."""
+    """Pin pages of any address space; the number of pages, or an error."""
     return __get_user_pages(mm, start, nr_pages, gup_flags | FOLL_TOUCH | FOLL_PIN, pages)
 
 
 @linux("mm/gup.c")
 def gup_fast_fallback(start: int, nr_pages: int, gup_flags: int, pages: list[page]) -> int:
-    """Pages of the current task: as far as the entries allow it without a look at the VMAs, the
-    rest the slow way."""
+    """Pages of the current task: from the entries alone while these allow the access, the rest by
+    the slow path."""
     mm = current_mm()
     while len(pages) < nr_pages:
         found = gup_fast(mm, start + len(pages) * PAGE_SIZE, gup_flags)
@@ -265,7 +264,7 @@ def gup_fast_fallback(start: int, nr_pages: int, gup_flags: int, pages: list[pag
 
 
 def gup_fast(mm: mm_struct, address: int, gup_flags: int) -> page | None:
-    """One page if its entry alone allows the access; None leaves it to the slow way
+    """One page if its entry alone allows the access; None for the slow path
     (``gup_fast_pte_range``)."""
     vma = vma_lookup(mm, address)
     entry = mapped_entry(mm, address) if vma is not None else 0
@@ -286,8 +285,8 @@ def gup_fast(mm: mm_struct, address: int, gup_flags: int) -> page | None:
 
 @linux("mm/gup.c")
 def populate_vma_page_range(vma: vm_area_struct, start: int, end: int) -> int:
-    """Fault in [start, end) of one VMA: by write where it is private and writable, so that nothing
-    is left to copy; pages done, or an error."""
+    """Fault in [start, end) of one VMA, for writing if it is private and writable, so no later
+    write has to copy; the number of pages, or an error."""
     if vma.vm_flags & VM_LOCKONFAULT:
         return (end - start) >> PAGE_SHIFT
     gup_flags = FOLL_TOUCH
@@ -302,8 +301,8 @@ def populate_vma_page_range(vma: vm_area_struct, start: int, end: int) -> int:
 
 @linux("mm/gup.c")
 def faultin_page_range(mm: mm_struct, start: int, end: int, write: bool) -> int:
-    """Prefault part of [start, end), within one VMA, for reading or writing; pages done, or an
-    error.  Whatever comes, the batches of this CPU are empty afterwards."""
+    """Prefault part of [start, end), within one VMA, for reading or writing; the number of pages,
+    or an error.  In any case the batches of this CPU are empty afterwards."""
     vma = find_vma_intersection(mm, start, end)
     gup_flags = FOLL_TOUCH | FOLL_MADV_POPULATE | (FOLL_WRITE if write else 0)
     if vma is None or vma.vm_start > start:

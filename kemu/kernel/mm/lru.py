@@ -1,11 +1,11 @@
 """Putting pages on the LRU, through per-CPU batches (mm/swap.c).
 
-    folio_add_lru -> batch of this CPU (holds one reference a page) -> full or drained -> lruvec
+    folio_add_lru -> batch of this CPU (holds one reference per page) -> full or drained -> lruvec
     list, reference dropped
 
-A page in a batch has one reference more than its mappings explain.  That is why the last sharer of
-a page that another CPU still has in its batch copies it instead of reusing it.  With
-``sysctl.lru_batch`` off, pages go to the list at once, so that a fresh page shows one reference.
+A page in a batch has one reference in addition to its mappings.  So the last sharer of a page that
+another CPU still has in its batch copies it instead of reusing it.  With ``sysctl.lru_batch`` off,
+pages go to the list at once, and a new page has one reference.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ PAGEVEC_SIZE = 31
 
 @linux("mm/swap.c")
 def folio_add_lru(folio: folio) -> None:
-    """Put a new page on its LRU list, by way of this CPU's batch."""
+    """Put a new page on its LRU list, through this CPU's batch."""
     if not system.sysctl.lru_batch:
         lru_add(folio)
         return
@@ -36,7 +36,8 @@ def folio_add_lru(folio: folio) -> None:
 
 
 def folio_add_lru_vma(folio: folio, vma: vm_area_struct) -> None:
-    """The same for a page of ``vma``: in a locked VMA the page is unevictable from the start."""
+    """Put a new page of ``vma`` on its LRU list; in a locked VMA it is unevictable from the
+    start."""
     if vma.vm_flags & (VM_LOCKED | VM_SPECIAL) == VM_LOCKED:
         mlock_new_folio(folio)
     else:
@@ -54,7 +55,7 @@ def folio_batch_move_lru(cpu: percpu) -> None:
 
 
 def lru_add(folio: folio) -> None:
-    """Link the page into the list that fits it (callback of the batch)."""
+    """Add the page to the list that its flags give (callback of the batch)."""
     if folio.flags & PG_mlocked:
         folio.flags = folio.flags & ~PG_active | PG_unevictable
     lruvec_add_folio(folio)
@@ -140,7 +141,7 @@ def folio_mark_accessed(folio: folio) -> None:
 
 
 def _activate(folio: folio) -> None:
-    """``folio_activate``, or the flag alone while the page still waits in the lru_add batch."""
+    """``folio_activate``, or only the flag while the page is still in the lru_add batch."""
     cpu = system.cpu
     if not folio.flags & PG_lru:
         if folio in cpu.lru_add:

@@ -1,11 +1,11 @@
-"""madvise: what a program says about the use of a range (mm/madvise.c).
+"""madvise: advice about the use of a range (mm/madvise.c).
 
-    flags       RANDOM, SEQUENTIAL, DONTFORK, WIPEONFORK, DONTDUMP ...   like mprotect: merge or split, set flags
-    pages       DONTNEED drops them now, FREE when memory is short, REMOVE from the file too, COLD and PAGEOUT age them
+    flags       RANDOM, SEQUENTIAL, DONTFORK, WIPEONFORK, DONTDUMP ...   merge or split, set flags
+    pages       DONTNEED and FREE drop them, REMOVE also from the file, COLD and PAGEOUT age them
     prefault    POPULATE_READ, POPULATE_WRITE, WILLNEED
     guards      GUARD_INSTALL, GUARD_REMOVE   (madvise_guard.py)
 
-A hole is skipped and makes the result -ENOMEM; a VMA that refuses ends the walk, and what came
+A hole is skipped and makes the result -ENOMEM; a VMA that refuses ends the walk, and what was done
 before stays done.
 """
 
@@ -88,7 +88,7 @@ def _changed_flags(vma: vm_area_struct, behavior: int) -> int:
     """The VMA's flags after an advice that only changes flags; -EINVAL where it does not apply."""
     flags = vma.vm_flags
     if behavior in REFUSED and REFUSED[behavior](vma):
-        return -EINVAL  #: the advice does not fit the mapping {vma:range}
+        return -EINVAL  #: the advice does not apply to the mapping {vma:range}
     clear, add = FLAG_ADVICE[behavior]
     return flags & ~clear | add
 
@@ -108,7 +108,7 @@ FLAG_ADVICE = {
     MADV_MERGEABLE: (0, VM_MERGEABLE),
     MADV_UNMERGEABLE: (VM_MERGEABLE, 0),
 }
-"""Flags that an advice takes away and adds."""
+"""The flags that an advice clears and sets."""
 
 REFUSED: dict[int, Callable[[vm_area_struct], object]] = {
     MADV_DOFORK: lambda vma: vma.vm_flags & VM_SPECIAL,
@@ -118,7 +118,7 @@ REFUSED: dict[int, Callable[[vm_area_struct], object]] = {
     MADV_HUGEPAGE: lambda vma: vma.vm_flags & VM_SPECIAL,
     MADV_NOHUGEPAGE: lambda vma: vma.vm_flags & VM_SPECIAL,
 }
-"""Where an advice does not apply."""
+"""Mappings to which an advice does not apply."""
 
 KSM_INCOMPATIBLE = (
     VM_SHARED
@@ -134,7 +134,7 @@ KSM_INCOMPATIBLE = (
 
 @linux("mm/madvise.c")
 def madvise_update_vma(vma: vm_area_struct, start: int, end: int, new_flags: int) -> int:
-    """Give [start, end) other flags; 0, -EAGAIN (too many mappings)."""
+    """Change the flags of [start, end); 0, -EAGAIN (too many mappings)."""
     if new_flags == vma.vm_flags:
         return 0
     changed = vma_modify_flags(vma, start, end, new_flags)
@@ -185,8 +185,8 @@ def madvise_free_single_vma(vma: vm_area_struct, start: int, end: int) -> int:
 def madvise_free_pte_range(
     tlb: mmu_gather, vma: vm_area_struct, pmd: int, addr: int, end: int
 ) -> None:
-    """The pages of one table: their entries become clean and old, so that a later write can be
-    told."""
+    """The pages of one table: make their entries clean and old, so that a later write can be
+    detected."""
     mm = tlb.mm
     ptep = pte_offset_map_lock(mm, pmd, addr)
     for at, address, pte in ptes_in(ptep, addr, end):
@@ -217,7 +217,7 @@ def madvise_free_pte_range(
 
 @linux("mm/madvise.c")
 def madvise_cold(vma: vm_area_struct, start: int, end: int) -> int:
-    """COLD: the pages count as not used lately; 0, -EINVAL."""
+    """COLD: mark the pages as not recently used; 0, -EINVAL."""
     if not can_madv_lru_vma(vma):
         return -EINVAL  #: {vma:range} is locked in memory, or a special mapping -> munlock it first
     lru_add_drain()
@@ -269,7 +269,7 @@ def madvise_cold_or_pageout_pte_range(
 
 @linux("mm/madvise.c")
 def madvise_remove(vma: vm_area_struct, start: int, end: int) -> int:
-    """REMOVE: punch a hole into the file behind a shared writable mapping, of addresses; 0,
+    """REMOVE: punch a hole into the file of a shared writable mapping, given by addresses; 0,
     -EINVAL, -EACCES."""
     if vma.vm_flags & VM_LOCKED or vma.vm_file is None:
         #: {vma:range} is locked, or maps no file -> a shared mapping of a file, not locked
@@ -286,8 +286,8 @@ def madvise_remove(vma: vm_area_struct, start: int, end: int) -> int:
 
 @linux("mm/madvise.c")
 def madvise_willneed(vma: vm_area_struct, start: int, end: int) -> int:
-    """WILLNEED: read a file's pages ahead, or from swap, which ends by emptying the batches of this
-    CPU; 0."""
+    """WILLNEED: read a file's pages ahead; for other memory only the batches of this CPU are
+    emptied; 0."""
     if vma.vm_file is None or is_shmem(vma.vm_file.f_inode):
         lru_add_drain()
     else:
@@ -309,7 +309,7 @@ def madvise_vma_behavior(vma: vm_area_struct, start: int, end: int, behavior: in
     if behavior in PAGE_ADVICE:
         return PAGE_ADVICE[behavior](vma, start, end)
     if behavior == MADV_COLLAPSE:
-        return -EINVAL  #: no huge page has room here, and kemu has none
+        return -EINVAL  #: the range cannot hold a huge page, and kemu does not have huge pages
     if behavior in (MADV_DONTNEED, MADV_DONTNEED_LOCKED, MADV_FREE):
         return madvise_dontneed_free(vma, start, end, behavior)
     if behavior in (MADV_MERGEABLE, MADV_UNMERGEABLE) and vma.vm_flags & KSM_INCOMPATIBLE:
@@ -326,7 +326,7 @@ PAGE_ADVICE = {
     MADV_GUARD_INSTALL: madvise_guard_install,
     MADV_GUARD_REMOVE: madvise_guard_remove,
 }
-"""Advice with a function of its own."""
+"""The function for each advice."""
 
 
 @linux("mm/madvise.c")
@@ -355,8 +355,8 @@ def madvise_walk_vmas(mm: mm_struct, start: int, end: int, behavior: int) -> int
 
 @linux("mm/madvise.c")
 def madvise_populate(mm: mm_struct, start: int, end: int, behavior: int) -> int:
-    """Prefault by reads or writes; 0, -ENOMEM (hole, memory), -EINVAL (rights), -EFAULT (behind the
-    end of the file)."""
+    """Prefault by reads or writes; 0, -ENOMEM (hole, memory), -EINVAL (permissions), -EFAULT
+    (beyond the end of the file)."""
     write = behavior == MADV_POPULATE_WRITE
     mmap_read_lock(mm)
     error, at = 0, start
@@ -366,7 +366,7 @@ def madvise_populate(mm: mm_struct, start: int, end: int, behavior: int) -> int:
             at += pages << PAGE_SHIFT
         else:
             #: {faultin_page_range}
-            #: -> a range that is mapped without a gap, with the right that is asked for
+            #: -> a range that is mapped without a gap and allows the access
             error = {-EFAULT: -EFAULT, -EINVAL: -EINVAL, -EINTR: -EINTR}.get(pages, -ENOMEM)
     mmap_read_unlock(mm)
     return error
@@ -377,12 +377,12 @@ def do_madvise(start: int, len_in: int, behavior: int) -> int:
     """madvise(2) of bytes: 0, -EINVAL, -ENOMEM, -EACCES, -EAGAIN, -EPERM, -EFAULT."""
     mm = current_mm()
     if behavior not in VALID_ADVICE:
-        return -EINVAL  #: there is no advice {behavior}
+        return -EINVAL  #: unknown advice {behavior}
     if start % PAGE_SIZE:
         return -EINVAL  #: the address {start:#x} is not a multiple of the page size
     length = PAGE_ALIGN(len_in)
     if (len_in and not length) or start + length > U64:
-        return -EINVAL  #: the range ends above all addresses -> a shorter range
+        return -EINVAL  #: the range ends beyond the address space -> a shorter range
     if not length:
         return 0
     end = start + length

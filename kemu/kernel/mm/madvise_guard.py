@@ -1,9 +1,8 @@
-"""Guard regions: pages of a mapping that must not be touched, without a mapping of their own
-(mm/madvise.c).
+"""Guard regions: pages inside a mapping that must not be touched (mm/madvise.c).
 
-GUARD_INSTALL drops what is there and writes a marker into every entry of the range: any access is
-then a SIGSEGV.  The VMA is neither split nor changed but for a flag that says that it may hold
-markers, which makes fork copy it.
+GUARD_INSTALL drops what is there and writes a marker into every entry of the range: any access then
+raises SIGSEGV.  The VMA is not split; it only gets a flag that says that it may have markers, which
+makes fork copy its entries.
 """
 
 from __future__ import annotations
@@ -27,7 +26,8 @@ from kemu.trace.frames import linux
 
 
 def is_valid_guard_vma(vma: vm_area_struct, allow_locked: bool) -> bool:
-    """Raw and huge mappings cannot be guarded; locked ones can only be relieved of their guards."""
+    """True if guards can be installed or removed: never in raw and huge mappings; in locked ones
+    they can only be removed."""
     disallowed = VM_SPECIAL | VM_HUGETLB | (0 if allow_locked else VM_LOCKED)
     return not vma.vm_flags & disallowed
 
@@ -60,7 +60,7 @@ def madvise_guard_install(vma: vm_area_struct, start: int, end: int) -> int:
 
 @linux("mm/madvise.c")
 def madvise_guard_remove(vma: vm_area_struct, start: int, end: int) -> int:
-    """Take the markers of [start, end) away, and nothing else: 0, -EINVAL."""
+    """Remove the markers of [start, end), and nothing else: 0, -EINVAL."""
     if not is_valid_guard_vma(vma, True):
         return -EINVAL  #: {vma:range} is a special mapping: it has no guard pages
     for pmd, first, last in pmds_in(vma.vm_mm, start, end):

@@ -1,5 +1,4 @@
-"""Small questions and orders about ranges: mincore, msync, mseal (mm/mincore.c, mm/msync.c,
-mm/mseal.c)."""
+"""Small calls on ranges: mincore, msync, mseal (mm/mincore.c, mm/msync.c, mm/mseal.c)."""
 
 from __future__ import annotations
 
@@ -32,8 +31,8 @@ from kemu.trace.frames import linux
 
 @linux("mm/mincore.c")
 def do_mincore(start: int, length: int) -> tuple[int, bytes]:
-    """(0 or an error, one byte a page): bit 0 says that the page is resident, by an entry or in its
-    file's cache."""
+    """(0 or an error, one byte per page): bit 0 is set if the page is resident, by an entry or in
+    its file's cache."""
     mm = current_mm()
     if start % PAGE_SIZE:
         #: the address {start:#x} is not a multiple of the page size
@@ -80,11 +79,11 @@ def do_msync(start: int, length: int, flags: int) -> int:
     if start % PAGE_SIZE:
         return -EINVAL  #: the address {start:#x} is not a multiple of the page size
     if flags & MS_ASYNC and flags & MS_SYNC:
-        return -EINVAL  #: sync and async exclude each other -> one of the two
+        return -EINVAL  #: sync and async exclude each other -> only one of the two
     length = PAGE_ALIGN(length)
     end = (start + length) & U64
     if end < start:
-        return -ENOMEM  #: the range ends above all addresses
+        return -ENOMEM  #: the range ends beyond the address space
     unmapped = 0
     at = start
     while at < end:
@@ -119,13 +118,13 @@ def do_mseal(start: int, length: int, flags: int) -> int:
     """mseal(2) of ``length`` bytes: 0, -EINVAL, -ENOMEM (hole: then nothing is sealed)."""
     mm = current_mm()
     if flags:
-        return -EINVAL  #: mseal has no flags -> flags 0
+        return -EINVAL  #: mseal does not take flags -> flags 0
     if start % PAGE_SIZE:
         return -EINVAL  #: the address {start:#x} is not a multiple of the page size
     size = PAGE_ALIGN(length)
     end = start + size
     if (length and not size) or end > U64:
-        return -EINVAL  #: the range ends above all addresses
+        return -EINVAL  #: the range ends beyond the address space
     if end == start:
         return 0
     mmap_write_lock(mm)

@@ -1,7 +1,7 @@
 """mmap (mm/mmap.c, mm/vma.c).
 
     do_mmap        check the arguments, find an address (unmapped_area.py), work out the flags
-    mmap_region    clear what is in the way (munmap.py), charge, merge with a neighbour or make a VMA
+    mmap_region    unmap what is there (munmap.py), charge, merge or make a VMA
 
 Nothing is allocated for the pages: a mapping is a promise.  The order of the checks is the order of
 the errors.

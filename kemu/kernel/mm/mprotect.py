@@ -2,7 +2,7 @@
 
     do_mprotect_pkey     VMA by VMA; one that fails leaves those before it changed
     mprotect_fixup       charge, merge or split, set the flags
-    change_pte_range     rewrite the entries: frame, A and D stay; W comes back at once only where no fault is needed
+    change_pte_range     rewrite the entries: frame, A and D stay; W only if no fault is needed
 
 A page that was write-protected and becomes writable again gets W immediately if it is anonymous and
 exclusive.  One that fork shares, the zero page, a page of the cache: these must fault, since the

@@ -1,7 +1,7 @@
 """mremap: another size or another place for a mapping (mm/mremap.c).
 
-    no new address   same size: nothing; smaller: the tail is unmapped; larger: in place if there is room, else moved
-    a new address    what is there is unmapped, then moved; the same size may span several VMAs and holes
+    no new address   smaller: unmap the tail; larger: in place if there is room, else move
+    a new address    unmap what is there, then move; may span several VMAs
 
 Moving copies no page: the entries are taken out and put in elsewhere, so sharing and exclusivity
 stay as they are, and no access faults afterwards.

@@ -1,6 +1,6 @@
 """munmap, and making room for a mapping that replaces others (mm/vma.c).
 
-vms_gather_munmap_vmas     split at the borders, collect the VMAs between; may fail, and then splits stay
+vms_gather_munmap_vmas     split at the borders, collect the VMAs; on failure splits stay
 vms_clear_ptes             clear the entries, flush, free pages and tables
 vms_complete_munmap_vmas   count the VMAs out and free them
 """

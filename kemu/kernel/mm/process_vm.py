@@ -1,8 +1,8 @@
 """Reading and writing another process's memory (mm/process_vm_access.c, mm/memory.c:
 access_remote_vm, fs/proc/base.c: mem_rw).
 
-    process_vm_readv/writev   pins the pages and honours protection; even a read unshares what fork left shared
-    /proc/PID/mem             plain references; may write where the process itself may not (a private copy is made)
+    process_vm_readv/writev   pins the pages, honours protection; a read unshares too
+    /proc/PID/mem             plain references; writes read-only memory (to a copy)
 
 The faults happen in the other address space and are charged to the caller.
 """

@@ -1,7 +1,7 @@
 """read(2) and write(2) on files: between the page cache and user memory.  mm/filemap.c:
 generic_file_read_iter, generic_file_write_iter.
 
-read   page cache -> copy_to_user      a store in kernel mode: it may fault, and breaks copy-on-write like any store
+read   page cache -> copy_to_user      a store in kernel mode: it may fault and break COW
 write  copy_from_user -> page cache
 """
 

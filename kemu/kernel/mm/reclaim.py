@@ -4,7 +4,7 @@ reclaim).
 
     clean page of a file, unmapped everywhere, held by nobody else   -> out of the cache, freed
     dirty page of a file                                             -> unmapped, stays in the cache
-    anonymous page that may be lost (MADV_FREE, MAP_DROPPABLE)       -> freed, unless it was written since (droppable: even then)
+    anonymous page that may be lost (MADV_FREE, MAP_DROPPABLE)       -> freed unless written
     any other anonymous page                                         -> stays where it is
 
 There is no swap device, so anonymous memory cannot go anywhere, and shared memory only if it was

@@ -1,6 +1,6 @@
 """Allocations of kernel objects, as far as they can fail (mm/slub.c, mm/failslab.c).
 
-    vm_area_dup        if slab_fails("vm_area_struct"): return None        Linux: kmem_cache_alloc gave NULL
+    vm_area_dup        if slab_fails("vm_area_struct"): return None   # Linux: NULL
 
 Objects here are Python's and do not run out, so an allocation fails only on purpose:
 ``sysctl.fail_slab`` N makes the N-th one from now on fail.  Each place that makes an object asks

@@ -1,7 +1,7 @@
 """Shortening files, punching holes, dropping cached pages (mm/truncate.c, mm/shmem.c, mm/memory.c:
 unmap_mapping_range).
 
-ftruncate down   pages beyond the new end leave the cache and every mapping, private copies too; a later access is SIGBUS
+ftruncate down   pages beyond the new end leave the cache and every mapping; then SIGBUS
 punch hole       the file's pages in the hole go, private copies of them stay
 fadvise          clean pages that nobody maps are dropped; they can be read again
 """
