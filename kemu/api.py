@@ -43,7 +43,7 @@ class Session(session.Session):
         super().goto(_whole("event", event))
 
     def run(self, text: str) -> list[Result]:
-        """Run the commands of `text` (several lines are allowed); one result a command.
+        """Run the commands of `text` (several lines are allowed); returns one result per command.
 
         Raises UsageError at the first that cannot be run; those before it have taken effect."""
         _text("run", text)
@@ -88,7 +88,7 @@ class Session(session.Session):
 
 def _text(what: str, given: Any) -> str:
     if not isinstance(given, str):
-        raise UsageError(f"{what}: expected a text, got {_shown(given)}", hint="in quotes")
+        raise UsageError(f"{what}: expected a text, got {_shown(given)}", hint="put it in quotes")
     return given
 
 
@@ -96,7 +96,7 @@ def _whole(what: str, given: Any) -> int:
     if not isinstance(given, int) or isinstance(given, bool):
         raise UsageError(
             f"{what}: expected a whole number, got {_shown(given)}",
-            hint="a number without a fraction",
+            hint="give a number without a fraction",
         )
     return given
 
@@ -112,7 +112,7 @@ def _size(given: Any) -> int:
     except BadNumber as error:
         raise UsageError(
             f"mem: expected a size, got {_shown(given)}",
-            hint="bytes, or a text such as '64M' or '1G'",
+            hint="give bytes, or a text such as '64M' or '1G'",
         ) from error
 
 
@@ -123,8 +123,8 @@ def _shown(given: Any) -> str:
 
 
 def draw(reading: Reading) -> dict[str, Any]:
-    """A reading by MIME type: as the shell draws it, as data, and as SVG where it is a picture and
-    an engine is here."""
+    """A reading by MIME type: as the shell draws it, as data, and, if it is a picture and an engine
+    is installed, as SVG."""
     from kemu.views.json import to_data
     from kemu.views.pictures.draw import svg
     from kemu.views.terminal import RENDERERS, render

@@ -1,8 +1,7 @@
 """Whose fault it is: the user's, kemu's, or the host's.
 
-What goes wrong *inside* the emulated machine is never an exception: it is a value (a ``PageFault``,
-``-ENOMEM``, a signal).  A Python exception means that somebody outside it made a mistake, and its
-class says who.
+An error *inside* the emulated machine is never an exception but a value (a ``PageFault``,
+``-ENOMEM``, a signal). A Python exception is an error outside of it, and its class says whose.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from contextlib import contextmanager
 
 
 class KemuError(Exception):
-    """Anything that kemu raises on purpose."""
+    """Base of all exceptions that kemu raises on purpose."""
 
 
 class UsageError(KemuError):
@@ -47,8 +46,8 @@ class UsageError(KemuError):
 
 @contextmanager
 def blaming(argument: str, index: int = 0) -> Iterator[None]:
-    """A mistake of the user in the block, unless it says so itself, is about this argument of the
-    command (of several values, the one at `index`)."""
+    """A UsageError in the block that names no argument is about this argument of the command (of
+    several values, the one at `index`)."""
     try:
         yield
     except UsageError as error:
@@ -58,7 +57,7 @@ def blaming(argument: str, index: int = 0) -> Iterator[None]:
 
 
 class KernelBug(KemuError):
-    """kemu itself is wrong: the emulated kernel reached a state that its code declares impossible
+    """A bug in kemu: the emulated kernel reached a state that its code declares impossible
     (``BUG_ON``)."""
 
 

@@ -1,14 +1,14 @@
-"""Ctrl-C: where it may stop something, and who is to say how far that got.
+"""Ctrl-C: where it may stop something, and how the progress is reported.
 
     a command that waits or computes  KeyboardInterrupt, at once
     inside a move of the journal      a moment later, when the state is whole again
     a `deferred()` block              at its next `check`, which says how far it got
-    a `running_on()` block            it runs to its end if somebody is there to see the result
+    a `running_on()` block            it runs to its end if a user is there to see the result
     a second Ctrl-C in such a block   as in the first two rows
 
 The state of a machine is spread over thousands of objects; between two events, and only there, it
-is one moment of the experiment. So a long search asks `check` between two of them, and a change of
-the machine runs to its end: the moment of Ctrl-C is then one that can be gone to.
+is one moment of the experiment. So a long search calls `check` between two of them, and a change of
+the machine runs to its end: the moment of Ctrl-C is then one that `goto` can reach.
 
 It imports nothing of kemu, so that every part of kemu may import it.
 """
@@ -49,8 +49,8 @@ def uninterruptible(what: Protected) -> Protected:
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C, taken at a place where everything is whole. `how_far` says how far it got, `at` the
-    event, if it is one."""
+    """Ctrl-C, taken where all state is consistent. `how_far` is the progress in words, `at` the
+    event reached, if any."""
 
     def __init__(self, how_far: str, at: int | None = None) -> None:
         super().__init__(how_far)
@@ -59,9 +59,8 @@ class Interrupted(KeyboardInterrupt):
 
 
 class _Keyboard:
-    """What is known of Ctrl-C in this process: how many `deferred` blocks are open, whether it was
-    pressed in one of them, what is to be done at that moment, and whether a change runs on to its
-    end."""
+    """The state of Ctrl-C in this process: how many `deferred` blocks are open, whether it was
+    pressed in one of them, what to do at that moment, and whether a change runs to its end."""
 
     def __init__(self) -> None:
         self.deferring = 0
@@ -74,13 +73,13 @@ _keyboard = _Keyboard()
 
 
 def pressed() -> bool:
-    """Was Ctrl-C pressed in the `deferred` block that is open?"""
+    """Whether Ctrl-C was pressed in the open `deferred` block."""
     return _keyboard.pressed
 
 
 def check(how_far: Callable[[], str], at: int | None = None) -> None:
-    """Raise Interrupted if Ctrl-C was pressed in the `deferred` block that is open; everything must
-    be whole here."""
+    """Raise Interrupted if Ctrl-C was pressed in the open `deferred` block; all state must be
+    consistent here."""
     if _keyboard.pressed:
         _keyboard.pressed = False
         raise Interrupted(how_far(), at)
@@ -112,7 +111,7 @@ def running_on(when_pressed: Callable[[], None]) -> Iterator[None]:
 @contextmanager
 def listening(*, patient: bool = False) -> Iterator[None]:
     """Within the block Ctrl-C is taken as the module says; nothing is changed outside of the main
-    thread. `patient`: somebody is there who can press it twice."""
+    thread. `patient`: a user is there who can press it twice."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -141,7 +140,7 @@ def _on_interrupt(_number: int, frame: FrameType | None) -> None:
 
 
 def _inside_a_move(frame: Any) -> bool:
-    """Is an `uninterruptible` function among the innermost ones?"""
+    """Whether an `uninterruptible` function is among the innermost ones."""
     for _ in range(MAIN_FRAMES):
         if frame is None:
             return False
@@ -153,8 +152,7 @@ def _inside_a_move(frame: Any) -> bool:
 
 @contextmanager
 def deaf() -> Iterator[None]:
-    """Processes that are started within the block never hear Ctrl-C: it is for the one that
-    asked."""
+    """Processes started within the block ignore Ctrl-C: it is for the process that started them."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

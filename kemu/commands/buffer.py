@@ -38,7 +38,7 @@ def filled_buffer(session: Session, task: Task, data: bytes) -> int:
     if stored.signal is not None:
         raise UsageError(
             f"{session.name_of(task.pid)} cannot store {len(data)} bytes on its stack",
-            hint="the command is taken back",
+            hint="the command is undone",
         )
     return address
 

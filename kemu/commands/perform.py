@@ -63,6 +63,6 @@ def perform(session: Session, typed: Line, on: str = "") -> Iterable[Result]:
             raise
         mistake = UsageError(
             f"the kernel stopped itself: {error}",
-            hint="a mutant is planted; the command is taken back",
+            hint="a mutant is planted; the command is undone",
         )
     raise placed(mistake, line, words, f"help {made.name} says what it takes" if made else "")

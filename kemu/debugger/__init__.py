@@ -1,1 +1,1 @@
-"""Where to stop, how to move, and what is shown afterwards."""
+"""The debugger: where to stop, how to move, and what is shown afterwards."""

@@ -1,5 +1,5 @@
-"""What a debugger keeps beside an experiment: where to stop, what to show after each move, and what
-was asked last.  Nothing of it changes the machine, and the machine changes nothing of it.
+"""What a debugger keeps in addition to an experiment: where to stop, what to show after each move,
+and what was asked last. It does not change the machine, nor the machine it.
 
     stops       1 break do_wp_page    2 watch app.rss    3 catch fault
     displays    1: app.rss
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 @attrs.define
 class Stop:
-    """One breakpoint, watchpoint or catchpoint; one of `functions`, `event` and `watched` says what
-    it waits for."""
+    """One breakpoint, watchpoint or catchpoint; one of `functions`, `event` and `watched` says
+    where it stops."""
 
     number: int
     kind: str
@@ -52,8 +52,8 @@ class OpenRow(NamedTuple):
 
 
 class Frame(NamedTuple):
-    """At this moment `next` and `finish` mean the function with this many open calls, the one that
-    a stop was set at, and not the innermost one."""
+    """At this moment `next` and `finish` apply to the function with this many open calls, at which
+    a stop was set, instead of the innermost one."""
 
     moment: int
     depth: int
@@ -61,7 +61,7 @@ class Frame(NamedTuple):
 
 @attrs.define
 class Debugger:
-    """See the module. `given` are the newest numbers of stops and displays: none is given twice.
+    """See the module. `given` are the newest numbers of stops and displays, which are never reused.
     `verifying`: the invariants are checked after every command."""
 
     stops: list[Stop] = attrs.field(factory=list)
@@ -76,7 +76,7 @@ class Debugger:
     verifying: bool = False
 
     def copy(self) -> Debugger:
-        """The same under another object, to come back to."""
+        """A copy, to come back to."""
         return attrs.evolve(
             self,
             stops=[attrs.evolve(stop) for stop in self.stops],
@@ -88,13 +88,13 @@ class Debugger:
     # -------------------------------------------------------------------------- stops and displays
 
     def add(self, stop: Stop) -> None:
-        """Wait at the stop from now on; it gets its number."""
+        """Add the stop and number it."""
         self.given["stop"] += 1
         stop.number = self.given["stop"]
         self.stops.append(stop)
 
     def remove(self, gone: list[Stop]) -> None:
-        """Forget these stops."""
+        """Delete these stops."""
         self.stops = [stop for stop in self.stops if stop not in gone]
 
     def show_after_moves(self, expression: Expression) -> None:
@@ -112,7 +112,7 @@ class Debugger:
             self.stops = before
 
     def verify(self, on: bool) -> None:
-        """Check the invariants after every command, or no longer."""
+        """Set whether the invariants are checked after every command."""
         self.verifying = on
 
     # ------------------------------------------------------------------------------------- history
@@ -126,11 +126,11 @@ class Debugger:
         self.frame = Frame(moment, depth)
 
     def open_row(self, row: OpenRow | None) -> None:
-        """Step into the row from now on; None: no longer."""
+        """Set the row that is stepped into; None: no row."""
         self.row = row
 
     def race(self, wanted: Wanted, replay: RaceReplay | None = None) -> None:
-        """Remember what was raced last, and the replay that is walked through."""
+        """Remember what was raced last, and the replay under way."""
         self.raced = wanted
         self.replayed = replay or self.replayed
 

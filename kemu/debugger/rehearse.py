@@ -1,12 +1,12 @@
 """Run a command of the past once more, to look at it closely, and take all of it back.
 
     journal   ....... first [the command] last .......      stays as it is
-    scratch                 [the same command]              recorded beside it, undone at the end
+    scratch                 [the same command]              recorded separately, undone at the end
 
 The state is brought to where the command began, a second journal takes what it does now, and at the
 end that journal is undone and thrown away (`Session.beside`). The same command in the same state
-does the same, so what is seen is what happened; with a switch of the kernel set otherwise, it is
-what *would* have happened.
+does the same, so this shows what happened, or, with a switch of the kernel set differently, what
+*would* have happened.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 
 def perform(session: Session, record: Record) -> Any:
-    """Run the command of the record, inside `Session.beside` its first event; its reading."""
+    """Run the command of the record, inside `Session.beside` its first event, and return its
+    reading."""
     from kemu.language.tokens import split
 
     (line,) = split(record.text)
@@ -27,7 +28,7 @@ def perform(session: Session, record: Record) -> Any:
 
 
 def perform_line(session: Session, line: Line) -> Any:
-    """Run one command beside the journal; its reading."""
+    """Run one command outside the journal and return its reading."""
     from kemu.commands.execute import ready
     from kemu.commands.table import named
     from kemu.language.bind import bind

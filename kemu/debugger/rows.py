@@ -1,10 +1,9 @@
 """Look into a whole-row event: a loop over the entries of a table, one by one.
 
 What fork copies and what exit takes away is one event of the journal where a table has many entries
-(kernel/mm/rows.py). Here the command runs once more beside the journal with rows switched off
-(`rehearse.py`), so that the loop does the same entry by entry; what it does is shown as the
-sub-steps N.1, N.2 ... of event N. They have no numbers of their own: nothing can be branched from
-them.
+(kernel/mm/rows.py). Here the command runs once more outside the journal with rows switched off
+(`rehearse.py`), so that the loop does the same entry by entry, which is shown as sub-steps N.1, N.2
+... of event N. They are not events: no timeline can branch off at them.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ _START = "spawn app; mmap app 0x200000 80p rw populate; fork app as kid; "
     arguments=(maybe("event", kinds.MOMENT),),
     effect=FREE,
     summary="the entries of a table that fork or exit handled as one event, one by one",
-    more="Without an event the one at this moment, else the newest before it.",
+    more="Without EVENT, the one at this moment or the newest before it.",
     examples=(_START + "expand", _START + "break row; rc; expand"),
 )
 def expand(session: Session, event: int | None) -> readings.SubSteps:
@@ -40,9 +39,9 @@ def expand(session: Session, event: int | None) -> readings.SubSteps:
 
 
 def step_into(session: Session, count: int) -> readings.SubSteps | None:
-    """The next `count` entries of the row at this moment, or of the one that comes next, which is
-    gone to; None where there is no row, or all its entries have been seen. A move closes the row:
-    its entries are shown from the first one on again."""
+    """The next `count` entries of the row at this moment, or of the next event if that is a row, to
+    which it moves; None if there is no row, or all its entries have been shown. A move closes the
+    row: its entries are shown from the first one on again."""
     from kemu.observe.rows import is_row
 
     row, now = session.debugger.row, session.now

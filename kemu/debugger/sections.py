@@ -1,5 +1,5 @@
-"""What can be shown after a change or a move, and which of it is shown now: the part of `context`
-that everybody may ask."""
+"""What can be shown after a change or a move, and which sections are on: the part of `context`
+without a session."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 HOWS = {
     "off": "nothing",
-    "short": "what a story needs",
+    "short": "the essentials",
     "full": "everything",
     "all": "all sections",
 }

@@ -1,9 +1,7 @@
-"""The moment that is shown, and the search for a moment at which something is true: what all moves
-end with.
+"""Shows the moment at which a move ends, and searches for a moment at which a condition holds.
 
-A move shows the moment that it ends at. How much is shown of the way there, the choice of `context`
-says: the calls that were not open before, what changed in between, the page in question before and
-after.
+A move shows the moment at which it ends. `context` sets how much of the way there is shown: the
+calls that were not open before, what changed in between, the page in question before and after.
 """
 
 from __future__ import annotations
@@ -23,7 +21,7 @@ MOST_EVENTS = 2000
 """A move over more events shows no net change: `diff` compares any two moments."""
 
 MOST_CHANGES = 8
-"""Lines of the net change of a move."""
+"""Maximum lines of the net change of a move."""
 
 
 def move(session: Session, target: int) -> readings.Moment:
@@ -34,7 +32,7 @@ def move(session: Session, target: int) -> readings.Moment:
 
 
 def repeated(step: Callable[[int], int], begin: int, count: int) -> int:
-    """Where `count` steps from the moment `begin` end, or where nothing moves any more."""
+    """The moment `count` steps from the moment `begin`, or the last one that can be reached."""
     here = begin
     for _ in range(count):
         following = step(here)
@@ -103,7 +101,7 @@ def _with_context(session: Session, made: readings.Moment, begin: int) -> readin
 
 
 def _matters(change: readings.FieldChange) -> bool:
-    """Is it what a story needs: of page tables only entries of the last level?"""
+    """Whether the short form shows it: of page tables only entries of the last level."""
     from kemu.debugger.sections import SHORT
 
     return change.field in SHORT.get(change.kind, ()) and (
@@ -112,7 +110,7 @@ def _matters(change: readings.FieldChange) -> bool:
 
 
 def _says(event: readings.EventReading, change: readings.FieldChange) -> bool:
-    """Does the event itself say what changed?"""
+    """Whether the event itself tells what changed."""
     return (event.what, event.field, event.old, event.new) == (
         change.what,
         change.field,
@@ -122,8 +120,8 @@ def _says(event: readings.EventReading, change: readings.FieldChange) -> bool:
 
 
 def _changes(session: Session, begin: int, now: int) -> tuple[readings.FieldChange, ...]:
-    """What is different from the moment before the move, old and new in its direction; one event
-    says that itself."""
+    """What is different from the moment before the move, old and new in its direction; empty for a
+    single event, which tells that itself."""
     from kemu.observe.difference import diff
 
     if now == begin + 1 or abs(now - begin) > MOST_EVENTS:
@@ -153,7 +151,7 @@ def _picture(session: Session, begin: int, now: int) -> readings.ThreeLines | No
 
 @contextmanager
 def stopping(session: Session) -> Iterator[None]:
-    """Where Ctrl-C breaks off a search in the block, the event that was reached is shown."""
+    """If Ctrl-C ends a search in the block, show the event that was reached."""
     try:
         yield
     except interrupts.Interrupted as stop:

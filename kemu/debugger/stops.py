@@ -9,7 +9,7 @@ A command always runs to its end; then its events are searched, and the moment s
 to the first that matches. So a stop never leaves a call half done, and `continue` and
 `reverse-continue` are the same search from the moment that is shown.
 
-Searching changes nothing but the moment that is shown, and puts that back.
+A search changes only the moment that is shown, and restores it.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ CATCHES: dict[str, frozenset[str]] = {
     "oom": frozenset({"out_of_memory"}),
     "syscall": frozenset(),
 }
-"""What `catch` knows, by the functions that are entered then. A system call is what a task calls,
-whatever its name."""
+"""The events of `catch`, with the functions entered then. A system call is whatever a task
+calls."""
 
 EVENT_KINDS = ("pte", "ram", "vma", "mm", "task", "tlb", "cpu", "frame", "anon", "file", "row")
-"""Kinds of events that `break` knows, as `trace` names them."""
+"""Kinds of events that `break` takes, as `trace` names them."""
 
 
 class Hit(NamedTuple):
@@ -100,8 +100,8 @@ def chunks(
 
 
 def _matcher(session: Session, stop: Stop) -> Callable[[int, int], Iterable[tuple[int, str]]]:
-    """A function that gives the moments in (low, high] which match but for the condition, in order,
-    with what is there."""
+    """A function that yields the moments in (low, high] that match, in order and with a
+    description, before the condition is checked."""
     if stop.event:
         return lambda low, high: _events(session, stop.event, low, high)
     if stop.functions:
@@ -148,8 +148,8 @@ def _events(session: Session, wanted: str, low: int, high: int) -> Iterator[tupl
 
 
 BY_MOMENT = frozenset({"event", "called", "signal_code", "signal_addr", "errno"})
-"""Functions of the expression language that ask for the moment itself: any event may change what
-they say."""
+"""Functions of the expression language that depend on the moment itself: any event may change their
+value."""
 
 
 class Changes:
@@ -166,8 +166,7 @@ class Changes:
         self.reads: Reads | None = None
         self.complaint: UsageError | None = None
         self.valued = False
-        """The newest reason why it had no value, and whether it had one at any moment that was
-        looked at."""
+        """The newest reason why it had no value, and whether it had one at any moment searched."""
 
     def within(self, low: int, high: int) -> Iterator[tuple[int, str]]:
         """Those in (low, high], in order, with old and new value and the function that wrote it."""
@@ -208,7 +207,7 @@ class Changes:
         return min((at for at in (written, name) if at is not None), default=None)
 
     def look(self, moment: int) -> None:
-        """Take the value of the moment, which is then the one shown."""
+        """Evaluate at the moment, which is then the one shown."""
         from kemu.observe.reads import noting
 
         self.session.goto(moment)
@@ -230,12 +229,12 @@ class Changes:
 
 
 NOT_THERE = "not there"
-"""The value where a name means nothing yet."""
+"""The value while a name is not defined yet."""
 
 
 def evaluated(session: Session, expression: Expression, moment: int) -> Value:
-    """The value at the moment, which is then the one shown. Raises UsageError where a name means
-    nothing yet."""
+    """The value at the moment, which is then the one shown. Raises UsageError while a name is not
+    defined yet."""
     from kemu.names.session import SessionNames
 
     interrupts.check(lambda: f"looked at the events up to #{moment}", moment)
@@ -253,13 +252,13 @@ def value_at(session: Session, expression: Expression, moment: int) -> Value:
 
 
 def is_true(value: Value) -> bool:
-    """Does the condition with that value hold? A text is no truth, least of all "not there"."""
+    """Whether a condition with that value holds. A text is not true, least of all "not there"."""
     return bool(value) and not isinstance(value, str | TaskValue)
 
 
 def first_true(session: Session, condition: Expression, first: int, last: int) -> int | None:
     """The first moment of first..last at which the condition holds; the last one where `last` lies
-    before `first`. Raises what is wrong with a condition that has a value at none of them."""
+    before `first`. Raises the error of a condition that has a value at none of them."""
     changes = Changes(session, condition)
     with interrupts.deferred(), session.traveling():
         changes.look(first)
@@ -293,7 +292,7 @@ def text_of(expression: Expression) -> str:
 
 
 def stop_at(session: Session, found: list[Hit]) -> tuple[str, ...]:
-    """Go to the hits' moment and count them; a temporary stop is gone then. The lines about
+    """Go to the moment of the hits, count them, and delete temporary stops. Returns the lines about
     them."""
     from kemu.observe.moves import frame_of
 
@@ -313,9 +312,7 @@ def stop_after(session: Session, first: int) -> None:
     so in a note."""
     found = find(session, first, session.end)
     if found:
-        where = (
-            f"shown is #{found[0].moment} of {session.end}, inside the command; continue goes on"
-        )
+        where = f"now at #{found[0].moment} of {session.end}, inside the command; continue goes on"
         session.note(*stop_at(session, found), where)
 
 

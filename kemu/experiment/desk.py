@@ -1,5 +1,5 @@
-"""What belongs to the person at the keyboard and not to the experiment: it stays when another
-experiment takes the place of the one that was shown.
+"""What belongs to the user and not to the experiment: it stays when another experiment replaces the
+one shown.
 
     aliases      look = walk app 0x10000
     preferences  paging = off, sections = changes picture
@@ -21,37 +21,37 @@ if TYPE_CHECKING:
     from kemu.language.tokens import Line
 
 MOST_SHOWN = 10_000
-"""Results that are kept for `transcript`."""
+"""Number of results kept for `transcript`."""
 
 
 class Guide(Protocol):
-    """Watches the commands of a session while a lesson is taken."""
+    """Watches the commands of a session during a lesson."""
 
     @property
     def language(self) -> str:
-        """The language of what the guide says: `en`, `zh-CN`."""
+        """The language of the guide: `en`, `zh-CN`."""
 
     def place(self) -> str:
         """Lesson and step for the toolbar, or an empty text."""
 
     def words(self) -> list[tuple[str, str]]:
-        """Words that the guide understands, each with its meaning."""
+        """The guide's words, each with its meaning."""
 
     def line(self, text: str) -> list[Result] | None:
-        """The results of a typed line that the guide takes for itself; None for any other."""
+        """The results of a typed line that the guide handles; None for any other."""
 
     def expand(self, line: Line) -> Line:
-        """The command that a word of the guide means."""
+        """The command for a word of the guide."""
 
     def admit(self, made: Any, values: dict[str, Any]) -> None:
         """Raise UsageError where the command (a `language.spec.Command`, which knows sessions) may
         not be used now."""
 
     def refused(self, result: Result) -> list[Result]:
-        """The result of a line that the user got wrong, as it is to be shown."""
+        """The result of a line that failed, as it should be shown."""
 
     def saw(self, results: list[Result]) -> list[Result]:
-        """The results of a command, as they are to be shown."""
+        """The results of a command, as they should be shown."""
 
 
 @attrs.define
@@ -68,7 +68,7 @@ class Desk:
     depth: int = 0
 
     def copy(self) -> Desk:
-        """The same desk under another object, to come back to."""
+        """A copy of the desk, to come back to."""
         return attrs.evolve(
             self,
             aliases=self.aliases.copy(),
@@ -90,11 +90,11 @@ class Desk:
         self.granularity = granularity
 
     def follow(self, guide: Guide | None) -> None:
-        """Let the guide watch from now on; None: no guide."""
+        """Set the guide; None: no guide."""
         self.guide = guide
 
     def keep(self, result: Result) -> None:
-        """Remember what a command has shown."""
+        """Remember the result of a command."""
         self.shown.append(result)
         del self.shown[:-MOST_SHOWN]
 

@@ -6,12 +6,12 @@ it what it is.
                              `-- write .. | fork .... |         timeline 2: a change after going back to 12
 
 A command that changes the machine owns the events (first, last]. The cursor of the journal says
-which moment is shown; names, marks and the current task are those of that moment. Everything may be
-looked at anywhere; a change is accepted only between commands, and in the past it starts a new
-timeline: the commands of the old one are kept as text, which is enough, since the same commands
-from boot give the same journal.
+which moment is shown; names, marks and the current task are those of that moment. Looking is
+possible at every moment; a change is accepted only between commands, and in the past it starts a
+new timeline. The commands of the old one are kept as text, which is enough: the same commands from
+boot give the same journal.
 
-It knows no parser, no output and no terminal.
+It does not use the parser, the output or the terminal.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Experiment(TaskNames):
     ) -> None:
         if geometry not in GEOMETRIES:
             raise UsageError(
-                f"geometry: no '{geometry}'", hint=f"known are {', '.join(sorted(GEOMETRIES))}"
+                f"geometry: no '{geometry}'", hint=f"choose one of {', '.join(sorted(GEOMETRIES))}"
             )
         super().__init__(
             Kernel(
@@ -124,11 +124,11 @@ class Experiment(TaskNames):
             self.goto(before)
 
     def boundary(self, event: int) -> bool:
-        """Does `event` lie between two commands?"""
+        """Whether `event` is between two commands."""
         return self.command_at(event) is None
 
     def command_at(self, event: int) -> Record | None:
-        """The command in whose middle `event` lies."""
+        """The command in the middle of which `event` is."""
         records = self.timeline.records
         index = bisect_right(records, event, key=lambda record: record.last)
         if index and records[index - 1].last == event and records[index - 1].unfinished:
@@ -159,11 +159,11 @@ class Experiment(TaskNames):
         return 0, self.now
 
     def mark(self, name: str) -> None:
-        """Give the moment a name; an older mark of the name is forgotten."""
+        """Give the moment a name; an older mark of that name is deleted."""
         self.known = attrs.evolve(self.known, marks={**self.marks, name: self.now})
 
     def note(self, *lines: str) -> None:
-        """Have the lines shown with the next result."""
+        """Show the lines with the next result."""
         self.known = attrs.evolve(self.known, notes=(*self.known.notes, *lines))
 
     def take_notes(self) -> tuple[str, ...]:
@@ -176,7 +176,7 @@ class Experiment(TaskNames):
 
     @contextmanager
     def looking(self) -> Iterator[None]:
-        """A block that only looks: any write to the machine is a bug and raises."""
+        """A block that only looks: any write to the machine is a bug in kemu and raises."""
         self.kernel.activate()
         with sealed():
             yield
@@ -196,7 +196,7 @@ class Experiment(TaskNames):
         """A block that may change the machine, on behalf of the command `text`.
 
         Raises UsageError in the middle of a command. In the past it starts a new timeline. If the
-        block raises (also by Ctrl-C), what it did is taken back, the command does not go on the
+        block raises (also by Ctrl-C), its effects are undone, the command is not added to the
         timeline, and no new one is started."""
         self._refuse_inside_command()
         self.kernel.activate()
@@ -227,17 +227,17 @@ class Experiment(TaskNames):
         self.known = self.known.with_timeline(line)
 
     def end_unfinished(self, unfinished: bool) -> None:
-        """Say, inside `changing`, whether at its end calls are still under way."""
+        """Set, inside `changing`, whether calls are still under way at its end."""
         self.known = attrs.evolve(self.known, unfinished=unfinished)
 
     def failed(self, reading: Reading) -> None:
-        """The newest command gave an errno or a signal."""
+        """Note that the newest command gave an errno or a signal."""
         failure = (self.timeline.records[-1], reading)
         self.known = attrs.evolve(self.known, failures=(*self.known.failures, failure))
 
     @contextmanager
     def performed_by(self, performer: Performer) -> Iterator[None]:
-        """A block in which another performer does what user code is to do."""
+        """A block in which another performer runs user code."""
         before, self.performer = self.performer, performer
         try:
             yield
@@ -246,9 +246,8 @@ class Experiment(TaskNames):
 
     @contextmanager
     def beside(self, event: int) -> Iterator[Journal]:
-        """A block in which the state is the one after `event` and changes go to a journal of their
-        own, the one that is given; at the end all of it is undone and forgotten, and this moment is
-        shown again."""
+        """A block in which the state is the one after `event` and changes go to the given journal;
+        at the end all of them are undone and forgotten, and this moment is shown again."""
         before, journal, known = self.now, self.journal, self.known
         self.goto(event)
         scratch = Journal()
@@ -264,18 +263,17 @@ class Experiment(TaskNames):
             self.goto(before)
 
     def _refuse_end_of_init(self) -> None:
-        """Linux stops for good when init ends; here the command that did it is taken back."""
+        """Linux panics when init ends; here the command that ended it is undone."""
         init = self.tasks.get(INIT)
         if init is None or init.exit_state:
             raise UsageError(
                 "init: the kernel would panic here (Attempted to kill init!)",
-                hint="the command is taken back; use a process of your own: spawn app",
+                hint="the command is undone; use another process: spawn app",
                 about="task",
             )
 
     def _take_back(self, first: int, marks: int) -> None:
-        """Undo what happened since, and forget it; of the last mark only the first word may be
-        there."""
+        """Undo and forget what happened since; the last mark may be incomplete."""
         self.journal.catch_up()
         self.journal.seek(first)
         del self.journal.marks[marks:]
@@ -290,12 +288,12 @@ class Experiment(TaskNames):
         if not inside.unfinished:
             ways = f"goto {inside.last} goes to its end; {ways}"
         raise UsageError(
-            f"moment: #{self.now} lies inside '{inside.text}'; the machine cannot be changed here",
+            f"moment: #{self.now} is inside '{inside.text}'; the machine cannot be changed there",
             hint=ways,
         )
 
     def _branch(self) -> None:
-        """Leave the timeline at the cursor: what follows is another future."""
+        """Leave the timeline at the cursor: what follows belongs to a new one."""
         now, old = self.now, self.timeline
         kept = tuple(record for record in old.records if record.last <= now)
         lost = len(old.records) - len(kept)
@@ -310,8 +308,7 @@ class Experiment(TaskNames):
     @contextmanager
     def anew(self) -> Iterator[None]:
         """A block that begins again from the boot, on a new timeline without commands. If it raises
-        (also by Ctrl-C), everything is as it was before: this moment, all timelines, what is set
-        and named."""
+        (also by Ctrl-C), everything is restored: this moment, all timelines, settings and names."""
         before, journal, known = self.now, self.journal, self.known
         self.goto(0)
         self.kernel.journal = Journal()
@@ -328,22 +325,21 @@ class Experiment(TaskNames):
             raise
 
     def begin_again(self, line: Timeline, records: tuple[Record, ...]) -> None:
-        """Make `line` the current timeline, of which only `records`, up to this moment, have
-        happened so far."""
+        """Make `line` the current timeline, with only `records`, up to this moment, run so far."""
         self.journal.truncate()
         line = attrs.evolve(line, records=records)
         self.known = self.known.up_to(self.now).with_timeline(line)
 
     def leave_unfinished(self, records: tuple[Record, ...]) -> None:
-        """What has happened since `begin_again` becomes a timeline of its own; the one begun again
-        keeps its `records`."""
+        """What has happened since `begin_again` becomes a new timeline; the one begun again keeps
+        its `records`."""
         line, number = self.timeline, len(self.timelines) + 1
         self.known = self.known.with_timeline(attrs.evolve(line, records=records))
         made = Timeline(number, line.number, self.end, line.records)
         self.known = self.known.with_timeline(made)
 
     def _use_for_replay(self, first: int) -> list[Record]:
-        """A `use` for the command list where the current task came to be by looking around."""
+        """A `use` command for the command list if looking around changed the current task."""
         records = self.timeline.records
         current = self.current_pid
         if current == (records[-1].current if records else INIT):
@@ -356,9 +352,9 @@ class Experiment(TaskNames):
         return self.known.wrong[system_of(self.kernel).sysctl.planted].name
 
     def plant(self, name: str, bodies: Mapping[FunctionType, CodeType]) -> None:
-        """Let the kernel run `bodies` from now on, which makes it the wrong kernel `name`; none of
-        them: the right one.  Only inside `changing`; the journal keeps a number that does not tell
-        the name."""
+        """Let the kernel run `bodies` from now on, which makes it the wrong kernel `name`; without
+        bodies it is the right one. Only inside `changing`; the journal keeps a number that does not
+        reveal the name."""
         code = crc32(name.encode())
         wrong = {**self.known.wrong, code: Wrong(name, bodies)}
         self.known = attrs.evolve(self.known, wrong=wrong)
@@ -366,7 +362,7 @@ class Experiment(TaskNames):
         self._run_planted()
 
     def _run_planted(self) -> None:
-        """The kernel runs what was planted at this moment, so that going back before it unplants
+        """Let the kernel run what was planted at this moment; going back to before that removes
         it."""
         bodies = self.known.wrong[system.sysctl.planted].bodies
         if self.kernel.bodies is not bodies:
@@ -440,7 +436,7 @@ class Experiment(TaskNames):
             )
 
     def files_made(self) -> int:
-        """How many files there are, nameless ones not counted."""
+        """The number of files, except nameless ones."""
         return len(system_of(self.kernel).files)
 
     def file_list(self) -> list[tuple[str, str, int, int]]:

@@ -1,5 +1,5 @@
-"""A journal as lines of JSON, to be read in another process: the state that it begins with, its
-events, and the calls that made them.
+"""A journal as lines of JSON, for another process to read: the state at its beginning, its events,
+and the calls that made them.
 
     {"mem": ..., "geometry": ..., "first": 244, "functions": [...], "globals": {...}}
     [0, "kemu.kernel.include.mm_types:page", {"pfn": 274, "next": null, ...}]   an object
@@ -7,9 +7,9 @@ events, and the calls that made them.
     [5, "mm", {"#": 31}, null]                                                  an event
     [976, 12]  [980, -13]                       entering function 12 and leaving it, at slot of the log
 
-Objects have their numbers in the journal (``trace/identity.py``), so a part of a journal, cut out
-at both ends, calls everything what the whole one calls it.  A structure that came later is written
-as it was made: nothing of that was recorded, and going back to before its first event shows it.
+Objects are numbered as in the journal (``trace/identity.py``), so a part cut out of a journal uses
+the same numbers as the whole. A structure that came later is written as it was made, since its
+making was not recorded: going back to before its first event shows it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from kemu.trace.identity import Numbers
 from kemu.trace.journal import SLOTS, Journal
 
 PACKAGES = ("kemu.kernel.", "kemu.machine.", "kemu.trace.")
-"""Where the classes and constants are that a journal may name."""
+"""The modules of the classes and constants that a journal may name."""
 
 SEQUENCES: dict[str, Any] = {
     "tuple": tuple,
@@ -80,7 +80,7 @@ def write(kernel: Kernel, first: int = 0, last: int | None = None) -> Iterator[s
 
 
 class _Writer:
-    """Values as JSON, and the objects that they lead to. ``known`` have their numbers already."""
+    """Values as JSON, and the objects that they refer to. ``known`` are numbered already."""
 
     def __init__(self, known: list[Any]) -> None:
         self.numbers = Numbers(known)
@@ -89,14 +89,14 @@ class _Writer:
         self.constants = _constants()
 
     def number(self, obj: Any) -> int:
-        """The number of an object, which is then to be written too."""
+        """The number of an object, which must then be written too."""
         if self.met.known(obj) is None:
             self.met.of(obj)
             self.waiting.append(obj)
         return self.numbers.of(obj)
 
     def value(self, value: Any) -> Any:
-        """A value; what is no object is written in its place."""
+        """A value; what is not an object is written in place."""
         if isinstance(value, _PLAIN):
             return value
         if id(value) in self.constants:
@@ -112,7 +112,7 @@ class _Writer:
         return {"#": self.number(value)}
 
     def objects(self) -> Iterator[list[Any]]:
-        """A line for each object that was met, and for those it leads to."""
+        """A line for each object that was met, and for those it refers to."""
         while self.waiting:
             obj = self.waiting.popleft()
             held = {name: self.value(getattr(obj, name)) for name in _slots(obj)}

@@ -1,5 +1,5 @@
-"""What is known of an experiment beside its machine, as one frozen value: to go back to what was
-known, keep the value.
+"""What is known about an experiment in addition to its machine, as one frozen value: to go back to
+what was known, keep the value.
 
     timelines   1: spawn app, mmap ...       2: spawn app, write ...     shown: 2
     names       #12 app -> 3, #57 kid -> 4   each with the event from which it holds
@@ -19,7 +19,7 @@ import attrs
 from kemu.readings import Reading
 
 INIT = 1
-"""The pid that is current until something else is."""
+"""The pid that is current at first."""
 
 
 @attrs.frozen
@@ -47,7 +47,7 @@ class Timeline:
 
 
 class Name(NamedTuple):
-    """From `event` on the task is called so, in all moments in which it exists."""
+    """From `event` on the task has this name, in all moments in which it exists."""
 
     event: int
     name: str
@@ -106,12 +106,12 @@ class Knowledge:
         return self.timelines[self.shown - 1]
 
     def with_timeline(self, line: Timeline) -> Knowledge:
-        """The same where `line`, new or in place of the one of its number, is the current one."""
+        """A copy in which `line`, new or in place of the one with its number, is current."""
         before, after = self.timelines[: line.number - 1], self.timelines[line.number :]
         return attrs.evolve(self, timelines=(*before, line, *after), shown=line.number)
 
     def up_to(self, event: int) -> Knowledge:
-        """The same without names, uses, homes and marks of later moments."""
+        """A copy without names, uses, homes and marks of later moments."""
         return attrs.evolve(
             self,
             names=tuple(entry for entry in self.names if entry.event <= event),
@@ -121,7 +121,7 @@ class Knowledge:
         )
 
     def at_boot(self) -> Knowledge:
-        """The same for a journal that begins at this moment: what holds now holds from its
+        """A copy for a journal that begins at this moment: what holds now holds from its
         event 0 on, and there are no marks and notes."""
         return attrs.evolve(
             self,

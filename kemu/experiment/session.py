@@ -1,4 +1,4 @@
-"""A session: an experiment, the debugger beside it, and the desk of the person who works on it.
+"""A session: an experiment, its debugger, and the desk of the user who works on it.
 
 Commands get one as their first argument.
 """
@@ -55,7 +55,7 @@ class Session(Experiment):
         return Snapshot(self.kernel, self.performer, self.known, self.debugger.copy())
 
     def become(self, other: Snapshot) -> None:
-        """Go on as another experiment; the desk stays."""
+        """Continue with another experiment; the desk stays."""
         self.kernel, self.performer, self.known = other.kernel, other.performer, other.known
         self.debugger = other.debugger.copy()
         self.kernel.activate()

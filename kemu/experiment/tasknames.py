@@ -1,14 +1,14 @@
 """Which task a name means, and which one is current, at the moment that is shown.
 
     #12 spawn app      app -> 3, current 3
-    #57 fork as kid    kid -> 4                  at #40 there is no kid: it is born at #57
+    #57 fork as kid    kid -> 4                  at #40 there is no kid: it is created at #57
     #91 exit kid                                 at #95 kid is gone, at #80 it is not
 
-What the user calls a task is no state of the machine: it is kept with the event from which it
+The user's name for a task is not state of the machine: it is kept with the event from which it
 holds, so that it comes and goes with the moment. The same holds for the current task and for the
 CPUs that tasks were put on.
 
-It reads the machine and writes only what it keeps itself.
+It reads the machine, and changes only the names.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class TaskNames:
     # ---------------------------------------------------------------- names
 
     def names(self) -> dict[str, int]:
-        """The names that mean a task of this moment, with its pid; the kernel's own tasks first."""
+        """The names of the tasks of this moment, with their pids; the kernel's own tasks first."""
         known = {task.comm: pid for pid, task in sorted(self.tasks.items()) if pid <= 2}
         return known | {
             name: pid
@@ -73,8 +73,8 @@ class TaskNames:
         }
 
     def name_of(self, pid: int) -> str:
-        """The newest name that was given to the pid, at whatever moment of this timeline; else its
-        own, else `@PID`."""
+        """The newest name given to the pid at any moment of this timeline, or the task's own, or
+        `@PID`."""
         given = next((name for _, name, named in reversed(self.known.names) if named == pid), "")
         if given or pid not in self.tasks:
             return given or f"@{pid}"
@@ -120,7 +120,7 @@ class TaskNames:
         _, pid = known[-1]
         born = self._born(pid)
         return f" at #{self.now}: pid {pid} " + (
-            f"is born at #{born}" if born > self.now else "is gone"
+            f"is created at #{born}" if born > self.now else "is gone"
         )
 
     def _born(self, pid: int) -> int:
@@ -144,8 +144,8 @@ class TaskNames:
 
     @property
     def current_pid(self) -> int:
-        """The pid of the task that commands without TASK mean: the last one used that lives at this
-        moment."""
+        """The pid of the task that commands without TASK act on: the last one used that exists at
+        this moment."""
         for event, pid in reversed(self.known.used):
             task = self.tasks.get(pid)
             if event <= self.now and task is not None and not task.exit_state:
@@ -154,7 +154,7 @@ class TaskNames:
 
     @property
     def current(self) -> Task:
-        """The task that commands without TASK mean."""
+        """The task that commands without TASK act on."""
         return self.tasks[self.current_pid]
 
     def use(self, pid: int) -> None:
@@ -189,14 +189,13 @@ class TaskNames:
         )
 
     def set_home(self, pid: int, cpu: int) -> None:
-        """Let the pid run on the CPU from the running command on; children inherit it at birth."""
+        """Let the pid run on the CPU from the running command on; its children inherit the CPU."""
         self.journal.catch_up()
         home = Home(min(self.known.first + 1, self.end), pid, cpu)
         self.known = attrs.evolve(self.known, homes=(*self.known.homes, home))
 
     def moments_of_names(self) -> set[int]:
-        """The moments at which a name or another current task begins to be meant, beside what the
-        machine says."""
+        """The moments at which a name or the choice of the current task takes effect."""
         known = self.known
         return (
             {name.event for name in known.names}

@@ -221,7 +221,7 @@ def _kernel_reading(
         )
     if not session.boundary(session.now):
         raise UsageError(
-            f"race: #{session.now} lies inside a command", hint="goto a moment between two commands"
+            f"race: #{session.now} is inside a command", hint="goto a moment between two commands"
         )
     with session.beside(session.now):
         race = race_of(session, commands, wanted.options)

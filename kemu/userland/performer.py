@@ -1,11 +1,11 @@
-"""What performs user code: what the rest of kemu asks of it, and what it answers.
+"""Performers of user code: their interface and their results.
 
     a command   write app 0x10000 7   ->   performer.store(app, 0x10000, data)   ->   Outcome
     performers  Script    does the one access or call that it is asked for
                 Capture   holds it back, for a race (races/racers.py)
 
-A performer lets a CPU run the task, does its work in user mode, and comes back when no other task
-has anything to do because of it.
+A performer lets a CPU run the task, does its work in user mode, and returns when no other task has
+anything left to do because of it.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ class Outcome:
 
 
 class Performer(Protocol):
-    """See the module. ``cpu`` is the number of a CPU, None for the task's own. A task that has ended
-    or waits in a call can do nothing: UsageError."""
+    """See the module. ``cpu`` is the number of a CPU, None for the task's own. UsageError for a
+    task that has ended or waits in a call."""
 
     def spawn(self, name: str) -> task_struct:
         """A new process called ``name`` with an address space as after exec. UsageError where the

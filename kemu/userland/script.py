@@ -35,7 +35,7 @@ RESTARTED = ("wait4", "read")
 
 
 class Script:
-    """The performer of one kernel whose tasks have no code: each operation is asked for by itself."""
+    """The performer of a kernel whose tasks have no code: each operation is requested singly."""
 
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
@@ -163,7 +163,7 @@ class Script:
         return None
 
     def _resume(self, task: task_struct) -> Completed | None:
-        """A task was woken in a call: go on with it."""
+        """Continue the call in which the task was woken."""
         call, *args = task.restart_block
         task.blocked_in = ""
         schedule_to(task)

@@ -245,8 +245,8 @@ def test_a_hostile_program_is_stopped_and_it_is_said(tmp_path):
     assert (done.returncode, done.stderr) == (3, "")
     assert (
         done.stdout
-        == "huge: stopped after 1 s\n1 program, 1 operation: 0 agree, 0 differ, 1 stopped: too "
-        "long\n"
+        == "huge: stopped after 1 s\n1 program, 1 operation: 0 agree, 0 differ, 1 stopped: timed "
+        "out\n"
     )
     for word in ("--emit", "--open"):
         done = kemu("conform", word, str(file), "--seconds=1")

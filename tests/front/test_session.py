@@ -92,8 +92,8 @@ def test_a_task_that_is_not_yet_there_is_told_apart_from_one_that_is_gone(sessio
     session.run("fork app as late; exit late; wait app")
     first = session.timeline.records[-3].first
     for moment, word in (
-        (first, "is born at #"),
-        (first + 5, "is born at #"),
+        (first, "is created at #"),
+        (first + 5, "is created at #"),
         (session.end, "is gone"),
     ):
         session.goto(moment)
@@ -124,7 +124,7 @@ def test_a_change_in_the_middle_of_a_command_is_refused_with_the_places_where_it
     session.run(f"goto {second.first + 1}")
     with pytest.raises(UsageError) as caught:
         session.run("fork app")
-    assert f"lies inside '{second.text}'" in caught.value.what
+    assert f"is inside '{second.text}'" in caught.value.what
     assert caught.value.hint.startswith(
         f"goto {second.last} goes to its end; goto {second.first} goes before it"
     )

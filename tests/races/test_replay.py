@@ -118,7 +118,7 @@ def test_a_run_that_stops_where_something_broke_leaves_its_calls_open(lost_put):
     assert any(
         "_refcount -1" in str(violation) for violation in check(made.kernel, quiescent=False)
     )
-    assert "lies inside" in refused(made, "write parent 0x10000 5")
+    assert "is inside" in refused(made, "write parent 0x10000 5")
     assert f"goto {shown.first}" in refused(made, "write parent 0x10000 5")
     did(made, f"goto {shown.first}; write parent 0x10000 5")
     assert check(made.kernel) == []
@@ -309,6 +309,6 @@ def test_a_replay_is_text_of_80_columns_wherever_it_stands():
 def test_the_inside_of_a_command_is_no_place_to_race_from():
     made = session(FORKED)
     made.goto(made.timeline.records[-1].last - 3)
-    assert "lies inside a command" in refused(
+    assert "is inside a command" in refused(
         made, 'race "write parent 0x10000 2" "write child 0x10000 3"'
     )
