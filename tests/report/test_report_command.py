@@ -174,8 +174,8 @@ def test_a_copied_row_is_one_step_that_changes_both_tables():
 @pytest.mark.parametrize(
     ("text", "what"),
     [
-        ("report", "a file is missing"),
-        ("report 0 10", "a file is missing"),
+        ("report", "expected an output file"),
+        ("report 0 10", "expected an output file"),
         ("report -o", "missing"),
         ("report -o /no/such/folder/x.html", "cannot write"),
         ("report -o /dev/null", "is not a file"),
