@@ -90,7 +90,7 @@ def apply_vma_lock_flags(start: int, length: int, flags: int) -> int:
     mm = current_mm()
     end = start + length
     if end > U64:
-        return -EINVAL  #: the range ends above all addresses
+        return -EINVAL  #: the range ends beyond the address space
     at = start
     while at < end:
         vma = find_vma(mm, at)
@@ -151,7 +151,7 @@ def apply_mlockall_flags(flags: int) -> None:
 def do_mlockall(flags: int) -> int:
     """mlockall(2): 0, -EINVAL."""
     if not flags or flags & ~(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT) or flags == MCL_ONFAULT:
-        #: the flags ask for neither current nor future pages
+        #: the flags include neither current nor future
         #: -> current or future; onfault beside them
         return -EINVAL
     mm = current_mm()

@@ -126,7 +126,7 @@ def do_mmap(
         addr = round_hint_to_min(addr)
     length = PAGE_ALIGN(length)
     if not length:
-        return -ENOMEM, 0  #: the length is more than all addresses -> a shorter range
+        return -ENOMEM, 0  #: the length is larger than the address space -> a shorter range
     if pgoff + (length >> PAGE_SHIFT) > U64:
         return -EOVERFLOW, 0  #: offset and length reach beyond the largest file -> a smaller offset
     if mm.map_count > system.sysctl.max_map_count:
@@ -171,7 +171,7 @@ def _file_flags(file: file, length: int, prot: int, flags: int, vm_flags: int, p
     kind = flags & MAP_TYPE
     if kind in (MAP_SHARED, MAP_SHARED_VALIDATE):
         if kind == MAP_SHARED_VALIDATE and flags & ~(LEGACY_MAP_MASK | MAP_SHARED_VALIDATE):
-            #: shared_validate refuses flags that this file does not know
+            #: shared_validate refuses flags that this file does not support
             #: -> leave them out, or use shared
             return -EOPNOTSUPP
         if prot & PROT_WRITE and not file.f_mode & FMODE_WRITE:

@@ -185,7 +185,7 @@ def do_mprotect_pkey(start: int, length: int, prot: int, pkey: int = -1) -> int:
     grows = prot & (PROT_GROWSDOWN | PROT_GROWSUP)
     prot &= ~grows
     if grows == PROT_GROWSDOWN | PROT_GROWSUP:
-        return -EINVAL  #: growsdown and growsup exclude each other -> one of the two
+        return -EINVAL  #: growsdown and growsup exclude each other -> only one of the two
     if start & ~PAGE_MASK & U64:
         return -EINVAL  #: the address {start:#x} is not a multiple of the page size
     if not length:
@@ -193,9 +193,9 @@ def do_mprotect_pkey(start: int, length: int, prot: int, pkey: int = -1) -> int:
     length = PAGE_ALIGN(length)
     end = (start + length) & U64
     if end <= start:
-        return -ENOMEM  #: the range ends above all addresses -> a shorter range
+        return -ENOMEM  #: the range ends beyond the address space -> a shorter range
     if prot & ~(PROT_READ | PROT_WRITE | PROT_EXEC | PROT_SEM) or pkey != -1:
-        return -EINVAL  #: there are no other rights than r, w and x, and no keys -> r, w, x, none
+        return -EINVAL  #: the only permissions are r, w and x, without keys -> r, w, x, none
     mm = current_mm()
     mmap_write_lock(mm)
     vma, first = _first_vma(mm, start, end, grows)
@@ -216,7 +216,7 @@ def _protect_range(mm: mm_struct, start: int, end: int, prot_bits: int) -> int:
             break
         newflags = prot_bits | vma.vm_flags & ~VM_ACCESS_FLAGS
         if newflags & ~(newflags >> 4) & VM_ACCESS_FLAGS:
-            #: {vma:range} may not get that right: its file is not open for it
+            #: {vma:range} may not get that permission: its file is not open for it
             #: -> open the file rdwr and map it again
             error = -EACCES
             break

@@ -110,7 +110,7 @@ def check_mremap_params(vrm: vma_remap_struct) -> int:
     if vrm.flags & MREMAP_DONTUNMAP and vrm.old_len != vrm.new_len:
         return -EINVAL  #: dontunmap cannot change the size -> the old size
     if (vrm.addr + vrm.old_len) & U64 > vrm.new_addr and vrm.new_addr + vrm.new_len > vrm.addr:
-        return -EINVAL  #: the old range and the new one overlap -> a new range beside the old one
+        return -EINVAL  #: the old range and the new one overlap -> a new range outside the old one
     #: the process has {vrm.mm.map_count} mappings, too many to split one (max_map_count)
     #: -> munmap some
     return -ENOMEM if vrm.mm.map_count + 2 >= system.sysctl.max_map_count - 3 else 0

@@ -100,12 +100,12 @@ def process_vm_rw(pid: int, local: int, remote: int, size: int, flags: int, *, w
     -ESRCH, -EFAULT."""
     task = system.tasks.get(pid)
     if flags:
-        return -EINVAL  #: the call has no flags -> flags 0
+        return -EINVAL  #: the call does not take flags -> flags 0
     if not size:
         return 0
     mm = None if task is None else get_task_mm(task)
     if mm is None:
-        return -ESRCH  #: no process {pid}, or it has no memory of its own
+        return -ESRCH  #: no process {pid}, or it has no address space
     if not write:
         data, done = process_vm_rw_single_vec(mm, remote, size)
         done -= copy_to_user(local, data)

@@ -211,7 +211,7 @@ def mapping_evict_folio(mapping: address_space, folio: folio) -> bool:
 def generic_fadvise(node: inode, offset: int, length: int, advice: int) -> int:
     """posix_fadvise(2): 0, -EINVAL.  ``length`` 0: to the end of the file."""
     if offset < 0 or length < 0 or not 0 <= advice <= POSIX_FADV_NOREUSE:
-        return -EINVAL  #: offset or length is negative, or there is no advice {advice}
+        return -EINVAL  #: offset or length is negative, or the advice {advice} is unknown
     end = offset + length if length else U64 & PAGE_MASK
     if is_shmem(node):
         return 0
