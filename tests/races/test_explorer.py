@@ -329,7 +329,7 @@ def test_a_bad_schedule_is_cut_where_it_goes_wrong():
         (("write parent 0x10000 2", "write nobody 0x10000 3"), {}, "nobody"),
         (("write parent 0x10000 2", ""), {}, "not one command"),
         (("write parent 0x10000 2", "exit child; exit parent"), {}, "not one command"),
-        (WRITES, {"bound": 5}, "too much"),
+        (WRITES, {"bound": 5}, "too large"),
         (WRITES, {"uses": 2}, "litmus"),
         (WRITES, {"kind": "refcount"}, "litmus"),
         (WRITES, {"lock": "big_kernel_lock"}, "no lock"),

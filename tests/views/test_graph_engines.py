@@ -122,7 +122,7 @@ def test_an_engine_that_fails_leaves_the_dot(kemu, tmp_path, monkeypatch):
     ("path", "says"),
     [
         ("picture", "has no ending"),
-        ("a.pdf", "'a.pdf' is no picture"),
+        ("a.pdf", "'a.pdf' is not a picture"),
         ("", "has no ending"),
         (".svg", "has no ending"),
     ],

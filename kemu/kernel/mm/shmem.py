@@ -93,7 +93,7 @@ def shmem_alloc_and_add_folio(node: inode, index: int, flags: int) -> folio | in
     if index in node.i_mapping.i_pages:
         shmem_inode_unacct_blocks(1 if node.kind == "tmpfs" else 0)
         folio_put(page)
-        return -EEXIST
+        return -EEXIST  #: another CPU made the page meanwhile -> nothing: the kernel looks again
     __folio_set_locked(page)
     page.flags |= PG_swapbacked | flags
     shmem_add_to_page_cache(page, node.i_mapping, index)
