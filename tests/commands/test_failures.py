@@ -66,7 +66,7 @@ FAILURES = {
     "madvise app 0x10001 1p dontneed": ("EINVAL", "do_madvise", "not a multiple of the page size"),
     "msync app 0x90000 1p sync": ("ENOMEM", "do_msync", "nothing is mapped at 0x90000"),
     "mincore app 0x90000 1p": ("ENOMEM", "do_mincore", "nothing is mapped at 0x90000"),
-    "wait app": ("ECHILD", "do_wait", "there is no child to wait for"),
+    "wait app": ("ECHILD", "do_wait", "no child to wait for"),
     "exec app /nothere": ("ENOENT", "_not_a_file", "no file /nothere"),
     "exec app /data": ("ENOEXEC", "load_elf_binary", "not an ELF program"),
     "open app /nothere rdonly": ("ENOENT", "do_open", "no file /nothere"),
