@@ -1,4 +1,4 @@
-"""The rows of the calls about open files and pipes."""
+"""Rows of the calls about open files and pipes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _BUFFER = "mkfile /data 2p; spawn app; open app /data rdwr; mmap app 0x10000 1p 
 _START = "mkfile /data 2p; spawn app; open app /data rdwr; "
 _HELLO = 'spawn app; mmap app 0x10000 1p rw; write app 0x10000 "hello"; '
 _OFFSETS = (0, 1, 2, 3, 4)
-_POSITION = "a program reads and writes at a place that it names: use pread, pwrite"
+_POSITION = "recorded programs have no file position: use pread, pwrite"
 
 CALLS = (
     Call(
@@ -40,11 +40,15 @@ CALLS = (
             _START + "close app 3",
             "spawn app; open app /new rdwr creat; mmap app 1p rw shared fd 3",
         ),
-        more="Returns its descriptor, the lowest free number from 3 on. For reading unless "
-        "wronly or rdwr is given; creat makes an empty file in memory if there is none.",
+        more="Returns its descriptor, the lowest free number from 3 on. The file is opened "
+        "for reading unless wronly or rdwr is given; creat makes an empty file in memory if "
+        "the path does not exist.",
         args=(PATH, flags(OPEN_FLAGS)),
         returns="fd",
-        errnos="EACCES EEXIST EFAULT EINVAL EISDIR ELOOP EMFILE ENAMETOOLONG ENFILE ENOENT ENOMEM ENOSPC ENOTDIR EROFS ETXTBSY",
+        errnos=(
+            "EACCES EEXIST EFAULT EINVAL EISDIR ELOOP EMFILE ENAMETOOLONG ENFILE ENOENT ENOMEM "
+            "ENOSPC ENOTDIR EROFS ETXTBSY"
+        ),
     ),
     Call(
         "memfd_create",
@@ -103,7 +107,7 @@ CALLS = (
             _BUFFER + 'write app 0x10000 "hello"; pwrite app 3 0x10000 5 100',
             _BUFFER + "pwrite app 3 0x10000 1p 5p; ls",
         ),
-        more="The kernel loads SIZE bytes at ADDR and puts them at OFFSET of the file.",
+        more="The kernel loads SIZE bytes from ADDR and stores them at OFFSET of the file.",
         args=(FD, ADDR, SIZE, OFFSET),
         returns="count",
         errnos="EBADF EFAULT EFBIG EINVAL EIO ENOSPC ESPIPE",
@@ -135,8 +139,8 @@ CALLS = (
             _START + "fallocate app 3 0 1p punch_hole keep_size; ls",
             _START + "fallocate app 3 2p 2p; ls",
         ),
-        more="punch_hole needs keep_size: the file's own pages in the hole go, private copies of "
-        "them stay.",
+        more="punch_hole needs keep_size. It removes the file's own pages in the hole; "
+        "private copies of them remain.",
         args=(
             FD,
             Arg("offset", "extent", field="foff", draw=_OFFSETS),
@@ -174,7 +178,7 @@ CALLS = (
             _START + "fadvise app 3 willneed 0 1p",
         ),
         more="dontneed drops clean cached pages that are not mapped, willneed reads ahead. A "
-        "length of 0 means to the end.",
+        "length of 0 means to the end of the file.",
         linux="posix_fadvise(2)",
         word="fadvise",
         args=(
@@ -195,10 +199,13 @@ CALLS = (
         "make a pipe",
         (
             "spawn app; pipe app",
-            "spawn app; mmap app 0x10000 1p rw; pipe app; vmsplice app 3 0x10000 8; pipe_read app 3 8",
+            (
+                "spawn app; mmap app 0x10000 1p rw; pipe app; vmsplice app 3 0x10000 8; "
+                "pipe_read app 3 8"
+            ),
         ),
-        more="One descriptor serves as both ends, and nothing ever sleeps on it; pipe2 makes "
-        "two. vmsplice puts pages into it, pipe_read takes bytes out.",
+        more="One descriptor serves as both ends, and no call on it ever sleeps; pipe2 makes "
+        "two descriptors. vmsplice puts pages into the pipe, pipe_read takes bytes out.",
         returns="fd",
         errnos="EMFILE ENFILE ENOMEM",
     ),
@@ -211,13 +218,13 @@ CALLS = (
             _HELLO + "pipe2 app; write_fd app 4 0x10000 5; pipe_read app 3 8",
             "spawn app; pipe2 app; close app 4; pipe_read app 3 8",
         ),
-        more="The two descriptors, the reading end first, are stored as ints at ADDR, by default "
-        "on the task's stack. A read of an empty pipe sleeps while any process has the "
-        "writing end open; fork opens it once more.",
+        more="The two descriptors, the reading end first, are stored as ints at ADDR, by "
+        "default on the task's stack. Reading an empty pipe sleeps while any process has the "
+        "writing end open; after fork, parent and child both do.",
         args=(INTO._replace(size=8), flags(PIPE_FLAGS)),
         fills="into",
         errnos="EFAULT EINVAL EMFILE ENFILE ENOMEM",
-        unreal="a program has no word for the flags of a pipe",
+        unreal="recorded programs have no pipe flags",
     ),
     Call(
         "read",
@@ -226,11 +233,14 @@ CALLS = (
         "read from a file at its position",
         (
             _BUFFER
-            + "read_fd app 3 0x10000 4; fork app as child; read_fd child 3 0x10000 4; lseek app 3 0 cur",
+            + (
+                "read_fd app 3 0x10000 4; fork app as child; read_fd child 3 0x10000 4; lseek "
+                "app 3 0 cur"
+            ),
             _BUFFER + "lseek app 3 8; read_fd app 3 0x10000 8",
         ),
         more="The position belongs to the open file: after fork, parent and child share it. "
-        "pread reads at an offset of its own.",
+        "pread reads at a given offset instead.",
         word="read_fd",
         args=(FD, ADDR, SIZE),
         returns="count",
@@ -245,10 +255,13 @@ CALLS = (
         "write to a pipe, or to a file at its position",
         (
             _BUFFER + 'write app 0x10000 "hello"; write_fd app 3 0x10000 5; lseek app 3 0 cur',
-            "spawn app; mmap app 0x10000 1p rw; pipe2 app; close app 3; signal app PIPE ignore; write_fd app 4 0x10000 5",
+            (
+                "spawn app; mmap app 0x10000 1p rw; pipe2 app; close app 3; signal app PIPE "
+                "ignore; write_fd app 4 0x10000 5"
+            ),
         ),
-        more="Writing to a pipe without a reader raises SIGPIPE. pwrite writes at an offset of "
-        "its own.",
+        more="Writing to a pipe without a reader raises SIGPIPE. pwrite writes at a given "
+        "offset instead.",
         word="write_fd",
         args=(FD, ADDR, SIZE),
         returns="count",
@@ -264,8 +277,8 @@ CALLS = (
             _START + "lseek app 3 100; lseek app 3 0 cur",
             _START + "lseek app 3 0 end",
         ),
-        more="From the beginning (set), from the current position (cur) or from the end (end). "
-        "Returns the new position.",
+        more="OFFSET counts from the beginning (set, the default), the current position (cur) "
+        "or the end (end). Returns the new position.",
         args=(FD, Arg("offset", "offset"), SEEK),
         returns="offset",
         errnos="EBADF EINVAL ENXIO EOVERFLOW ESPIPE",
@@ -277,7 +290,10 @@ CALLS = (
         "files",
         "put pages into a pipe without copying them",
         (
-            'spawn app; mmap app 0x10000 1p rw; pipe app; vmsplice app 3 0x10000 1; write app 0x10000 "b"; pipe_read app 3 1',
+            (
+                "spawn app; mmap app 0x10000 1p rw; pipe app; vmsplice app 3 0x10000 1; write "
+                'app 0x10000 "b"; pipe_read app 3 1'
+            ),
             "spawn app; pipe app; vmsplice app 3 0x10000 8",
         ),
         more="The pipe holds a plain reference to each page: a later write to the page changes "
@@ -295,7 +311,10 @@ CALLS = (
         "files",
         "read bytes from a pipe",
         (
-            "spawn app; mmap app 0x10000 1p rw; pipe app; vmsplice app 3 0x10000 8; pipe_read app 3 8 into 0x10000",
+            (
+                "spawn app; mmap app 0x10000 1p rw; pipe app; vmsplice app 3 0x10000 8; "
+                "pipe_read app 3 8 into 0x10000"
+            ),
             "spawn app; pipe app; pipe_read app 3 8",
         ),
         more="The bytes go to the task's stack unless into ADDR is given.",

@@ -1,4 +1,4 @@
-"""The rows of the calls about the caller's own mappings."""
+"""Rows of the calls about the caller's own mappings."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ _SELDOM = (
     "DONTNEED_LOCKED PAGEOUT BOGUS"
 )
 _ADVICE = (*["DONTNEED"] * 6, *_OFTEN.split() * 2, *_SELDOM.split())
-"""Without MERGEABLE, HUGEPAGE and COLLAPSE: they depend on what else the host has switched on."""
+"""Without MERGEABLE, HUGEPAGE and COLLAPSE, which depend on the configuration of the host."""
 
 _MLOCKALL: tuple[list[str], ...] = (["future"], ["future", "onfault"], ["onfault"], [])
-"""Without current: that is the worker's own memory too."""
+"""Without current, which would also lock the worker's own memory."""
 
 CALLS = (
     Call(
@@ -44,9 +44,9 @@ CALLS = (
             "spawn app; mmap app 0x10000 4p rw",
             "spawn app; mmap app 1M r shared; mmap 4p rw populate",
         ),
-        more="Private anonymous memory unless shared or file says otherwise. Without an address "
-        "the kernel looks for a place, from the top down; an address is a hint unless fixed "
-        "is given. file PATH@1p maps the file from page 1; fd 3 offset 1p does the same "
+        more="The memory is private and anonymous unless shared or file is given. Without an "
+        "address, the kernel chooses one, from the top down; an address is a hint unless "
+        "fixed is given. file PATH@1p maps the file from page 1; fd 3 offset 1p does the same "
         "with an open file.",
         args=(
             ADDR,
@@ -99,13 +99,13 @@ CALLS = (
             "spawn app; brk app",
             "spawn app; brk app app.heap+3p; maps app",
         ),
-        more="Returns the end of the heap after the call; without an address it only asks. The "
-        "raw call never fails: if it cannot move the end, it returns the old one.",
+        more="Returns the end of the heap after the call; without an address, only queries "
+        "it. The raw call never fails: if it cannot move the end, it returns the old one.",
         args=(ADDR._replace(default=0),),
         returns="address",
         errnos="ENOMEM",
         op="brk",
-        unreal="the heap of a program on the host lies elsewhere",
+        unreal="the heap of a program on the host is elsewhere",
         fuzz=Fuzz(1, "heap"),
     ),
     Call(
@@ -117,8 +117,8 @@ CALLS = (
             _TOUCHED + "mremap app 0x10000 4p 8p",
             _TOUCHED + "mremap app 0x10000 4p 4p maymove fixed to 0x200000; maps app",
         ),
-        more="The page-table entries move, the pages stay. Without maymove the mapping grows "
-        "only if there is room after it; maymove fixed to ADDR names the new place; "
+        more="The page-table entries move; the pages stay in place. Without maymove the mapping "
+        "grows only if there is room after it; maymove fixed to ADDR names the new place; "
         "dontunmap leaves an empty mapping at the old one; an old length of 0 maps shared "
         "memory again.",
         args=(
@@ -143,8 +143,8 @@ CALLS = (
             _TOUCHED + "madvise app 0x11000 1p guard_install; write app 0x11000 1",
         ),
         more="dontneed and free drop pages, remove punches a hole in a file, populate_read and "
-        "populate_write fault pages in, dontfork and wipeonfork say what fork does, "
-        "guard_install turns pages into guards that kill and guard_remove undoes that; also "
+        "populate_write fault pages in, dontfork and wipeonfork set what fork does, "
+        "guard_install makes accesses to the pages raise SIGSEGV, guard_remove undoes that; also "
         "cold, pageout, willneed, random, sequential and others.",
         args=(ADDR, LENGTH, ADVICE._replace(recorded=RECORDED_ADVICE, draw=_ADVICE)),
         errnos="EACCES EAGAIN EBADF EFAULT EINVAL EIO ENOMEM EPERM",
@@ -195,7 +195,7 @@ CALLS = (
         "mseal",
         462,
         "memory",
-        "seal a mapping against changes for ever",
+        "seal a mapping against changes permanently",
         (
             _TOUCHED + "mseal app 0x10000 4p; munmap app 0x10000 4p",
             _TOUCHED + "mseal app 0x10000 4p; smaps app",
@@ -210,12 +210,12 @@ CALLS = (
         "remap_file_pages",
         216,
         "memory",
-        "show another part of a file in a mapping (the old way)",
+        "map another part of a file into a mapping (deprecated)",
         (
             _SHARED + "remap_file_pages app 0x10000 1p 1",
             _TOUCHED + "remap_file_pages app 0x10000 1p 1",
         ),
-        more="PGOFF is a page of the file. Linux implements it with mmap today.",
+        more="PGOFF is a page of the file. Linux now implements it with mmap.",
         args=(
             ADDR,
             LENGTH,
@@ -235,7 +235,7 @@ CALLS = (
             _TOUCHED + "pkey_mprotect app 0x10000 1p r -1",
             _TOUCHED + "pkey_mprotect app 0x10000 1p r 1",
         ),
-        more="The machine has no protection keys: every key but -1, which means none, is refused.",
+        more="The machine has no protection keys: every key except -1 (none) is refused.",
         args=(
             ADDR,
             LENGTH,
@@ -265,12 +265,12 @@ CALLS = (
         "mlock2",
         325,
         "memory",
-        "lock a range in memory, perhaps as it is touched",
+        "lock a range in memory, optionally on first access",
         (
             _TOUCHED + "mlock2 app 0x10000 4p onfault; smaps app",
             _TOUCHED + "mlock2 app 0x10000 4p",
         ),
-        more="With onfault, each page is locked when it is first touched.",
+        more="With onfault, locks each page when it is first touched.",
         args=(ADDR, LENGTH, flags(MLOCK2_FLAGS)),
         errnos="EAGAIN EINVAL ENOMEM EPERM",
     ),
@@ -297,8 +297,8 @@ CALLS = (
             _TOUCHED + "mlockall app current",
             _TOUCHED + "mlockall app future; mmap app 0x20000 2p rw; smaps app",
         ),
-        more="current: what is mapped now; future: what will be mapped; onfault: each page when "
-        "it is touched.",
+        more="current locks the present mappings, future locks later ones, onfault locks each "
+        "page when it is first touched.",
         args=(flags(MLOCKALL_FLAGS, draw=_MLOCKALL),),
         errnos="EINVAL ENOMEM EPERM",
         op="mlockall",

@@ -1,4 +1,4 @@
-"""The rows of the calls about pins, other processes' memory, and limits."""
+"""Rows of the calls about pins, other processes' memory, and limits."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ CALLS = (
         "pin",
         None,
         "memory",
-        "let a device use a range: a long-term pin",
+        "pin a range for a device, long-term",
         (
             _TOUCHED + "pin app 0x10000 1p; frame (pfn(app,0x10000))",
             _TOUCHED + "pin app 0x10000 1p; fork app as kid; walk kid 0x10000",
         ),
-        more="As io_uring does with a registered buffer: the pages become exclusive and stay "
-        "where they are; fork copies them at once.",
+        more="As io_uring does with a registered buffer: the pages become exclusive and "
+        "cannot move; fork copies them immediately.",
         linux="io_uring_register(2), IORING_REGISTER_BUFFERS",
         args=(ADDR, LENGTH._replace(most=MOST_PAGES)),
         errnos="EFAULT ENOMEM EOPNOTSUPP EOVERFLOW",
@@ -63,9 +63,8 @@ CALLS = (
             _FAMILY + "process_vm_readv kid 0x10000 5; walk kid 0x10000",
         ),
         more="The first task reads from the second; with one task, the current one reads. It "
-        "honours page protection, and even reading gives the other process its own copy of "
-        "a page that fork left shared. The bytes go to the reader's stack unless into ADDR "
-        "is given.",
+        "honours page protection; even reading gives the other process its own copy of a page "
+        "shared by fork. The bytes go to the reader's stack unless into ADDR is given.",
         args=(OTHER, ADDR, SIZE, INTO),
         order="other into addr size",
         host="other {into size} 1 {addr size} 1 0",
@@ -103,7 +102,7 @@ CALLS = (
             _FAMILY + "memread app kid 0x10000 5",
             _FAMILY + "mprotect kid 0x10000 1p none; memread app kid 0x10000 5",
         ),
-        more="Reads as a debugger does: also what the other process itself may not read. The "
+        more="Reads as a debugger does, including pages that the other process may not read. The "
         "bytes go to the reader's stack unless into ADDR is given.",
         linux="pread(2) on /proc/PID/mem",
         args=(OTHER, ADDR, SIZE, INTO),
@@ -123,8 +122,8 @@ CALLS = (
             _FAMILY + 'memwrite app kid 0x10000 "bye"; read kid 0x10000 5',
             _FAMILY + "mprotect kid 0x10000 1p r; memwrite app kid 0x10000 7b; walk kid 0x10000",
         ),
-        more="Writes as a debugger does to set a breakpoint: where the other process may not "
-        "write, it gets a private copy first.",
+        more="Writes as a debugger does to set a breakpoint: a page that the other process "
+        "may not write is first replaced by a private copy.",
         linux="pwrite(2) on /proc/PID/mem",
         args=(OTHER, ADDR, DATA),
         order="other data addr size",
@@ -142,8 +141,8 @@ CALLS = (
             "spawn app; setrlimit app as 1M; mmap app 2M rw",
             "spawn app; setrlimit app stack 64K unlimited",
         ),
-        more="as (the whole address space), data, stack, memlock and fsize in bytes; the others "
-        "are stored but limit nothing. The hard limit is unchanged unless it is given.",
+        more="as (the whole address space), data, stack, memlock and fsize are in bytes; the "
+        "other limits are stored but not enforced. The hard limit is unchanged unless given.",
         linux="setrlimit(2), prlimit(2)",
         also=("prlimit",),
         args=(

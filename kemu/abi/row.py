@@ -1,11 +1,12 @@
-"""What a row says about a system call, and about each of its arguments.
+"""The fields of a row: a system call, and each of its arguments.
 
     Call("msync", 26, "memory", "write a mapped file back", ...,
-         args=(ADDR, LENGTH, flags(MSYNC_FLAGS)), errnos="EBUSY EINVAL ENOMEM", fuzz=Fuzz(1, "files"))
+         args=(ADDR, LENGTH, flags(MSYNC_FLAGS)),
+         errnos="EBUSY EINVAL ENOMEM", fuzz=Fuzz(1, "files"))
 
-The kind of an argument decides how the shell reads it (commands/syscalls.py), what a recording
-says for it and which number that is (conform/fields.py, operands.py), what fuzz draws
-(conform/strategies.py), and how an experiment says it to a real kernel (conform/actions.py).
+The kind of an argument decides how the shell reads it (commands/syscalls.py), its form and number
+in a recording (conform/fields.py, operands.py), what fuzz draws (conform/strategies.py), and how it
+is passed to a real kernel (conform/actions.py).
 """
 
 from __future__ import annotations
@@ -16,10 +17,10 @@ from typing import Any, NamedTuple
 from kemu.abi.words import FADVISE, MADVISE, RLIMITS, WHENCE, Words
 
 NEEDED = ...
-"""The default of an argument that must be given."""
+"""The default of a required argument."""
 
 MOST_PAGES = 1 << 16
-"""Pages of one `mincore` or `pin`."""
+"""Largest range of one `mincore` or `pin`, in pages."""
 
 S32 = (-(2**31), 2**31 - 1)
 
@@ -34,9 +35,9 @@ class Arg(NamedTuple):
 
     `option`: given as `name VALUE` after the arguments.  `field`: its name in a recording.
     `words`: word -> number, of flags or of a choice; `recorded`: those of a recording, if they
-    differ.  `what` and `bounds` describe a number or a choice.  `most`: pages at most.  `size`: of
-    a buffer, in bytes or as the name of another argument.  `draw`: what fuzz chooses from, in the
-    form of a recording."""
+    differ.  `what` and `bounds` describe a number or a choice.  `most`: the largest number of
+    pages.  `size`: of a buffer, in bytes or as the name of another argument.  `draw`: what fuzz
+    chooses from, in the form of a recording."""
 
     name: str
     kind: str
@@ -53,12 +54,12 @@ class Arg(NamedTuple):
 
     @property
     def key(self) -> str:
-        """Its field in a recording."""
+        """The name of its field in a recording."""
         return self.field or self.name
 
     @property
     def samples(self) -> tuple[int, ...]:
-        """Numbers that it can be: those of its words, and none of them where it may be left out."""
+        """Possible values: those of its words, and the default of an optional argument."""
         left_out = {"flags": (0,), "number": (self.default,)}.get(self.kind, ())
         return (*left_out, *(self.words or {}).values())
 
@@ -69,23 +70,24 @@ class Arg(NamedTuple):
 
 
 class Fuzz(NamedTuple):
-    """How often fuzz tries the call, and in programs about what (conform/strategies.py, THEMES)."""
+    """How often fuzz tries the call, and in which themes (conform/strategies.py, THEMES)."""
 
     weight: int
     themes: str = ""
 
 
 class Call(NamedTuple):
-    """One system call, or what kemu has in its place.
+    """One system call, or the equivalent in kemu.
 
-    `name`: as the kernel's table has it.  `number`: on x86-64, None for what is not a call of its
-    own.  `word`: the command, and `also` its aliases.  `args`: in the order of the shell;  `order`:
-    in the kernel's order, by name, with constants, where that differs.  `host`: in the order in
-    which the real call takes them, where kemu's takes less: `{a b}` is the address of a structure
-    of these 64-bit words.  `returns`: count, address, fd, pid or status.  `fills`: the argument at
-    which the kernel stores bytes.  `errnos`: those that its man page documents and kemu can give.
-    `op`: the operation of a recording, "" for none; `unreal`: why an experiment with it cannot be
-    repeated on a real kernel.  `module`: where its command has a body of its own."""
+    `name`: from the kernel's table.  `number`: on x86-64, None if Linux has no such call.
+    `word`: the command, and `also` its aliases.  `args`: in the order of the shell;  `order`: in
+    the kernel's order, by name, with constants, where that differs.  `host`: the order of the real
+    call, if kemu's has fewer arguments: `{a b}` is the address of a structure of these 64-bit
+    words.  `returns`: count, address, fd, pid or status.  `fills`: the argument at which the kernel
+    stores bytes.  `errnos`: those that its man page documents and kemu can return.  `op`: the
+    operation of a recording, "" for none; `unreal`: why an experiment with it cannot be repeated
+    on a real kernel.  `module`: the module of its command, if that is not generated from the row.
+    """
 
     name: str
     number: int | None

@@ -1,4 +1,4 @@
-"""The rows of the calls about tasks and signals."""
+"""Rows of the calls about tasks and signals."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _MEMBARRIER = Words(
 )
 
 _START = "spawn app; mmap app 0x10000 1p rw; write app 0x10000 7; "
-_NO_SIGNALS = "a program sends no signals; a process that died of one is ended"
+_NO_SIGNALS = "recorded programs send no signals"
 
 CALLS = (
     Call(
         "fork",
         57,
         "doing",
-        "copy a process; its memory is shared until someone writes",
+        "copy a process; memory is shared until written",
         (
             _START + "fork app as kid",
             _START + "fork; ps",
@@ -47,7 +47,7 @@ CALLS = (
         "vfork",
         58,
         "doing",
-        "a child in the same address space; the parent waits for it",
+        "make a child in the same address space; the parent waits",
         (
             _START + "vfork app as kid; ps",
             _START + "vfork app as kid; exit kid; ps",
@@ -55,20 +55,20 @@ CALLS = (
         more="The parent is blocked until the child calls exec or exit.",
         returns="pid",
         errnos="EAGAIN ENOMEM",
-        unreal="the parent would wait, and with it the experiment",
+        unreal="the parent would block, and with it the experiment",
         module="tasks",
     ),
     Call(
         "clone",
         56,
         "doing",
-        "a child that shares what the flags say",
+        "make a child that shares what the flags select",
         (
             _START + "clone app vm as twin",
             _START + "clone app vm fs files sighand thread as worker; ps",
         ),
-        more="A thread is vm fs files sighand thread sysvsem. Combinations that Linux refuses "
-        "give EINVAL.",
+        more="The flags of a thread are vm fs files sighand thread sysvsem. Combinations that "
+        "Linux refuses give EINVAL.",
         returns="pid",
         errnos="EAGAIN EINVAL ENOMEM",
         op="clonevm",
@@ -83,10 +83,13 @@ CALLS = (
             "spawn app; exec app /missing",
             "spawn app; exec app '/missing' one 'two words'",
         ),
-        more="PATH is a file that load brought in. The words after it are its arguments; argv[0] "
-        "is PATH as typed, the environment is HOME=/ TERM=linux.",
+        more="PATH is a file inside kemu (see: load). The following words are the arguments; "
+        "argv[0] is PATH as typed. The environment is HOME=/ TERM=linux.",
         word="exec",
-        errnos="E2BIG EACCES EFAULT EINVAL EIO EISDIR ELIBBAD ELOOP ENOENT ENOEXEC ENOMEM ENOTDIR EPERM ETXTBSY",
+        errnos=(
+            "E2BIG EACCES EFAULT EINVAL EIO EISDIR ELIBBAD ELOOP ENOENT ENOEXEC ENOMEM ENOTDIR "
+            "EPERM ETXTBSY"
+        ),
         unreal="it would replace the process that makes the calls (see: kemu conform exec)",
         module="tasks",
     ),
@@ -115,7 +118,7 @@ CALLS = (
             "spawn app; fork as kid; wait app; exit kid; ps",
         ),
         more="Returns its pid and exit status. If no child has ended, the caller blocks until "
-        "one does. for waits for that child only; nohang does not wait.",
+        "one does. for TASK waits for that child only; nohang returns at once.",
         word="wait",
         returns="pid",
         errnos="ECHILD EINTR EINVAL",
@@ -130,8 +133,8 @@ CALLS = (
             "spawn app; fork as kid; kill kid",
             "spawn app; fork as kid; kill kid SEGV; wait app",
         ),
-        more="TASK receives it; the current task sends it, or the task after by. TERM unless "
-        "another signal is given.",
+        more="TASK receives it; the sender is the current task, or the task after by. The "
+        "default signal is TERM.",
         errnos="EINVAL EPERM ESRCH",
         unreal=_NO_SIGNALS,
         module="tasks",
@@ -159,8 +162,9 @@ CALLS = (
             "spawn app; signal app SEGV handle; read app 0",
             "spawn app; signal TERM ignore; kill app TERM; ps",
         ),
-        more="default: SEGV, BUS and most others kill. handle: the access fails and the process "
-        "goes on. ignore: nothing happens, but a fault still kills.",
+        more="default: SEGV, BUS and most other signals kill the process. handle: the access "
+        "fails and the process continues. ignore: the signal is discarded, but a fault still "
+        "kills.",
         word="signal",
         errnos="EINVAL",
         module="tasks",
@@ -174,8 +178,8 @@ CALLS = (
             "spawn app; membarrier app query",
             "spawn app; membarrier app register_private_expedited; membarrier private_expedited",
         ),
-        more="query gives a bit for each command that the kernel has. The private commands need "
-        "registration first (else EPERM); a child inherits it, exec drops it. kemu's CPUs "
+        more="query returns a bit for each supported command. The private commands fail with "
+        "EPERM without prior registration, which a child inherits and exec drops. kemu's CPUs "
         "reorder nothing, so there is never anything to wait for.",
         args=(
             Arg(

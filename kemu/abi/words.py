@@ -15,12 +15,12 @@ _NUMBERS: dict[str, Any] = vars(uapi)
 
 
 class Words(dict[str, int]):
-    """Word -> number. `prefix`: what Linux writes before the word in capitals."""
+    """Word -> number. `prefix`: the part of Linux's name before the word in capitals."""
 
     def __init__(
         self, prefix: str, words: str, numbers: Mapping[str, Any] = MappingProxyType(vars(uapi))
     ) -> None:
-        """`numbers`: where Linux's names are found; those of one call alone are beside its row."""
+        """`numbers`: where Linux's names are defined, for one call alone the module of its row."""
         self.prefix = prefix
         super().__init__((word, numbers[prefix + word.upper()]) for word in words.split())
 
@@ -29,8 +29,8 @@ PROT = {"r": uapi.PROT_READ, "w": uapi.PROT_WRITE, "x": uapi.PROT_EXEC, "-": uap
 PROT_WORDS = Words("PROT_", "none growsdown growsup")
 MMAP_FLAGS = Words(
     "MAP_",
-    "private shared shared_validate droppable anon fixed fixed_noreplace growsdown locked noreserve "
-    "populate nonblock stack hugetlb sync",
+    "private shared shared_validate droppable anon fixed fixed_noreplace growsdown locked "
+    "noreserve populate nonblock stack hugetlb sync",
 )
 CLONE_FLAGS = Words(
     "CLONE_",
@@ -66,14 +66,14 @@ RECORDED_MAP = Words(
     "shared private shared_validate droppable fixed anon growsdown denywrite executable locked "
     "noreserve populate nonblock stack hugetlb sync fixed_noreplace",
 )
-"""The words of a recorded program begin here; the other flags have the shell's words."""
+"""From here on: words of recorded programs; other flags use the shell's words."""
 RECORDED_ADVICE = {
     **{word.upper(): MADVISE[word] for word in MADVISE if MADVISE[word] <= uapi.MADV_COLLAPSE},
     "BOGUS": 77,
     "GUARD_INSTALL": uapi.MADV_GUARD_INSTALL,
     "GUARD_REMOVE": uapi.MADV_GUARD_REMOVE,
 }
-"""Without hwpoison and soft_offline: they would break the memory of the computer itself."""
+"""Without hwpoison and soft_offline, which would disable memory of the host."""
 RECORDED_FADVISE = {word.upper(): FADVISE[word] for word in list(FADVISE)[:5]}
 RECORDED_FALLOCATE = {
     "alloc": 0,
@@ -91,7 +91,7 @@ SIGNALS = {
 }
 """`SEGV`: 11."""
 STOPPING = frozenset((uapi.SIGSTOP, uapi.SIGTSTP, uapi.SIGTTIN, uapi.SIGTTOU))
-"""Those that stop a process, in Linux."""
+"""Signals that stop a process in Linux."""
 
 _CODES = {uapi.SIGSEGV: "SEGV_", uapi.SIGBUS: "BUS_"}
 SIGNAL_CODES = {
@@ -113,11 +113,11 @@ ERRNO_TEXT = {
     uapi.EPERM: "not permitted",
     uapi.ENOENT: "no such file",
     uapi.ESRCH: "no such process",
-    uapi.EINTR: "a signal came first",
+    uapi.EINTR: "interrupted by a signal",
     uapi.EIO: "input/output error",
-    uapi.ENXIO: "nothing there",
+    uapi.ENXIO: "no such device or address",
     uapi.E2BIG: "argument list too long",
-    uapi.ENOEXEC: "not an executable that Linux knows",
+    uapi.ENOEXEC: "not in an executable format",
     uapi.EBADF: "bad file descriptor",
     uapi.ECHILD: "no child to wait for",
     uapi.EAGAIN: "try again",
@@ -125,7 +125,7 @@ ERRNO_TEXT = {
     uapi.EACCES: "permission denied",
     uapi.EFAULT: "bad address",
     uapi.EBUSY: "busy",
-    uapi.EEXIST: "it exists",
+    uapi.EEXIST: "it already exists",
     uapi.ENODEV: "the file cannot be mapped",
     uapi.ENOTDIR: "not a directory",
     uapi.EISDIR: "it is a directory",
@@ -135,9 +135,9 @@ ERRNO_TEXT = {
     uapi.ETXTBSY: "text file busy",
     uapi.EFBIG: "file too large",
     uapi.ENOSPC: "no room left",
-    uapi.ESPIPE: "it has no position",
+    uapi.ESPIPE: "the file has no position",
     uapi.EMLINK: "too many links",
-    uapi.EPIPE: "nobody reads the pipe",
+    uapi.EPIPE: "the pipe has no reader",
     uapi.ENAMETOOLONG: "name too long",
     uapi.ENOSYS: "no such system call",
     uapi.ELOOP: "too many links",

@@ -1,5 +1,4 @@
-"""Accesses by user code: read, write, fetch. The only commands that touch memory as a program
-does."""
+"""Accesses by user code: read, write, fetch. No other command touches memory as a program does."""
 
 from __future__ import annotations
 
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 
 TASK = maybe("task", kinds.TASK)
 MOST_BYTES = 1 << 30
-"""Bytes of one access: more is a slip of the finger."""
+"""Largest size of one access, in bytes; more is taken for a typing error."""
 
 _START = "spawn app; mmap app 0x10000 2p rw; "
 
@@ -116,7 +115,7 @@ def _access(
     address: int,
     size: int,
 ) -> AccessOutcome:
-    """Do the access on the task's CPU, and compare the pages that it touches before and after."""
+    """Do the access on the task's CPU; report how it changed the pages that it touches."""
     before = pages(session, task, address, size)
     outcome = act(session.cpu_for(task))
     zero, is_cached = session.kernel.globals["zero_pfn"], partial(in_page_cache, session.kernel)

@@ -21,10 +21,10 @@ THINGS = {
     "vma": "a mapping, or its absence: vma TASK ADDRESS",
     "mm": "a number of an address space: mm TASK FIELD",
     "task": "a field of a task: task TASK [FIELD]",
-    "tlb": "what a CPU remembers: tlb ADDRESS [CPU]",
+    "tlb": "a TLB entry of a CPU: tlb ADDRESS [CPU]",
     "counter": "a number of the whole machine: counter NAME",
 }
-"""What may be asked about, and how."""
+"""Thing that may be asked about -> syntax."""
 
 FAILURES = {
     "signal": "the newest signal, and the check that sent it",
@@ -32,31 +32,26 @@ FAILURES = {
     "last": "the last command",
 }
 MOST_WHY, MOST_HISTORY = 6, 200
-"""Events that an answer shows."""
+"""Largest number of events in an answer of `why` and of `history`."""
 Written = tuple[int, Any, Any]
-"""An event that changed the thing, with the old and the new value."""
+"""An event that changed the thing: (number, old value, new value)."""
 PATIENCE = 100_000
-"""How many events before the newest one `why` looks for older ones; `history` looks through all."""
+"""Number of events that `why` searches for earlier changes; `history` searches all events."""
 BEGINNINGS = (None, 0, -1)
-"""An event that found this in the thing began its life; what was before is another story, which
-`history` tells."""
+"""Old values that mark the beginning of a thing's life, where `why` stops; `history` goes on."""
 
 _START = (
     "spawn app; mmap app 0x10000 1p rw; write app 0x10000 7; fork app as kid; write kid 0x10000 8; "
 )
-_FIELD = maybe(
-    "field", kinds.TextKind("FIELD", "a field of the structure (of tlb the number of a CPU)")
-)
+_FIELD = maybe("field", kinds.TextKind("FIELD", "a field of the structure (for tlb, a CPU number)"))
 _ARGUMENTS = (maybe("task", kinds.TASK), maybe("at", kinds.NUMBER), _FIELD)
 _THING_TEXT = (
-    "pte TASK ADDRESS is the last entry on the way to the address; frame PFN [FIELD] a field of "
-    "struct page (else "
-    "_refcount); vma TASK ADDRESS [FIELD] the mapping there, or its absence; mm TASK FIELD "
-    "a number of the address "
-    "space, such as MM_ANONPAGES or total_vm; task TASK [FIELD] (else state); tlb ADDRESS what CPU "
-    "0 remembers, tlb "
-    "ADDRESS 1 what CPU 1 does; counter NAME a number of the whole machine, such as PGFAULT or "
-    "nr_free_pages."
+    "pte TASK ADDRESS is the last entry on the walk to the address; frame PFN [FIELD] a field "
+    "of struct page (default _refcount); vma TASK ADDRESS [FIELD] the mapping there, or its "
+    "absence; mm TASK FIELD a number of the address space, such as MM_ANONPAGES or total_vm; "
+    "task TASK [FIELD] a field of the task (default state); tlb ADDRESS the entry in CPU 0's "
+    "TLB, tlb ADDRESS 1 in CPU 1's; counter NAME a number of the whole machine, such as "
+    "PGFAULT or nr_free_pages."
 )
 
 
@@ -66,9 +61,8 @@ _THING_TEXT = (
     effect=FREE,
     summary="why something is as it is: the events, the function, the command, the rule",
     more=_THING_TEXT
-    + " signal and errno tell about the newest of those: the check that decided, and what would "
-    "have made "
-    "the call succeed; last about the last command.",
+    + " signal and errno explain the most recent one: the check that decided, and what would "
+    "have made the call succeed; last explains the last command.",
     examples=(
         _START + "why pte app 0x10000",
         _START + "why frame pfn(app,0x10000)",
@@ -114,22 +108,23 @@ def why_thing(session: Session, what: str, thing: Thing) -> readings.Why:
 
 
 def _unwritten(what: str, thing: Thing) -> str:
-    """What is said of a thing that no event of this experiment has written."""
+    """The answer for a thing that no event of this experiment has written."""
     empty = {
-        "pte": "nothing was ever written there: no page has been mapped at this address",
+        "pte": "never written: no page has been mapped at this address",
         "vma": "no mapping was ever made there",
-        "tlb": "nothing was ever remembered there: the CPU has translated no address of this page",
+        "tlb": "no entry: the CPU has not translated an address in this page",
     }
     return (
         empty[what]
         if thing.empty and what in empty
-        else "no event has written it: it is as it was at the boot"
+        else "no event has written it: it has its value from the boot"
     )
 
 
 def _chain(session: Session, thing: Thing) -> list[Written]:
-    """The events of the answer, newest first: back to where the thing's present life began. What
-    one command took away and made anew goes on with what was before."""
+    """The events of the answer, newest first, back to the beginning of the thing's present life.
+
+    If one command both removed the thing and made it again, the chain continues before it."""
     from kemu.explain.why import writers
 
     found: list[Written] = []
@@ -145,8 +140,7 @@ def _chain(session: Session, thing: Thing) -> list[Written]:
 
 
 def event_of(session: Session, kind: str, thing: Thing, change: Written) -> readings.EventReading:
-    """The event in words: of a number what it did to just this thing, of anything else as `trace`
-    has it. The moment shown is a later one."""
+    """The event in words: for a number, its effect on this thing alone; otherwise as in `trace`."""
     from kemu.observe.events import event_from_here, one_event
 
     number, old, new = change
@@ -165,7 +159,7 @@ def event_of(session: Session, kind: str, thing: Thing, change: Written) -> read
 
 
 def _of_number(session: Session, kind: str, thing: Thing, change: Written) -> readings.EventReading:
-    """The event without asking whose other objects are: quick, wherever in the past it lies."""
+    """The event without looking up the owners of other objects, which is fast for any event."""
     from kemu.observe.describe import entry_note
     from kemu.observe.moves import function_of
 
@@ -191,7 +185,7 @@ def _text(value: Any) -> str:
 
 
 def _rule(event: readings.EventReading, old: Any, new: Any) -> str:
-    """The sentence of the table, or at least the function's own first line."""
+    """The rule from the table, otherwise the first sentence of the function's docstring."""
     from kemu.explain.rules import rule_for
     from kemu.observe.moves import first_words
 
@@ -281,7 +275,7 @@ def _cpu(session: Session, text: str) -> int:
     "history",
     arguments=(one("what", kinds.ChoiceKind("THING", THINGS)), *_ARGUMENTS),
     effect=FREE,
-    summary="every value that something had, and who changed it",
+    summary="every value that something had, and what changed it",
     more=_THING_TEXT,
     examples=(_START + "history frame pfn(app,0x10000)", _START + "history pte kid 0x10000"),
 )
@@ -315,7 +309,7 @@ def history(
     examples=("source do_wp_page", "source copy_present_ptes"),
 )
 def source(_session: Session, function: str) -> readings.Text:
-    """File and line, the file in Linux, and the function's own account."""
+    """File and line, the file in Linux, and the docstring of the function."""
     from kemu.observe.moves import functions, without_marks
 
     found = [known for known in functions() if known.name == function.removesuffix("()")]
@@ -323,8 +317,7 @@ def source(_session: Session, function: str) -> readings.Text:
         guess = did_you_mean(function, [known.name for known in functions()])
         hint = (
             guess
-            or "for example: source do_wp_page; calls shows the functions that a command went "
-            "through"
+            or "for example: source do_wp_page; calls shows the functions that a command called"
         )
         raise UsageError(
             f"function: no kernel function '{function[:40]}'", hint=hint, about="function"

@@ -1,10 +1,10 @@
-r"""Commands about timelines: which there are, going over to another, and what differs between two.
+r"""Commands about timelines: list them, switch to another, compare two.
 
     timeline 1   spawn | mmap | write | fork | write app
     timeline 2                             \_ write kid          what if the child writes first?
 
-The machine has one state, so the commands of another timeline are run again from where the two
-part; the same commands in the same state give the same events, which is checked.
+The machine has one state, so switching runs the commands of the other timeline again from the point
+where the two diverge. The same commands in the same state give the same events; this is checked.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _START = (
     "timelines",
     effect=FREE,
     summary="the timelines of this experiment",
-    more="A change that is made in the past starts one; the old one keeps its commands.",
+    more="A change made in the past starts a new timeline; the old one keeps its commands.",
     examples=("spawn app; timelines", _START + "timelines"),
 )
 def timelines(session: Session) -> readings.Timelines:
@@ -75,7 +75,7 @@ def _line(session: Session, number: int) -> Timeline:
 
 
 def go_to(session: Session, line: Timeline) -> None:
-    """Run what the timeline does not share with the current one, and stay at its end."""
+    """Run the commands that the timeline does not share with the current one; stop at its end."""
     old, wanted = session.timeline, line.records
     if line.number == old.number:
         session.goto(session.end)
@@ -93,7 +93,7 @@ def go_to(session: Session, line: Timeline) -> None:
 
 
 def _shared(one: tuple[Record, ...], other: tuple[Record, ...]) -> int:
-    """How many commands two timelines have in common from the boot on."""
+    """The number of commands that two timelines have in common, counted from the boot."""
     count = 0
     while count < min(len(one), len(other)) and one[count] == other[count]:
         count += 1
@@ -101,7 +101,7 @@ def _shared(one: tuple[Record, ...], other: tuple[Record, ...]) -> int:
 
 
 def _again(session: Session, record: Record) -> None:
-    """Run a command of a timeline once more."""
+    """Run a command of a timeline again. Raises UsageError if its events differ."""
     from kemu.commands.run import run
 
     results = run(session, record.text)
@@ -115,7 +115,7 @@ def _again(session: Session, record: Record) -> None:
 
 @contextmanager
 def quiet(session: Session) -> Iterator[None]:
-    """Without stops, and without what the commands show."""
+    """Run the block without stops and without recording output."""
     with session.debugger.without_stops(), session.desk.unrecorded():
         try:
             yield
@@ -124,8 +124,7 @@ def quiet(session: Session) -> Iterator[None]:
 
 
 def compare(session: Session, number: int) -> readings.TimelineDifference:
-    """What the end of the current timeline has that the end of timeline `number` has not, and the
-    other way round."""
+    """The differences between the end of the current timeline and that of timeline `number`."""
     from kemu.observe.facts import facts
 
     with blaming("timeline"):

@@ -1,8 +1,7 @@
-"""Where a task keeps the bytes that a system call takes or gives, if its user names no place: on
-its stack.
+"""The default buffer of a system call: on the stack of the calling task.
 
-A C program has `char buffer[8]` there. The page is the task's own memory, so that filling it can
-fault, as in Linux.
+It corresponds to a local `char buffer[8]` of a C program. The page is the task's own memory, so
+filling it can fault, as in Linux.
 """
 
 from __future__ import annotations
@@ -17,9 +16,9 @@ if TYPE_CHECKING:
     from kemu.experiment.session import Session, Task
 
 MOST_BYTES = 1 << 24
-"""Bytes that one call moves."""
+"""Largest number of bytes that one call may move."""
 MOST_SHOWN = 1 << 16
-"""Bytes of an answer that are kept in its reading."""
+"""Largest number of bytes kept in a reading."""
 
 
 def buffer_of(task: Task, size: int) -> int:
@@ -32,7 +31,7 @@ def buffer_of(task: Task, size: int) -> int:
 
 
 def filled_buffer(session: Session, task: Task, data: bytes) -> int:
-    """A buffer in which the task itself has stored `data`. Raises UsageError where it cannot."""
+    """The address of a buffer in which the task has stored `data`. Raises UsageError on a fault."""
     address = buffer_of(task, len(data))
     stored = session.performer.store(task, address, data, cpu=session.cpu_for(task))
     if stored.signal is not None:
@@ -44,7 +43,7 @@ def filled_buffer(session: Session, task: Task, data: bytes) -> int:
 
 
 def seen(session: Session, task: Task, address: int, size: int) -> bytes:
-    """The bytes at the address now, up to the first that is not mapped; looked at, not touched."""
+    """The bytes at the address, up to the first unmapped one, read without touching the memory."""
     from kemu.observe.translation import dump
 
     size = min(size, MOST_SHOWN, 2**64 - address)
@@ -60,7 +59,7 @@ def seen(session: Session, task: Task, address: int, size: int) -> bytes:
 
 
 def check_size(size: int) -> None:
-    """Raise UsageError for more than one call may move."""
+    """Raise UsageError for more than MOST_BYTES."""
     if size > MOST_BYTES:
         raise UsageError(
             f"size: {size:#x} bytes are too many for one call",
@@ -70,7 +69,7 @@ def check_size(size: int) -> None:
 
 
 def pages_of(length: int, what: str) -> int:
-    """Pages of a range. Raises UsageError for more than one `what` may take."""
+    """Pages in `length` bytes, rounded up. Raises UsageError for more than one `what` may take."""
     pages = (length + PAGE - 1) // PAGE
     if pages > MOST_PAGES:
         raise UsageError(

@@ -25,8 +25,8 @@ def call(
     is_address: bool = False,
 ) -> Outcome:
     """Let the task make the system call. `shown`: its arguments as the user wrote them;
-    `is_address`: of the result. A call that fails is made once more beside the journal, for the
-    line that decided."""
+    `is_address`: whether the result is one. A call that fails is repeated outside the journal to
+    find the line that decided."""
     cpu, before = session.cpu_for(task), session.end
 
     def perform() -> s.Outcome:
@@ -54,23 +54,23 @@ def call(
 
 
 def note_completed(session: s.Session, outcome: s.Outcome) -> None:
-    """Say which calls of other tasks returned because of this one."""
+    """Add a note for each call of another task that returned because of this one."""
     for done in outcome.completed:
         answer = str(done.value) if done.value >= 0 else f"-{errno_name(-done.value)}"
         session.note(f"{session.name_of(done.pid)} is woken: {done.call} -> {answer}")
 
 
 def note_signal(session: s.Session, task: s.Task, outcome: s.Outcome) -> None:
-    """Say which signal the task took on its way back from the call."""
+    """Add a note about the signal that the task took on return from the call."""
     if outcome.signal is not None:
         end = "; it is dead" if outcome.signal.killed else ""
         session.note(f"{session.name_of(task.pid)} takes {signal_name(outcome.signal.signo)}{end}")
 
 
 def note_no_stop(session: s.Session, task: s.Task, signal: int) -> None:
-    """Say of a signal that would stop the task in Linux that here it does not."""
+    """Add a note if Linux would stop the task on this signal, which kemu does not."""
     if signal in STOPPING and task.sighand.action.get(signal, "default") == "default":
-        session.note(f"{session.name_of(task.pid)} goes on: kemu stops no process (no job control)")
+        session.note(f"{session.name_of(task.pid)} goes on: kemu has no job control")
 
 
 def reading_of_access(
@@ -83,8 +83,7 @@ def reading_of_access(
     size: int,
     effect: str,
 ) -> AccessOutcome:
-    """The reading of what an access by user code gave; `effect`: what it did to the pages, in
-    words."""
+    """The reading of an access by user code; `effect`: what it did to the pages, in words."""
     signal = outcome.signal
     return AccessOutcome(
         pid=task.pid,

@@ -6,10 +6,9 @@ or in full.
     picture    the page in question, VMA / entry / frame, before and after
     display    the expressions of `display`
 
-*Short* keeps what a story about address spaces needs (mappings, entries, counts of frames, births
-and deaths of tasks) and leaves out switching between tasks, the TLB and plumbing; *full* is `diff`
-of the command, with its call tree. A section that has nothing to say is not there: nothing is drawn
-again that did not change.
+*Short* shows mappings, entries, counts of frames, and births and deaths of tasks; it omits task
+switches, the TLB and lists. *Full* is `diff` of the command, with its call tree. Empty sections are
+omitted.
 """
 
 from __future__ import annotations
@@ -28,18 +27,17 @@ if TYPE_CHECKING:
     from kemu.experiment.session import Session
 
 MOST_EVENTS = 20_000
-"""A command with more events is not compared by itself; `diff` does it when asked."""
+"""The changes of a command with more events are shown only by `diff`."""
 SHORT_LINES = 10
 
 
 def shown_after(session: Session, text: str, first: int, last: int) -> Iterator[Reading]:
-    """What is to be shown after the command `text` with the events (first, last], section by
-    section."""
+    """The readings to show after the command `text` with the events (first, last], by section."""
     wanted = sections(session) if first < last else frozenset[str]()
     if wanted and first < session.now < last:
         from kemu.debugger.standing import moment
 
-        yield moment(session, first)  # a stop: where it stands, not what the whole command did
+        yield moment(session, first)  # at a stop: the place, not the change of the whole command
         return
     found: list[Reading | None] = []
     if "changes" in wanted:
@@ -58,7 +56,7 @@ def shown_after(session: Session, text: str, first: int, last: int) -> Iterator[
 
 
 def _calls(session: Session, first: int, last: int) -> CallTree | None:
-    """The call tree of the command, where it is not too large to be read."""
+    """The call tree of the command; None for more than MOST_EVENTS events."""
     from kemu.observe import calls as tree
 
     if last - first > MOST_EVENTS:
@@ -99,8 +97,8 @@ def _short(full: Change) -> Change | None:
 
 
 def _matters(change: FieldChange, mapped: set[str]) -> bool:
-    """Is it in `SHORT`, an entry of the last level, a frame that was mapped or unmapped, not a
-    detail of a birth or death?"""
+    """Whether a short change shows it: a field in `SHORT` that is a last-level entry, a frame that
+    was mapped or unmapped, or not a detail of a birth or death."""
     if change.field not in SHORT.get(change.kind, ()):
         return False
     if change.kind == "pte":
@@ -125,12 +123,12 @@ def _matters(change: FieldChange, mapped: set[str]) -> bool:
         ),
     ),
     effect=FREE,
-    summary="show the last change, or choose what is shown after each",
-    more="How much: off, short or full. What: names of sections (changes, calls, picture, "
-    "display), or all. At a terminal short "
-    "is the default, elsewhere off. After a move, calls are the functions that were entered; after "
-    "a command, only full shows "
-    "its call tree. context alone shows the last change in full; show context says what is chosen.",
+    summary="show the last change, or choose what is shown after each change",
+    more="off, short or full choose the amount; the names of sections (changes, calls, "
+    "picture, display), or all, choose the content. The default is short at a terminal, "
+    "otherwise off. After a move, calls lists the functions that were entered; after a "
+    "command, only full shows the call tree. context alone shows the last change in full; "
+    "show context shows the choice.",
     examples=(
         "spawn app; context",
         "context short changes picture; spawn app; fork as kid; show context",
@@ -149,8 +147,8 @@ def context(session: Session, words: tuple[str, ...]) -> Change | Text:
 
 
 def choose(session: Session, words: Iterable[str]) -> None:
-    """Set how much, and which sections; sections alone switch `off` to `short`. Raises UsageError
-    for a word that is neither."""
+    """Set the amount and the sections; sections alone switch `off` to `short`. Raises UsageError
+    for any other word."""
     known = [*HOWS, *SECTIONS]
     for index, word in enumerate(words):
         if word not in known:

@@ -1,5 +1,4 @@
-"""What copy-on-write saved: the cost of a command or a range, beside the same with eager
-copying."""
+"""The cost of a command or a range, compared with eager copying at fork."""
 
 from __future__ import annotations
 
@@ -20,11 +19,10 @@ _START = "spawn app; mmap app 0x10000 2p rw; write app 0x10000 7; write app 0x11
     "cost",
     arguments=RANGE,
     effect=FREE,
-    summary="what a command or a range cost, beside the same with eager copying",
-    more="Counts faults, frames, page tables, bytes copied, TLB flushes and entries written. The "
-    "second column is what it "
-    "would be if fork copied every anonymous page at once. Without a range it is about the last "
-    "command.",
+    summary="what a command or a range cost, compared with eager copying",
+    more="Counts faults, frames, page tables, bytes copied, TLB flushes and entries written. "
+    "The second column is the cost if fork copied every anonymous page at once. Without a "
+    "range, counts the last command.",
     examples=(
         _START + "mark before; fork app as kid; write kid 0x10000 8; cost before",
         _START + "cost",

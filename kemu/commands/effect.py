@@ -1,7 +1,6 @@
 """What an access did to the pages that it touched, in a few words: `copied: pfn 0x120 -> 0x131`.
 
-Read off the page tables before and after the access, not off the kernel's path: it says what is
-different now.
+It compares the page tables before and after the access, and does not follow the kernel's path.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
     from kemu.experiment.session import Session, Task
 
 MOST_PAGES = 64
-"""Pages of one access that are looked at; a larger one is not described."""
+"""Largest access described, in pages."""
 
 
 class Mapped(NamedTuple):
@@ -41,8 +40,7 @@ def pages(session: Session, task: Task, address: int, size: int) -> dict[int, Ma
 
 
 CACHED = "page cache:"
-"""A page that the access found in the page cache, or read into it: the frame is the file's, not the
-task's."""
+"""The change to a page that maps a frame of the page cache, which belongs to the file."""
 
 
 def effect(
@@ -52,7 +50,7 @@ def effect(
     is_cached: Callable[[int], bool],
 ) -> str:
     """What changed between the two, or an empty text. One page is described, several are counted.
-    `is_cached`: does the frame belong to the page cache?"""
+    `is_cached(pfn)`: whether the frame belongs to the page cache."""
     changes = (
         _change(before.get(page), now, zero_pfn, is_cached) for page, now in sorted(after.items())
     )
@@ -65,7 +63,7 @@ def effect(
 
 
 def _counted(word: str) -> str:
-    """The word for a number."""
+    """The word after a number of pages."""
     return "of the page cache" if word == CACHED else word.split(maxsplit=1)[0].rstrip(":")
 
 

@@ -1,11 +1,11 @@
-"""Do what a call says, and wrap up what it gives: the last room before the kernel.
+"""Execute a bound call and wrap its reading in a Result: the last stage before the kernel.
 
     looks at the machine     with the machine sealed: any write is a bug
     changes it               between two commands of the timeline
     only moves or sets       as it is
 
-At a terminal Ctrl-C lets a changing command run to its end and shows the moment at which it came; a
-second one, or any in a script, takes the command back.
+At a terminal, Ctrl-C lets a changing command run to its end and then shows the moment of the
+interrupt. A second Ctrl-C, or any in a script, undoes the command.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def execute(session: Session, call: Call, text: str) -> Iterable[Result]:
-    """Do it; `text` is what goes on the timeline. Raises UsageError where it cannot be done."""
+    """The results of the call; `text` is recorded on the timeline. Raises UsageError."""
     made, values = call.made, ready(session, call)
     if session.desk.guide is not None:
         session.desk.guide.admit(made, values)
@@ -49,8 +49,8 @@ def execute(session: Session, call: Call, text: str) -> Iterable[Result]:
 
 
 def ready(session: Session, call: Call) -> dict[str, Any]:
-    """The arguments, with the current task where none is named. Raises UsageError if the task
-    cannot run the command."""
+    """The arguments, with the current task as the default. Raises UsageError if the task cannot
+    run the command."""
     task = call.values.get("task")
     if task is None and "task" in call.values:
         call.values["task"] = task = session.current
@@ -60,7 +60,7 @@ def ready(session: Session, call: Call) -> dict[str, Any]:
 
 
 def _refuse_unable(session: Session, task: Task, command: str) -> None:
-    """A task that waits inside a call does nothing else until it is woken."""
+    """Raise UsageError for a task that has ended, is a kernel thread, or is blocked in a call."""
     name = session.name_of(task.pid)
     what = hint = ""
     if task.exit_state:
@@ -79,7 +79,7 @@ def _change(session: Session, call: Call, values: dict[str, Any], text: str) -> 
     def press() -> None:
         presses.append(len(session.journal))
         shown = text.splitlines()[0][:40]
-        said = f"\nCtrl-C: {shown} runs to its end; press again to take it back\n"
+        said = f"\nCtrl-C: {shown} runs to its end; press again to undo it\n"
         os.write(2, said.encode(errors="replace"))
 
     with interrupts.running_on(press), session.changing(text):
@@ -113,8 +113,8 @@ def _result(session: Session, text: str, reading: Any, first: int, last: int) ->
 
 
 def _verified(session: Session, result: Result) -> Result:
-    """The result with what the command broke, for `set verify on`: the first violations as notes,
-    and the status."""
+    """The result with the invariants that the command broke, for `set verify on`: the first three
+    as notes, and the status."""
     from kemu.invariants import check
 
     found = check(session.kernel, session.name_of, quiescent=session.boundary(session.now))

@@ -15,7 +15,7 @@ FORMATS = ("ftrace", "chrome")
 
 
 def exported(session: Session, first: int, last: int, form: str, path: str | None) -> Text:
-    """The calls of (first, last] in a format: shown, or written to a file. Raises UsageError."""
+    """The calls of (first, last] in a format, shown or written to a file. Raises UsageError."""
     from kemu.observe.report_tracks import tracks
     from kemu.views.chrome import chrome
     from kemu.views.ftrace import ftrace

@@ -1,4 +1,4 @@
-"""Commands about the files inside kemu: bring one in, make one, list them."""
+"""Commands about the files inside kemu: load, mkfile, ls."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from kemu.experiment.session import Session
 
 LARGEST = 256 << 20
-"""Bytes of a file that `load` and `mkfile` take at most."""
+"""Largest file that `load` and `mkfile` accept, in bytes."""
 
 
 @command(
@@ -23,10 +23,10 @@ LARGEST = 256 << 20
     options=(keyword("path", kinds.PATH, "as"),),
     effect=CHANGE,
     host=True,
-    summary="bring a file of the host into kemu",
-    more="It becomes a file on disk whose pages are in the page cache, clean. Without as its path "
-    "is / and its name.",
-    examples=("help load", "load 'missing' # fails: there is no such file"),
+    summary="copy a file of the host into kemu",
+    more="It becomes a file on disk whose pages are clean in the page cache. The default path "
+    "is / and the name of the file.",
+    examples=("help load", "load 'missing' # fails: the file does not exist"),
     linux="the page cache",
 )
 def load(session: Session, host: str, path: str | None) -> Text:
@@ -84,9 +84,9 @@ def _content(host: str) -> bytes:
     options=(flags("kind", ("disk", "tmpfs")), flags("form", ("sparse",))),
     effect=CHANGE,
     summary="make a file inside kemu",
-    more="Page i is filled with the byte 0x10*(k+1)+i, where k counts the files made so far, or is "
-    "SEED. On disk its pages are "
-    "cached and clean; with tmpfs it is memory. sparse: no page is there yet.",
+    more="Page i is filled with the byte 0x10*(k+1)+i, where k counts the files made so far, "
+    "or is SEED. On disk (the default) its pages are cached and clean; with tmpfs the file is "
+    "in memory. sparse allocates no pages.",
     examples=(
         "mkfile /data 2p; ls",
         "mkfile /x 1p tmpfs; spawn app; mmap app 0x10000 1p rw file /x shared; read app 0x10000",
@@ -102,7 +102,7 @@ def mkfile(
     kind: tuple[str, ...],
     form: tuple[str, ...],
 ) -> Text:
-    """Make a file with bytes that are easily told apart."""
+    """Make a file whose bytes tell its pages apart."""
     if size > LARGEST:
         raise UsageError(
             f"size: {size:#x} bytes are too many for a file",

@@ -33,9 +33,9 @@ def frame(session: Session, pfn: int) -> readings.FrameReading:
 @command(
     "rmap",
     arguments=(one("pfn", kinds.FRAME),),
-    summary="who maps a frame",
+    summary="what maps a frame",
     more="Follows the reverse mapping as the kernel does: anon_vma or file, then every VMA that "
-    "might map the page.",
+    "may map the page.",
     examples=(_START + "rmap pfn(app,0x10000)", _START + "fork as kid; rmap pfn(kid,0x10000)"),
     linux="rmap_walk (mm/rmap.c)",
 )
@@ -49,7 +49,7 @@ def rmap(session: Session, pfn: int) -> readings.RmapReading:
 @command(
     "mem",
     summary="the whole of RAM on one screen",
-    more="One letter a frame, or a run of frames: owner, shared, table, kernel, free.",
+    more="One letter per frame or run of frames: owner, shared, table, kernel, free.",
     examples=("mem", _START + "fork as kid; mem"),
     linux="/proc/kpageflags",
 )
@@ -62,7 +62,7 @@ def mem(session: Session) -> readings.MemoryMap:
 
 @command(
     "tlb",
-    summary="what the TLBs remember",
+    summary="the contents of the TLBs",
     more="Entries that no longer agree with the page tables are marked stale.",
     examples=("tlb", _START + "tlb"),
     linux="arch/x86/mm/tlb.c",

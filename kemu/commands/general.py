@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from kemu.experiment.session import Session
 
 DEEPEST_RUN = 16
-"""Scripts that run scripts."""
+"""Greatest nesting depth of scripts."""
 
 
 @command(
@@ -34,9 +34,9 @@ DEEPEST_RUN = 16
     arguments=(rest("expression", FORMATTED),),
     effect=FREE,
     summary="the value of an expression",
-    more="Numbers are shown in both bases where they differ; print/x, print/d, print/t ... choose "
-    "one (help formats). The "
-    "value is $1, the next one $2. print functions lists the functions. See: help expressions.",
+    more="Numbers are shown in both bases if they differ; print/x, print/d, print/t ... "
+    "choose one (see: help formats). The first value is kept as $1, the next as $2. print "
+    "functions lists the functions. See: help expressions.",
     examples=("print 3p + 0x10", "spawn app; print app.stack", "print/x 12288"),
 )
 def print_(session: Session, expression: Expression) -> Value | Text:
@@ -59,7 +59,7 @@ class AliasKind(kinds.NameKind):
     """A word that becomes an alias."""
 
     def fits(self, token: Token, session: Session, known: bool) -> bool:
-        """Any word, so that one that cannot be an alias is explained."""
+        """Any word; `convert` explains why one cannot be an alias."""
         return True
 
     def convert(self, token: Token, line: Line, session: Session) -> str:
@@ -77,9 +77,9 @@ class AliasKind(kinds.NameKind):
     arguments=(maybe("name", AliasKind()), rest("command", kinds.COMMAND, needed=False)),
     effect=FREE,
     summary="define a short word for a command",
-    more="Without arguments lists the aliases. What is typed after the alias is appended to its "
-    "command. In the shell at a "
-    "terminal an alias is kept for the next time; unalias forgets it.",
+    more="Without arguments, lists the aliases. Words typed after the alias are appended to "
+    "its command. In the shell at a terminal, aliases are kept for later sessions; unalias "
+    "removes them.",
     examples=("alias look walk app 0x10000", "alias"),
 )
 def alias(session: Session, name: str | None, command: Line | None) -> Text:
@@ -111,7 +111,7 @@ def alias(session: Session, name: str | None, command: Line | None) -> Text:
         meaning = meaning[1:-1].strip()
     if len(split(meaning)) != 1:
         raise UsageError(
-            f"alias: '{name}' must stand for one command",
+            f"alias: '{name}' must mean exactly one command",
             hint=f"for example: alias {name} walk app 0x10000",
             about="command",
         )
@@ -127,7 +127,7 @@ def alias(session: Session, name: str | None, command: Line | None) -> Text:
     examples=("alias look walk app 0x10000; unalias look", "alias a ps; unalias a; alias"),
 )
 def unalias(session: Session, name: str) -> Text:
-    """Forget it."""
+    """Remove the alias."""
     if name not in session.desk.aliases:
         raise UsageError(
             f"no alias named '{name}'",
@@ -135,7 +135,7 @@ def unalias(session: Session, name: str) -> Text:
             about="name",
         )
     del session.desk.aliases[name]
-    return Text((f"{name} is forgotten",))
+    return Text((f"{name} is no longer an alias",))
 
 
 @command(
@@ -144,11 +144,14 @@ def unalias(session: Session, name: str) -> Text:
     effect=FREE,
     host=True,
     summary="run the commands in a file",
-    more="One command or several on a line; # opens a comment. Stops at the first that fails.",
-    examples=("help run", "run 'missing.kemu' # fails: there is no such file"),
+    more=(
+        "A line has one or more commands; # starts a comment. Stops after the first command "
+        "that fails."
+    ),
+    examples=("help run", "run 'missing.kemu' # fails: the file does not exist"),
 )
 def run_(session: Session, path: str) -> Iterator[Result]:
-    """The results of all commands in the file, each as soon as it is there."""
+    """The results of the commands in the file, each as soon as it is available."""
     if session.desk.depth >= DEEPEST_RUN:
         raise UsageError(
             f"run: more than {DEEPEST_RUN} files deep", hint="does a file run itself?", about="path"
@@ -170,7 +173,7 @@ def _results(session: Session, path: str, lines: list[str]) -> Iterator[Result]:
 
 @contextmanager
 def _how_far(where: str) -> Iterator[None]:
-    """Ctrl-C in the block says that it came at this place of a file."""
+    """Add the place in a file to a Ctrl-C raised in the block."""
     try:
         yield
     except KeyboardInterrupt as stop:
@@ -179,7 +182,7 @@ def _how_far(where: str) -> Iterator[None]:
 
 
 def _placed_in_file(result: Result, where: str) -> Result:
-    """The failed result, its error naming file and line, once where a file runs itself."""
+    """The failed result, with file and line in its error, added only once."""
     if result.error is None or where in result.error.what:
         return result
     return attrs.evolve(result, error=attrs.evolve(result.error, what=where + result.error.what))

@@ -1,12 +1,12 @@
 """`graph KIND ...`: pictures of the machine, on the terminal or in a file.
 
     graph sharing parent child                       on the terminal
-    graph sharing parent child -o shared.svg         laid out, where an engine is; else shared.dot
-    graph tables app --diff 12 57                    before and after, what differs is marked
+    graph sharing parent child -o shared.svg         with a layout engine; otherwise shared.dot
+    graph tables app --diff 12 57                    before and after, with differences marked
 
-Each kind declares its arguments as a command of its own would, so that errors point at the
-place as everywhere. Looking only: a picture changes nothing, and one of another moment comes back
-to this one.
+Each kind declares its arguments as a command does, so errors point at the place in the line. A
+picture never changes the machine; after a picture of another moment the session returns to this
+one.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ if TYPE_CHECKING:
 
 
 class Kind(NamedTuple):
-    """A kind of picture: what it shows, its arguments, and what takes it (session, values)
-    -> reading."""
+    """A kind of picture: what it shows, the function (session, values) -> reading, and its
+    arguments."""
 
     summary: str
     take: Callable[..., readings.Reading]
@@ -134,7 +134,7 @@ KINDS = {
     "layout": Kind("the whole address space to a readable scale", _layout, (_TASK,)),
 }
 PLOT = "plot"
-"""The kind that shows many moments: its words are expressions."""
+"""The kind whose words are expressions, shown over time."""
 
 
 # ---------------------------------------------------------------- the arguments of `graph`
@@ -172,7 +172,7 @@ class GraphKind:
 
 
 class GraphArguments:
-    """What the kind takes: read by the kind itself."""
+    """The arguments of the kind, which the kind itself converts."""
 
     name = "ARGS"
     what = "what the kind shows: a task, an address, a frame, an expression"
@@ -208,14 +208,12 @@ _START = "spawn app; mmap app 0x10000 2p rw; write app 0x10000 7; "
     effect=FREE,
     host=True,
     summary="a picture: walk, tables, sharing, mm, rmap, tree, mem, layout, plot",
-    more="graph walk [TASK] ADDR [toy]; graph tables [TASK] [kernel]; graph sharing TASK TASK...; "
-    "graph mm [TASK]; "
-    "graph rmap PFN; graph tree; graph mem [refcount]; graph layout [TASK]; graph plot EXPR, "
-    "EXPR... (rss: of each process, "
-    "free: free frames). Drawn on the terminal; with -o FILE written as .svg, .png, .dot or .txt "
-    "by its ending. --diff N M "
-    "shows event N and event M, with what differs marked: + new, - gone, * changed. Examples of "
-    "each: docs/pictures.md.",
+    more="graph walk [TASK] ADDR [toy]; graph tables [TASK] [kernel]; graph sharing TASK "
+    "TASK...; graph mm [TASK]; graph rmap PFN; graph tree; graph mem [refcount]; graph layout "
+    "[TASK]; graph plot EXPR, EXPR... (rss: RSS of each process, free: free frames). Draws on the "
+    "terminal, or with -o FILE writes .svg, .png, .dot or .txt according to the extension. "
+    "--diff N M shows events N and M with the differences marked: + new, - gone, * changed. "
+    "Examples of each: docs/pictures.md.",
     examples=(_START + "fork as kid; graph sharing app kid", _START + "graph walk app 0x10004"),
     linux="Documentation/mm/page_tables.rst",
 )
@@ -226,7 +224,7 @@ def graph(
     file: str | None,
     diff: tuple[int, int] | None,
 ) -> readings.Picture:
-    """The picture; with a file it is written there."""
+    """The picture, also written to `file` if given."""
     from kemu.commands.graph_files import ending, write
 
     form = ending(file) if file is not None else ""
@@ -242,7 +240,7 @@ def graph(
 
 
 def _take(session: Session, kind: Word, words: tuple[Word, ...]) -> readings.Reading:
-    """The picture of this moment: the kind reads its words as a command reads its own."""
+    """The picture of this moment; the words are bound like the arguments of a command."""
     name = kind.token.text
     chosen = KINDS[name]
     takes = (chosen.take, chosen.arguments, chosen.options)
@@ -260,8 +258,9 @@ def _take(session: Session, kind: Word, words: tuple[Word, ...]) -> readings.Rea
 def _compared(
     session: Session, kind: Word, words: tuple[Word, ...], diff: tuple[int, int]
 ) -> readings.Picture:
-    """The picture of two moments, the earlier one first. What does not exist at one of them is said
-    there. Raises UsageError where there is nothing to draw at both."""
+    """The picture of two moments, the earlier first; a text where there is nothing to draw at one.
+
+    Raises UsageError if there is nothing to draw at either."""
     first, last = sorted(diff)
     if last > session.end:
         raise UsageError(
@@ -287,7 +286,7 @@ def _compared(
 
 
 def _at(session: Session, kind: Word, words: tuple[Word, ...], event: int) -> readings.Reading:
-    """The picture at an event. Of several processes only those are drawn that live then."""
+    """The picture at an event; `sharing` draws only the processes that exist then."""
     with session.at(event):
         return _take(
             session,
@@ -307,8 +306,7 @@ def _alive(session: Session, words: tuple[Word, ...]) -> tuple[Word, ...]:
 def _cut_alike(
     session: Session, events: tuple[int, int], shown: list[readings.Reading]
 ) -> list[readings.Reading]:
-    """Two pictures of sharing with their groups cut at the same addresses, so that what is the same
-    looks the same."""
+    """Two pictures of sharing with groups cut at the same addresses, so equal parts look equal."""
     from kemu.observe.pictures.sharing import borders, sharing
 
     both = [found for found in shown if isinstance(found, readings.SharingGraph)]
@@ -326,7 +324,7 @@ def _cut_alike(
 def _plot_of(
     session: Session, kind: Word, words: tuple[Word, ...], between: tuple[int, int] | None
 ) -> readings.Picture:
-    """The plot; its words are expressions, read as they were typed."""
+    """The plot of the expressions in the words, as typed."""
     from kemu.commands.graph_plot import plotted
     from kemu.language.lexer import Source
 

@@ -1,6 +1,6 @@
-"""A picture as a file: the ending of its name says as what.
+"""Pictures written to files; the extension chooses the format.
 
-.svg .png    laid out by an engine; where there is none, DOT is written beside and one line says how to get one
+.svg .png    drawn by a layout engine; without one, a .dot file and a line on how to get an engine
 .dot .gv     DOT
 .txt         the drawing for a terminal
 """
@@ -17,21 +17,21 @@ ENDINGS = (".svg", ".png", ".dot", ".gv", ".txt")
 
 
 def ending(path: str) -> str:
-    """The ending of the file without its dot. Raises UsageError for one that is not a picture's."""
+    """The extension of the file without its dot. Raises UsageError if it is not a picture's."""
     found = Path(path).suffix.lower()
     if found not in ENDINGS:
-        what = f"'{path[:60]}' has no ending" if not found else f"'{path[:60]}' is not a picture"
+        what = f"'{path[:60]}' has no extension" if not found else f"'{path[:60]}' is not a picture"
         raise UsageError(
             f"-o: {what}",
-            hint=f"the ending says what is written: {' '.join(ENDINGS)}",
+            hint=f"the extension chooses the format: {' '.join(ENDINGS)}",
             about="file",
         )
     return found[1:]
 
 
 def write(picture: readings.Picture, path: str, form: str) -> str:
-    """Write the picture to the file; what was written, in one line. Where no engine makes the form,
-    DOT is written beside."""
+    """Write the picture to the file and return one line on what was written. Without an engine for
+    the form, writes a .dot file instead."""
     from kemu.views.pictures import draw as drawn
     from kemu.views.pictures import plot as graph_plot
     from kemu.views.style import UNICODE, Style
@@ -51,7 +51,7 @@ def write(picture: readings.Picture, path: str, form: str) -> str:
 
 
 def _laid_out(path: str, form: str, dot: str) -> str:
-    """Written by the engine that is here, or as DOT beside."""
+    """Write with the available engine, otherwise as a .dot file."""
     from kemu.views.pictures import layout
 
     engine = layout.engine(form)
@@ -71,6 +71,6 @@ def _laid_out(path: str, form: str, dot: str) -> str:
 
 
 def _put(path: str, data: bytes, what: str) -> str:
-    """Replace the file as a whole, or leave it alone."""
+    """Replace the file as a whole or not at all."""
     replace_file(path, data, "-o")
     return f"{path}: {what}, {len(data)} bytes"

@@ -1,10 +1,10 @@
-"""The values of a plot: expressions looked at over the events of the experiment.
+"""The values of a plot: expressions evaluated over the events of the experiment.
 
     graph plot refcount(pfn(app, 0x10000)), free
 
-The beginnings and ends of commands are looked at, and between them so many events that a plot stays
-quick; how many are passed over is said in the plot. An expression has no value where a name in it
-means nothing yet; one that never has a value is a mistake, and its complaint is shown.
+Samples are taken at the start and end of commands and at up to MOST_SAMPLES events between; the
+plot shows the interval. An expression has no value where a name in it does not exist yet; one that
+never has a value raises its error.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from kemu.experiment.session import Session
 
 MOST_SAMPLES = 200
-"""Moments at which a plot looks, beside the ends of commands."""
+"""Largest number of samples, in addition to the ends of commands."""
 MOST_SERIES = 12
 
 
@@ -100,8 +100,7 @@ def _cut(text: str, start: int, end: int) -> list[tuple[int, int]]:
 
 
 def _expression(text: str, low: int, high: int) -> Evaluate:
-    """The expression, compiled; where a name or a frame does not exist at a moment it has no value
-    there."""
+    """The compiled expression; it has no value where a name or a frame does not exist."""
     compiled = compile_expression(Source(text, low, high))
 
     def value(session: Session) -> int | None:
@@ -121,7 +120,7 @@ def _expression(text: str, low: int, high: int) -> Evaluate:
 
 
 def _with_memory(session: Session) -> list[int]:
-    """The pids with memory of their own at this moment, init left out unless it is the only one."""
+    """The pids of processes with an mm at this moment, without init unless it is the only one."""
     found = [
         pid
         for pid, task in sorted(session.tasks.items())
@@ -145,8 +144,8 @@ def _free(session: Session) -> int:
 def _series(
     session: Session, sources: list[tuple[str, Evaluate]], moments: list[int]
 ) -> tuple[readings.PlotSeries, ...]:
-    """The values at the moments, in their order. Raises the first complaint of an expression that
-    has a value at none of them."""
+    """The values at the moments, in order. Raises the error of an expression that has a value at
+    none of them."""
     points: list[list[tuple[int, int | None]]] = [[] for _ in sources]
     wrong: list[UsageError | None] = [None] * len(sources)
     valued = [False] * len(sources)

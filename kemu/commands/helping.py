@@ -1,8 +1,6 @@
-"""`help` and `apropos`: one screen of all commands, a page for each, topics, and a search through
-all of it.
+"""`help` and `apropos`: an overview of all commands, a page for each, topics, and a search.
 
-Everything is made of the declarations (`spec.command`), so there is no second place that says what
-a command does.
+All text about a command comes from its declaration (`spec.command`).
 """
 
 from __future__ import annotations
@@ -31,14 +29,13 @@ WIDTH = 78
     "h",
     arguments=(rest("word", kinds.WORD, needed=False),),
     effect=FREE,
-    summary="this page, or the page of a command",
-    more="A word of the lessons, such as RSS or zero page, is explained first. With a word that is "
-    "neither that nor a command nor"
-    " a topic, searches all pages for it, as apropos does.",
+    summary="show the list of commands, or the page of one",
+    more="A term of the lessons, such as RSS or zero page, is explained first. Any word that "
+    "is not a term, a command or a topic is searched for in all pages, as apropos does.",
     examples=("help", "help fork"),
 )
 def help_(session: Session, word: str | None) -> Text:
-    """The overview, what a word means, a command's page, a topic, or what a search finds."""
+    """The overview, a term, the page of a command, a topic, or the result of a search."""
     if not word:
         return Text(tuple(overview()))
     meaning = explained(word)
@@ -49,7 +46,7 @@ def help_(session: Session, word: str | None) -> Text:
         return Text(
             (
                 f"{word} is an alias of: {session.desk.aliases[word]}",
-                f"help {session.desk.aliases[word].split()[0]} tells more",
+                f"help {session.desk.aliases[word].split()[0]} explains it",
             )
         )
     if made is not None:
@@ -57,12 +54,12 @@ def help_(session: Session, word: str | None) -> Text:
     if word in TOPICS:
         return Text(tuple(TOPICS[word].rstrip().split("\n")))
     line = meaning_of(word)
-    return Text((line, "help terms has the others") if line else tuple(search(word)))
+    return Text((line, "help terms lists the others") if line else tuple(search(word)))
 
 
 def explained(word: str) -> list[str]:
-    """What the word of the lessons means, the commands that show it and the lesson that teaches it;
-    nothing if it is none."""
+    """The explanation of a term, the related commands and the lesson that teaches it; empty for any
+    other word."""
     found = entry_for(word)
     if found is None:
         return []
@@ -81,13 +78,13 @@ def explained(word: str) -> list[str]:
     "apropos",
     arguments=(one("word", kinds.WORD),),
     effect=FREE,
-    summary="which commands have to do with a word",
-    more="Searches names, pages and topics, the names of commands first.",
+    summary="find commands by a word",
+    more="Searches names, pages and topics; matching names are listed first.",
     examples=("apropos copy", "apropos refcount"),
     linux="apropos(1)",
 )
 def apropos(_session: Session, word: str) -> Text:
-    """What a search finds."""
+    """The result of a search."""
     return Text(tuple(search(word, "apropos")))
 
 
@@ -98,11 +95,11 @@ def overview() -> list[str]:
         for group in table.GROUPS
     ]
     lines = columns([*rows, ("topics", " ".join(TOPICS))], gap=1)
-    return [*lines, "help WORD tells more about a command or a topic, and searches for other words"]
+    return [*lines, "help WORD explains a command or a topic, and searches for any other word"]
 
 
 def columns(rows: list[tuple[str, str]], gap: int = 2, width: int = WIDTH) -> list[str]:
-    """Names on the left, texts beside them, wrapped."""
+    """Names on the left, wrapped texts on the right."""
     margin = max((len(name) for name, _ in rows), default=0) + gap
     lines = []
     for name, text in rows:
@@ -112,8 +109,8 @@ def columns(rows: list[tuple[str, str]], gap: int = 2, width: int = WIDTH) -> li
 
 
 def page(made: Command) -> list[str]:
-    """The page of one command: synopsis, what it does, arguments, two examples, the original in
-    Linux, the lesson."""
+    """The page of one command: synopsis, description, arguments, examples, the equivalent in Linux,
+    the lesson."""
     lines = wrap(
         made.synopsis,
         WIDTH,
@@ -140,7 +137,7 @@ def page(made: Command) -> list[str]:
 
 
 def _parts(made: Command) -> list[str]:
-    """A line for each argument and option, what they mean aligned."""
+    """A line for each argument and option, with aligned meanings."""
     rows = [(part.label, part.meaning) for part in made.parts]
     return [f"  {line}" for line in columns(rows, width=WIDTH - 2)]
 
@@ -153,8 +150,9 @@ def _lesson(made: Command) -> list[str]:
 
 
 def search(word: str, asked: str = "help") -> list[str]:
-    """Commands whose name, then whose page holds the word; then topics. Raises UsageError, that
-    opens with the command by which it was `asked`, if there is none."""
+    """Commands whose name contains the word, then those whose page does, then topics.
+
+    Raises UsageError, whose text starts with the command `asked`, if nothing matches."""
     lowered = word.lower()
     found = [(_rank(made, lowered), made) for made in table.load_all()]
     hits = [
@@ -181,11 +179,11 @@ def search(word: str, asked: str = "help") -> list[str]:
 
 
 MISS = 3
-"""The rank of a command that has nothing to do with the word."""
+"""The rank of a command that does not contain the word."""
 
 
 def _rank(made: Command, word: str) -> int:
-    """0 the name holds the word, 1 the line about it, 2 its page, 3 nothing does."""
+    """The place of the word: 0 name, 1 summary, 2 page, MISS nowhere."""
     if any(word in name for name in made.words):
         return 0
     if word in made.summary.lower():

@@ -1,4 +1,4 @@
-"""Files of the host: written as a whole or not at all, and read only where they have an end."""
+"""Files of the host: written as a whole or not at all; only regular files are read."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from kemu.errors import UsageError
 
 
 def read_lines(path: str, command: str) -> list[str]:
-    """The lines of a text file; bytes that are no text stay as they are. What is there and no file
-    (a device, a pipe) may have no end and is refused. Raises UsageError that opens with the
-    `command`."""
+    """The lines of a text file; bytes that are not UTF-8 are kept (surrogateescape).
+
+    Raises UsageError, whose text starts with `command`, if it cannot be read or is not a regular
+    file: a device or a pipe may have no end."""
     try:
         if Path(path).exists() and not Path(path).is_file():
             what = "is a folder" if Path(path).is_dir() else "is not a file"
@@ -27,16 +28,16 @@ def read_lines(path: str, command: str) -> list[str]:
 
 
 def replace_file(path: str, data: bytes, command: str, about: str = "file") -> None:
-    """Replace the file as a whole, or leave it alone; what is there and no file (a device, a pipe)
-    is refused.
+    """Replace the file as a whole or not at all.
 
-    Raises UsageError that opens with the `command`, about its argument `about`."""
+    Raises UsageError, whose text starts with `command`, about its argument `about`, if the file
+    cannot be written or is not a regular file."""
     target, part = Path(path), Path(f"{path}.part")
     try:
         if target.exists() and not target.is_file():
             raise UsageError(
                 f"{command}: '{path}' is not a file",
-                hint="name a file that may be replaced",
+                hint="name a file that can be replaced",
                 about=about,
             )
         part.write_bytes(data)

@@ -1,4 +1,4 @@
-"""Commands that keep an experiment: save and restore its commands, and write down what was shown.
+"""Commands that keep an experiment: save, restore, transcript.
 
     # kemu experiment
     # machine mem=67108864 geometry=x86-64 cpus=2
@@ -7,8 +7,8 @@
     goto 231; mark before; goto end
     # state 5b1c...
 
-A saved experiment is a script: `kemu run FILE` runs it too. The same commands give the same state,
-and the hash at the end says that they did.
+A saved experiment is a script, which `kemu run FILE` also runs. The same commands give the same
+state, which the hash at the end proves.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ HEAD, MACHINE, STATE = "# kemu experiment", "# machine ", "# state "
     effect=FREE,
     host=True,
     summary="write the commands of this timeline to a file",
-    more="restore runs them again, to the same state; so does kemu run FILE. The text can be read "
-    "and edited.",
+    more="restore and kemu run FILE run them again, to the same state. The file is text and "
+    "can be edited.",
     examples=(
         "help save",
-        "spawn app; save '/no/such/folder/x.kemu' # fails: there is no such folder",
+        "spawn app; save '/no/such/folder/x.kemu' # fails: the folder does not exist",
     ),
 )
 def save(session: Session, path: str) -> Text:
@@ -67,7 +67,7 @@ def experiment(session: Session) -> list[str]:
 
 
 def machine(session: Session) -> str:
-    """What the machine is made with."""
+    """The parameters of the machine, as text."""
     kernel = session.kernel.globals
     return f"mem={kernel['phys'].size} geometry={kernel['geometry'].name} cpus={session.cpus}"
 
@@ -77,11 +77,10 @@ def machine(session: Session) -> str:
     arguments=(one("path", kinds.HOST_PATH),),
     effect=FREE,
     host=True,
-    summary="run a saved experiment again, from the boot",
-    more="It becomes a timeline of its own. The state at its end is compared with the saved one. "
-    "If something in it fails, "
-    "nothing of it stays.",
-    examples=("help restore", "restore 'missing.kemu' # fails: there is no such file"),
+    summary="run a saved experiment again, from boot",
+    more="It becomes a new timeline. The final state is compared with the saved one. If a "
+    "command fails, the timeline is discarded.",
+    examples=("help restore", "restore 'missing.kemu' # fails: the file does not exist"),
 )
 def restore(session: Session, path: str) -> Text:
     """The saved commands, on a new timeline."""
@@ -99,14 +98,14 @@ def restore(session: Session, path: str) -> Text:
     if made_for != machine(session):
         hint = f"this one is {machine(session)}"
         raise UsageError(
-            f"restore: {path} needs another machine: {made_for}", hint=hint, about="path"
+            f"restore: {path} needs a different machine: {made_for}", hint=hint, about="path"
         )
     with session.anew():
         _run_all(session, lines, path)
         if wanted and session.state_hash() != wanted:
-            hint = "was it edited, or made by another version of kemu? nothing of it stays"
-            raise UsageError(f"restore: {path} came to another state", hint=hint, about="path")
-    same = "the state is the saved one" if wanted else "no state is noted in it"
+            hint = "was it edited, or made by another version of kemu? its timeline is discarded"
+            raise UsageError(f"restore: {path} ended in a different state", hint=hint, about="path")
+    same = "the state matches the saved one" if wanted else "the file records no state"
     return Text((f"{path}: #{session.end}, {same}",))
 
 
@@ -133,12 +132,12 @@ def _again(session: Session, line: str, where: str) -> None:
     arguments=(maybe("path", kinds.HOST_PATH),),
     effect=FREE,
     host=True,
-    summary="all commands so far with what they showed",
-    more="With a file it is written there.",
+    summary="all commands so far with their output",
+    more="Printed, or written to a file.",
     examples=("spawn app; transcript", "spawn app; ps; transcript"),
 )
 def transcript(session: Session, path: str | None) -> Text:
-    """What was typed and what came back."""
+    """Every command with its output."""
     lines = [line for result in session.desk.shown for line in _lines(result)]
     if path is None:
         return Text(tuple(lines) or ("nothing has been run yet",))
@@ -147,7 +146,7 @@ def transcript(session: Session, path: str | None) -> Text:
 
 
 def _lines(result: Any) -> list[str]:
-    """A command and what it showed, notes and errors too."""
+    """A command and its output, with notes and errors."""
     from kemu.views.procfs import render as render_proc
     from kemu.views.terminal import render
 
@@ -161,5 +160,5 @@ def _lines(result: Any) -> list[str]:
 
 
 def _write(path: str, text: str, command: str) -> None:
-    """Replace the file as a whole, or leave it alone."""
+    """Replace the file as a whole or not at all."""
     replace_file(path, text.encode("utf-8", "surrogateescape"), command, "path")

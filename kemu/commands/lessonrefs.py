@@ -1,7 +1,7 @@
-"""Which lesson is about a command: the one of the shipped lessons that uses it most.
+"""The lesson about a command: the shipped lesson that uses it most.
 
-The lessons are read as text, for the commands in their code spans and solutions; nothing here knows
-their format beyond `id = "..."` and `title = "..."` at the top.
+Lessons are searched as text for commands in code spans and solutions; this module depends on
+their format only for `id = "..."` and `title = "..."` at the top.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from typing import NamedTuple
 from kemu.lessonpath import lessons_folder
 
 LEAST = 2
-"""A command that a lesson names less often is not what it is about."""
+"""Fewest uses of a command by a lesson that is about it."""
 
 NAMED = 100
-"""What it counts that the lesson is called like the command."""
+"""Weight of a lesson that has the name of the command."""
 
 _CODE = re.compile(r"`([a-z_-]+)\b|(?:[\"'\[]|; )([a-z_-]+)\b", re.ASCII)
 _KEY = re.compile(r'^(id|title) = "(.*)"$', re.MULTILINE)
@@ -34,13 +34,13 @@ class LessonUse(NamedTuple):
 
 @cache
 def lessons() -> tuple[LessonUse, ...]:
-    """All shipped lessons, in order; none where there are none."""
+    """All shipped lessons, in order; empty if the folder is missing."""
     return tuple(_read(file.read_text(encoding="utf-8")) for file in _files())
 
 
 @cache
 def titles() -> tuple[tuple[str, str], ...]:
-    """Id and title of each, from the first lines alone: quick enough for completion."""
+    """Id and title of each, from the first HEAD characters, which is fast enough for completion."""
     found = []
     for file in _files():
         with file.open(encoding="utf-8") as opened:
@@ -50,11 +50,11 @@ def titles() -> tuple[tuple[str, str], ...]:
 
 
 HEAD = 600
-"""Width of id and title."""
+"""Characters at the start of a lesson that hold its id and title."""
 
 
 def _files() -> list[Path]:
-    """The lessons in English: a translation has its language before the ending."""
+    """The English lessons; a translation has its language before the extension."""
     try:
         folder = lessons_folder()
     except FileNotFoundError:
@@ -71,7 +71,7 @@ def _read(text: str) -> LessonUse:
 
 
 def lesson_about(words: tuple[str, ...]) -> LessonUse | None:
-    """The lesson that is about the command with these words."""
+    """The lesson about the command with these words, or None."""
 
     def weight(lesson: LessonUse) -> int:
         slug = lesson.id.rpartition("/")[2]

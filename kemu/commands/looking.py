@@ -1,4 +1,4 @@
-"""Commands that look at tasks and their address spaces: each asks `observe` for one reading."""
+"""Commands that show tasks and their address spaces, each as one reading of `observe`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TASK = maybe("task", kinds.TASK)
 _START = "spawn app; mmap app 0x10000 3p rw; write app 0x10000 7; "
 _PROC = flags("form", ("proc",))
 MOST_PAGES = 1 << 16
-"""Pages that one `pagemap` shows at most."""
+"""Largest number of pages that one `pagemap` shows."""
 
 
 @command(
@@ -27,7 +27,7 @@ MOST_PAGES = 1 << 16
     linux="ps(1)",
 )
 def ps(session: Session) -> readings.ProcessList:
-    """Every task, threads and zombies too."""
+    """Every task, including threads and zombies."""
     from kemu.observe.tasks import process_list
 
     return process_list(session.kernel, session.name_of)
@@ -54,8 +54,7 @@ def tree(session: Session) -> readings.TaskTree:
     linux="ptrace(2)",
 )
 def regs(session: Session, task: Task) -> readings.RegsReading:
-    """User registers, and CR3 of the CPU. The one for results holds what the last system call
-    gave."""
+    """User registers, and CR3 of the CPU. ax holds the result of the last system call."""
     from kemu.abi.uapi import MAX_ERRNO
     from kemu.abi.words import errno_name
     from kemu.observe.tasks import registers
@@ -69,8 +68,8 @@ def regs(session: Session, task: Task) -> readings.RegsReading:
     "mm",
     arguments=(TASK,),
     summary="the address space of a process in numbers",
-    more="Shows mm_users and mm_count with who holds them, sizes, page-table bytes and the marks "
-    "of the layout.",
+    more="Shows mm_users and mm_count with their holders, sizes, page-table bytes and the "
+    "boundaries of the layout.",
     examples=("spawn app; mm app", "spawn app; clone app vm as thread; mm thread"),
     linux="struct mm_struct",
 )
@@ -88,7 +87,7 @@ def mm(session: Session, task: Task) -> readings.MmReading:
     arguments=(TASK,),
     options=(_PROC,),
     summary="the mappings, as /proc/PID/maps",
-    more="With proc the text is the kernel's, byte for byte.",
+    more="With proc, prints the kernel's text, byte for byte.",
     examples=(_START + "maps app", _START + "maps app proc"),
     linux="/proc/PID/maps",
 )
@@ -104,7 +103,10 @@ def maps(session: Session, task: Task, form: tuple[str, ...]) -> Shown:
     arguments=(TASK,),
     options=(flags("form", ("proc", "rollup")),),
     summary="the mappings with their pages, as /proc/PID/smaps",
-    more="With rollup the sums over all mappings; with proc the kernel's text, byte for byte.",
+    more=(
+        "With rollup, shows the sums over all mappings; with proc, the kernel's text, byte for "
+        "byte."
+    ),
     examples=(_START + "smaps app", _START + "smaps app rollup"),
     linux="/proc/PID/smaps",
 )
@@ -151,12 +153,12 @@ def stat(session: Session, task: Task, form: tuple[str, ...]) -> Shown:
     "pagemap",
     arguments=(TASK, one("start", kinds.ADDRESS), one("length", kinds.SIZE)),
     summary="/proc/PID/pagemap of a range",
-    more=f"At most {MOST_PAGES} pages; pages whose word is zero are left out.",
+    more=f"At most {MOST_PAGES} pages; pages with a zero word are omitted.",
     examples=(_START + "pagemap app 0x10000 3p", _START + "pagemap 0x10000 1p"),
     linux="/proc/PID/pagemap",
 )
 def pagemap(session: Session, task: Task, start: int, length: int) -> readings.Pagemap:
-    """One word a page, with what the frame's flags and count say."""
+    """One 64-bit word per page, with the flags and the mapcount of its frame."""
     from kemu.observe import procfs
 
     _need_mm(session, task)
@@ -172,8 +174,8 @@ def pagemap(session: Session, task: Task, start: int, length: int) -> readings.P
     "vma",
     arguments=(TASK, one("addr", kinds.ADDRESS)),
     summary="the mapping at an address",
-    more="Also its flags, its anon_vma chain, and its neighbours; where there is none, what lies "
-    "on both sides.",
+    more="Shows also its flags, its anon_vma chain and its neighbours; where nothing is "
+    "mapped, the mappings on both sides.",
     examples=(_START + "vma app 0x10000", "spawn app; vma app.stack"),
     linux="struct vm_area_struct",
 )
@@ -190,9 +192,9 @@ def vma(session: Session, task: Task, addr: int) -> readings.VmaDetail:
     "vtop",
     arguments=(TASK, one("addr", kinds.ADDRESS)),
     summary="translate an address, level by level",
-    more="Reads the page tables as the MMU does, without touching anything: entries with their "
-    "bits, the rights of all "
-    "levels together, the frame, and what the TLBs hold for it.",
+    more="Reads the page tables as the MMU does, without side effects. Shows the entries with "
+    "their bits, the combined access rights of all levels, the frame, and the TLB entries for "
+    "the page.",
     examples=(_START + "walk app 0x10000", _START + "fork as kid; walk kid 0x10000"),
     linux="Documentation/arch/x86/x86_64/mm.rst",
 )
@@ -208,8 +210,8 @@ def walk(session: Session, task: Task, addr: int) -> readings.Translation:
     arguments=(TASK,),
     options=(flags("parts", ("kernel",)),),
     summary="the page tables of a process",
-    more="Runs of empty entries are folded. With kernel also the kernel half, which all processes "
-    "share.",
+    more="Runs of empty entries are folded. With kernel, shows also the kernel half, which "
+    "all processes share.",
     examples=(_START + "pt app", _START + "fork as kid; pt kid"),
     linux="/sys/kernel/debug/page_tables",
 )
@@ -226,8 +228,8 @@ def pt(session: Session, task: Task, parts: tuple[str, ...]) -> readings.PageTab
     "rd",
     arguments=(TASK, one("addr", kinds.ADDRESS), maybe("size", kinds.SIZE, 64)),
     summary="the bytes at an address, without touching them",
-    more="Unlike read it is no access: nothing is faulted in, and what is not mapped is said. At "
-    "most 1 MiB.",
+    more="Unlike read, it does not access the memory: it causes no faults, and marks the "
+    "unmapped parts. At most 1 MiB.",
     examples=(_START + "dump app 0x10000", _START + "dump app 0x10ff0 32"),
     linux="/proc/PID/mem; rd of crash(8)",
 )
@@ -239,7 +241,7 @@ def dump(session: Session, task: Task, addr: int, size: int) -> readings.MemoryD
 
 
 def _need_mm(session: Session, task: Task) -> None:
-    """Raise UsageError for a task without an address space of its own."""
+    """Raise UsageError for a task without an mm."""
     if task.mm is None:
         name = session.name_of(task.pid)
         why = "it has ended" if task.exit_state else "it is a kernel thread"

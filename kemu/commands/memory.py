@@ -1,4 +1,4 @@
-"""The commands about mappings that do more than their system call: mmap, mincore, setrlimit."""
+"""Commands about memory that do more than their system call: mmap, mincore, setrlimit."""
 
 from __future__ import annotations
 
@@ -70,8 +70,8 @@ def _bits(flags: tuple[int, ...]) -> int:
 def _map_file(
     session: Session, task: Task, what: tuple[int, int, int, int], file: FilePart
 ) -> Outcome:
-    """Open the file, map it (`what`: address, length, prot, flags), close it. What the first call
-    that fails gave."""
+    """Open the file, map it (`what`: address, length, prot, flags), close it. Returns the outcome
+    of mmap, or of open if it fails."""
     _, _, prot, bits = what
     fd = call(session, task, "open", file.path, writable_mode(bits, prot))
     if fd.errno:
@@ -82,7 +82,7 @@ def _map_file(
 
 
 def writable_mode(bits: int, prot: int) -> int:
-    """O_RDWR where a shared mapping could be written, else O_RDONLY."""
+    """O_RDWR for a writable shared mapping, otherwise O_RDONLY."""
     return 2 if bits & uapi.MAP_SHARED and prot & words.PROT["w"] else 0
 
 

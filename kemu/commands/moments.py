@@ -16,13 +16,12 @@ if TYPE_CHECKING:
 
 RANGE: tuple[Argument, ...] = (maybe("first", kinds.MOMENT), maybe("last", kinds.MOMENT))
 MOST_EVENTS = 20_000
-"""Events that one `trace` or `calls` shows at most."""
+"""Largest number of events that one `trace` or `calls` shows."""
 
 _START = "spawn app; mmap app 0x10000 1p rw; "
 _RANGE_TEXT = (
-    "Without a range it is about the last command up to here; with one moment about everything "
-    "from there to here; "
-    "with two about what lies between them."
+    "Without a range, covers the last command up to this moment; with one moment, everything "
+    "from there to here; with two, everything between them."
 )
 
 
@@ -37,10 +36,9 @@ _RANGE_TEXT = (
     effect=FREE,
     summary="the events of a command or a range",
     more=_RANGE_TEXT
-    + " With all also the links of lists and their like. --format ftrace writes the calls as the "
-    "function_graph "
-    "tracer of a real kernel does, --format chrome a file for ui.perfetto.dev: a track a task and "
-    "a CPU.",
+    + " With all, shows also low-level events such as links of lists. --format ftrace writes "
+    "the calls in the format of the function_graph tracer; --format chrome writes a file for "
+    "ui.perfetto.dev, with a track per task and per CPU.",
     examples=(
         _START + "write app 0x10000 7; trace",
         _START + "trace 0 end",
@@ -57,7 +55,7 @@ def trace(
     form: str | None,
     file: str | None,
 ) -> readings.EventList | readings.Text:
-    """The events of the range; or its calls in another tool's format."""
+    """The events of the range, or its calls in the format of another tool."""
     from kemu.observe.events import events
 
     first, last = range_of(session, first, last)
@@ -81,7 +79,7 @@ def trace(
     options=(flags("detail", ("events",)),),
     effect=FREE,
     summary="the kernel functions of a command or a range, as a tree",
-    more=_RANGE_TEXT + " With events also each event under the function that caused it.",
+    more=_RANGE_TEXT + " With events, shows also each event under the function that caused it.",
     examples=(_START + "write app 0x10000 7; calls", _START + "write app 0x10000 7; calls events"),
     linux="function_graph of ftrace",
 )
@@ -104,8 +102,7 @@ def calls(
     summary="what differs between two moments",
     more=_RANGE_TEXT
     + " A value that changed and changed back is not shown. timeline N compares the end of "
-    "timeline N with the "
-    "end of this one, by what processes see: mappings, entries, counts of frames.",
+    "timeline N with the end of this one, by mappings, entries and counts of frames.",
     examples=(
         _START + "write app 0x10000 7; diff",
         "mark before; spawn app; diff before",
@@ -161,17 +158,16 @@ def range_of(
     ),
     effect=FREE,
     summary="go to the next event",
-    more="With a number, that many events further. After set granularity function to the next call "
-    "or return, after set "
-    "granularity command to the end of the command. step into shows the entries of an event that "
-    "copies a whole table one "
-    "by one; elsewhere it is step. An empty line repeats it.",
+    more="With a number, goes that many events forwards. After set granularity function, goes "
+    "to the next call or return; after set granularity command, to the end of the command. "
+    "step into shows, one by one, the entries of an event that copies a whole table; "
+    "elsewhere it is the same as step. An empty line repeats it.",
     examples=(
         _START + "goto 0; step",
         _START + "goto 0; step 3",
         (
-            "spawn app; mmap app 0x200000 80p rw populate; fork app as kid; break row; rc; back; step "
-            "into 2"
+            "spawn app; mmap app 0x200000 80p rw populate; fork app as kid; break row; rc; back; "
+            "step into 2"
         ),
     ),
     linux="stepi of gdb(1)",
@@ -185,7 +181,7 @@ def step(session: Session, into: str | None, count: int) -> readings.Moment | re
         return entries
     if not session.past:
         raise UsageError(
-            f"step: #{session.now} is the newest event", hint="back goes to the one before"
+            f"step: #{session.now} is the newest event", hint="back goes to the previous one"
         )
     return move(session, min(_after(session, count), session.end))
 
@@ -217,10 +213,9 @@ _BACK_UNTIL = maybe("until", kinds.WordKind("UNTIL", ("until",), "until"))
         rest("condition", kinds.EXPR, needed=False),
     ),
     effect=FREE,
-    summary="go to the event before",
-    more="With a number, that many events back; with until EXPR to the last moment at which the "
-    "expression is true. What one "
-    "step is, set granularity says. An empty line repeats it.",
+    summary="go to the previous event",
+    more="With a number, goes that many events back; with until EXPR, to the last moment at "
+    "which the expression is true. set granularity chooses the unit. An empty line repeats it.",
     examples=(
         _START + "back",
         _START + "back 3",
@@ -233,7 +228,7 @@ def back(
 ) -> readings.Moment:
     """Move towards the boot."""
     if session.now == 0:
-        raise UsageError("back: already at boot (#0)", hint="step goes on")
+        raise UsageError("back: already at boot (#0)", hint="step goes forwards")
     if (until is None) is not (condition is None):
         raise UsageError(
             "back: expected a number, or until and a condition",
@@ -275,7 +270,7 @@ def goto(session: Session, event: int) -> readings.Moment:
     "mark",
     arguments=(one("name", kinds.NAME),),
     effect=FREE,
-    summary="give this moment a name",
+    summary="name this moment",
     examples=("mark before; spawn app; diff before", "spawn app; mark start_of_app"),
 )
 def mark(session: Session, name: str) -> readings.Moment:

@@ -16,7 +16,10 @@ from kemu.language.spec import FREE, command, maybe, rest
 if TYPE_CHECKING:
     from kemu.experiment.session import Session
 
-_START = "spawn app; mmap app 0x10000 1p rw; write app 0x10000 7; fork app as kid; mark before; write kid 0x10000 8; "
+_START = (
+    "spawn app; mmap app 0x10000 1p rw; write app 0x10000 7; fork app as kid; mark before; "
+    "write kid 0x10000 8; "
+)
 _COUNT = maybe("count", kinds.COUNT, 1)
 _FUNCTION = maybe("function", FUNCTION)
 
@@ -26,8 +29,8 @@ _FUNCTION = maybe("function", FUNCTION)
     "n",
     arguments=(_COUNT,),
     effect=FREE,
-    summary="go to the next event of this kernel function, over the calls it makes",
-    more="Between two commands it goes over the next call as a whole. An empty line repeats it.",
+    summary="go to the next event of this kernel function, stepping over calls",
+    more="Between two commands, steps over the next call as a whole. An empty line repeats it.",
     examples=(_START + "goto before; next; next", _START + "goto before; step 20; next 2"),
     linux="next of gdb(1)",
 )
@@ -46,7 +49,7 @@ def next_(session: Session, count: int) -> readings.Moment:
     "rn",
     arguments=(_COUNT,),
     effect=FREE,
-    summary="go back to the event before in this kernel function, over calls",
+    summary="go back to the previous event of this kernel function, stepping over calls",
     examples=(_START + "reverse-next", _START + "back 9; reverse-next 2"),
     linux="reverse-next of gdb(1)",
 )
@@ -66,7 +69,7 @@ def reverse_next(session: Session, count: int) -> readings.Moment:
     arguments=(_FUNCTION,),
     effect=FREE,
     summary="go to where this kernel function returns",
-    more="With the name of a function that is open here, to where that one returns.",
+    more="With the name of an open function, goes to where that function returns.",
     examples=(
         _START + "goto before; step 20; finish",
         _START + "goto before; step 20; finish do_wp_page",
@@ -89,7 +92,7 @@ def finish(session: Session, function: str | None) -> readings.Moment:
     arguments=(_FUNCTION,),
     effect=FREE,
     summary="go back to where this kernel function was called",
-    more="With the name of a function that is open here, to where that one was called.",
+    more="With the name of an open function, goes back to where that function was called.",
     examples=(
         _START + "goto before; step 20; reverse-finish",
         _START + "back 6; reverse-finish exc_page_fault",
@@ -107,14 +110,13 @@ def reverse_finish(session: Session, function: str | None) -> readings.Moment:
 
 
 def _frame(session: Session) -> int | None:
-    """The open calls up to the function that the last stop was set at, if the session is still
-    where that counts."""
+    """The call depth of the function of the last stop, if the session is still at that moment."""
     frame = session.debugger.frame
     return frame.depth if frame is not None and frame.moment == session.now else None
 
 
 def _in_frame(session: Session, target: int, frame: int | None) -> readings.Moment:
-    """Go there, staying in the function as long as it is open."""
+    """Go to `target`, staying in the function while it is open."""
     from kemu.observe.moves import place
 
     if frame is not None and place(session.journal, target).depth >= frame:
@@ -125,7 +127,8 @@ def _in_frame(session: Session, target: int, frame: int | None) -> readings.Mome
 def _leave(session: Session, target: int | None) -> readings.Moment:
     if target is None:
         raise UsageError(
-            f"finish: no kernel function is open at #{session.now}", hint="step or next goes on"
+            f"finish: no kernel function is open at #{session.now}",
+            hint="step or next goes forwards",
         )
     return move(session, target)
 
@@ -143,7 +146,7 @@ def _fid(session: Session, name: str | None) -> int | None:
     here = " in ".join(named(fid).name for fid in reversed(stack))
     raise UsageError(
         f"function: {name[:40]} is not open at #{session.now}",
-        hint=f"open are {here}" if here else "none is open",
+        hint=f"open functions: {here}" if here else "no function is open",
         about="function",
     )
 
@@ -152,8 +155,8 @@ def _fid(session: Session, name: str | None) -> int | None:
     "continue",
     "c",
     effect=FREE,
-    summary="go on to the next stop, or to the newest event",
-    more="break, watch and catch say where to stop.",
+    summary="go forwards to the next stop, or to the newest event",
+    more="break, watch and catch set stops.",
     examples=(_START + "break do_wp_page; goto before; continue", _START + "goto 0; continue"),
     linux="continue of gdb(1)",
 )
@@ -175,7 +178,7 @@ def continue_(session: Session) -> readings.Moment:
     "reverse-continue",
     "rc",
     effect=FREE,
-    summary="go back to the stop before, or to the start",
+    summary="go back to the previous stop, or to the start",
     examples=(
         _START + "break do_wp_page; reverse-continue",
         _START + "watch pfn(kid, 0x10000); reverse-continue",
@@ -183,7 +186,7 @@ def continue_(session: Session) -> readings.Moment:
     linux="reverse-continue of gdb(1)",
 )
 def reverse_continue(session: Session) -> readings.Moment:
-    """Backwards to the stop before."""
+    """Backwards to the previous stop."""
     from kemu.debugger.stops import find, stop_at
 
     _need_past(session, "reverse-continue")
@@ -200,7 +203,7 @@ def reverse_continue(session: Session) -> readings.Moment:
     "until",
     arguments=(rest("condition", kinds.EXPR),),
     effect=FREE,
-    summary="go on until an expression is true",
+    summary="go forwards until an expression is true",
     more="back until EXPR does the same backwards.",
     examples=(
         _START + "goto before; until refcount(pfn(app, 0x10000)) == 1",
@@ -229,7 +232,7 @@ def undo(session: Session) -> readings.Moment:
     for record in reversed(session.timeline.records):
         if record.first < session.now and record.last > record.first:
             return move(session, record.first)
-    raise UsageError("undo: nothing has been changed before this moment", hint="#0 is the boot")
+    raise UsageError("undo: nothing was changed before this moment", hint="#0 is the boot")
 
 
 def _need_future(session: Session, word: str) -> None:
@@ -241,4 +244,4 @@ def _need_future(session: Session, word: str) -> None:
 
 def _need_past(session: Session, word: str) -> None:
     if session.now == 0:
-        raise UsageError(f"{word}: already at boot (#0)", hint="step goes on")
+        raise UsageError(f"{word}: already at boot (#0)", hint="step goes forwards")

@@ -1,14 +1,14 @@
-"""One command, room by room:
+"""One command, stage by stage:
 
     split     words (done)                                                language/tokens.py
     resolve   aliases, print/x                                            language/resolve.py
     named     the declaration of the command                              commands/table.py
     bind      words to arguments, arguments to values                     language/bind.py
     execute   sealed, on the timeline or free; the result                 commands/execute.py
-    placed    what the user did wrong, in the line as it was typed        language/place.py
+    placed    the place of a user error, in the line as typed               language/place.py
 
-What goes wrong inside the machine is part of the reading; what the user did wrong is a `Complaint`
-in the result; anything else is a bug in kemu and passes through.
+A failure inside the machine is part of the reading; a user error is a `Complaint` in the result;
+any other exception is a bug in kemu and propagates.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ if TYPE_CHECKING:
     from kemu.experiment.session import Session
 
 PY = "--py"
-"""After any command: show the call of `kemu.Session` that does the same."""
+"""After any command: show the equivalent call of `kemu.Session`."""
 
 
 def perform(session: Session, typed: Line, on: str = "") -> Iterable[Result]:
-    """Run one command, or the one after `on` (`on 1 `). Raises UsageError with its place in what
-    was typed."""
+    """Run one command; `on` is its prefix if any (`on 1 `). Raises UsageError with its place in the
+    typed line."""
     line, made, words = typed, None, dict[str, Sequence[Token]]()
     guide = session.desk.guide if not on else None
     try:
@@ -65,4 +65,4 @@ def perform(session: Session, typed: Line, on: str = "") -> Iterable[Result]:
             f"the kernel stopped itself: {error}",
             hint="a mutant is planted; the command is undone",
         )
-    raise placed(mistake, line, words, f"help {made.name} says what it takes" if made else "")
+    raise placed(mistake, line, words, f"see: help {made.name}" if made else "")

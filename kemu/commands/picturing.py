@@ -1,5 +1,4 @@
-"""The section `picture` of what is shown after a change: the page in question as three lines,
-before and after."""
+"""The section `picture` after a change: the changed page in three lines, before and after."""
 
 from __future__ import annotations
 
@@ -10,12 +9,11 @@ if TYPE_CHECKING:
     from kemu.readings import ThreeLines
 
 MOST_EVENTS = 20_000
-"""A command with more events gets no picture by itself: it is about many pages."""
+"""A command with more events changes many pages, so no picture is drawn."""
 
 
 def picture_of(session: Session, _text: str, first: int, last: int) -> ThreeLines | None:
-    """The pages that the events (first, last] of a command changed; None where they changed
-    none."""
+    """The pages that the events (first, last] of a command changed, or None."""
     from kemu.observe.onepage import of_command
 
     if not 0 < last - first <= MOST_EVENTS:

@@ -1,5 +1,4 @@
-"""race: every order in which CPUs can take their steps, where each leads, and one of them played
-step by step."""
+"""race: explore the interleavings of steps on several CPUs and their outcomes; replay one."""
 
 from __future__ import annotations
 
@@ -33,10 +32,10 @@ class RacedKind(kinds.TextKind):
 
 
 class LockKind(kinds.TextKind):
-    """The name of a lock, perhaps with a CPU."""
+    """The name of a lock, optionally with a CPU."""
 
     def complete(self, session: Session) -> Iterable[Candidate]:
-        """The locks that can be taken away."""
+        """The locks that can be removed."""
         return [
             ("ptl", "of a page table"),
             ("mmap_lock", "of an mm"),
@@ -47,21 +46,21 @@ class LockKind(kinds.TextKind):
 
 
 class MutantKind(kinds.TextKind):
-    """The name of a wrong kernel."""
+    """The name of a mutant."""
 
     def complete(self, session: Session) -> Iterable[Candidate]:
-        """All wrong kernels."""
+        """All mutants."""
         from kemu.races.mutants import MUTANTS
 
         return [(mutant.name, mutant.story) for mutant in MUTANTS.values()]
 
 
 class Schedules(Mapping[str, str]):
-    """Every word that looks like a schedule, as the words of an option: a schedule may follow
-    the options too."""
+    """Every word that looks like a schedule, as the words of an option, so that a schedule may
+    follow the options."""
 
     def __contains__(self, word: object) -> bool:
-        """Does it look like one?"""
+        """Whether the word looks like a schedule."""
         from kemu.races.schedule import looks_like_one
 
         return isinstance(word, str) and looks_like_one(word)
@@ -71,11 +70,11 @@ class Schedules(Mapping[str, str]):
         return word
 
     def __iter__(self) -> Iterator[str]:
-        """There are too many to name one."""
+        """Empty: there are too many to list."""
         return iter(())
 
     def __len__(self) -> int:
-        """As above."""
+        """0: there are too many to list."""
         return 0
 
 
@@ -90,8 +89,8 @@ class ScheduleOption(Option):
 
     @property
     def meaning(self) -> str:
-        """There are too many words to list them."""
-        return "a schedule that race has printed, such as 0*12,1*30 or 0110"
+        """A description in place of the list of words."""
+        return "a schedule printed by race, such as 0*12,1*30 or 0110"
 
 
 RACED = RacedKind("CASE|CMD", "a case, or a command in quotes")
@@ -114,18 +113,16 @@ KINDS: dict[str, Kind] = {
         ScheduleOption("schedule", Schedules()),
     ),
     effect=FREE,
-    summary="explore every order in which CPUs can take their steps",
-    more="race alone (or race list) lists the built-in cases, "
-    "race CASE explores one, race 'CMD' 'CMD' your own: each command runs on a CPU of "
-    "its own, from this moment on, and nothing of it stays. It tells how many schedules lead to "
-    "which outcome, and for a bad one "
-    "the schedule; race replay SCHEDULE plays it on the machine, and then step, back, trace and "
-    "all other words walk through it. "
-    "A step lies before each atomic operation, lock operation and access to a page-table entry. "
-    "--bound N allows N preemptions. "
-    "--without-lock NAME takes a lock away, NAME@1 on CPU 1 only; --end leaves a replay after its "
-    "last step. The exit code is 3 "
-    "if some schedule ends badly. See docs/races.md.",
+    summary="explore every interleaving of steps on several CPUs",
+    more="race alone (or race list) lists the built-in cases, race CASE explores one, race "
+    "'CMD' 'CMD' your own commands: each runs on its own CPU from this moment, and the "
+    "machine is left unchanged. race counts the schedules that lead to each outcome, and "
+    "prints a schedule for each bad one; race replay SCHEDULE plays it on the machine, where "
+    "step, back, trace and all other commands can examine it. A step ends before each atomic "
+    "operation, lock operation and access to a page-table entry. --bound N allows N "
+    "preemptions. --without-lock NAME removes a lock, NAME@1 on CPU 1 only; --end stops a "
+    "replay after its last step instead of before its first. The exit code is 3 if a schedule "
+    "ends badly. See docs/races.md.",
     examples=(
         "race",
         "race gets --non-atomic; race replay 00100111; step",

@@ -1,6 +1,6 @@
-"""Run a line: its commands one after the other, each through the rooms of `perform`.
+"""Run a line: its commands in order, each through the stages of `perform`.
 
-A front end asks for results (`run`, `each`) and draws them; nothing here prints.
+A front end draws the results of `run` or `each`; nothing here prints.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def run(session: Session, text: str, *, keep_going: bool = False) -> list[Result
 
 
 def each(session: Session, text: str, *, keep_going: bool = False) -> Iterator[Result]:
-    """As `run`, but each result is given as soon as it is there."""
+    """Like `run`, but yield each result as soon as it is available."""
     desk = session.desk
     outermost = not desk.depth
     taken = desk.guide.line(text) if desk.guide is not None and outermost else None

@@ -1,10 +1,10 @@
 """`set` and `show`: the settings of the machine, of the session, and of the shell.
 
-    machine   aslr, lru_batch, fault_around, fail      part of the state: going back takes them back
-    session   granularity, verify, context             how this experiment is worked on
-    shell     color, paging, toolbar ...               how it is shown; kept as text in `session.desk.preferences`
+    machine   aslr, lru_batch, fault_around, fail      part of the state: going back restores them
+    session   granularity, verify, context             how the session moves and checks
+    shell     color, paging, toolbar ...               display; text in `session.desk.preferences`
 
-What the shell's settings do is up to the front end; here they are declared, checked and shown.
+The front end implements the shell's settings; this module declares, checks and shows them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ GRANULARITIES = ("event", "function", "command")
 
 
 class Preference(NamedTuple):
-    """A setting of the shell: its words, the first of which is the default, and what it is for."""
+    """A setting of the shell: its values, the default first, and its purpose."""
 
     words: tuple[str, ...]
     about: str
@@ -38,36 +38,37 @@ class Preference(NamedTuple):
 
 
 PREFERENCES = {
-    "color": Preference(("auto", "always", "never"), "colour in what is shown"),
+    "color": Preference(("auto", "always", "never"), "colour in the output"),
     "characters": Preference(("auto", "ascii"), "line drawings, or ASCII only"),
-    "paging": Preference(("on", "off"), "long output goes through $PAGER, at a terminal"),
-    "toolbar": Preference(("on", "off"), "the line at the bottom"),
+    "paging": Preference(("on", "off"), "show long output in $PAGER, at a terminal"),
+    "toolbar": Preference(("on", "off"), "the status line at the bottom"),
     "suggestions": Preference(("on", "off"), "show the rest of an earlier line while typing"),
     "repeat": Preference(("on", "off"), "an empty line repeats step, back, next"),
     "errno-fails": Preference(("off", "on"), "a simulated errno counts as a failure"),
 }
 
 SETTINGS = {
-    "aslr": "a seed, or off: where programs lie",
+    "aslr": "a seed, or off: where programs are placed",
     "lru_batch": "on or off: per-CPU batches hold references",
-    "fault_around": "a size: how much of a file one fault maps",
-    "tmpfs": "a size, or off: how much files in memory may hold",
-    "fail": "alloc N, slab N or off: let an allocation fail",
-    "granularity": "event, function or command: one step",
+    "fault_around": "a size: how many bytes of a file one fault maps",
+    "tmpfs": "a size, or off: limit on the files in memory",
+    "fail": "alloc N, slab N or off: make an allocation fail",
+    "granularity": "event, function or command: the unit of step",
     "verify": "on or off: check invariants after every command",
     "context": "what is shown after a change (see: help context)",
     **{name: f"{preference.known}: {preference.about}" for name, preference in PREFERENCES.items()},
 }
-"""Every setting with a few words about it."""
+"""Setting -> description."""
 
 OF_THE_SESSION = ("granularity", "verify", "context", *PREFERENCES)
-"""Those that change nothing of the machine."""
+"""Settings that do not change the machine."""
 
 
 def words_of(setting: str) -> tuple[str, ...]:
-    """The words that `set` takes for it."""
+    """The words that `set` accepts for the setting."""
     known = {
-        "aslr": ("off",), "lru_batch": tuple(_SWITCH), "verify": tuple(_SWITCH), "granularity": GRANULARITIES,
+        "aslr": ("off",), "lru_batch": tuple(_SWITCH), "verify": tuple(_SWITCH),
+        "granularity": GRANULARITIES,
         "fail": (*FAILING, "off"), "context": (*HOWS, *SECTIONS), "fault_around": ("64K", "1p"),
     }  # fmt: skip
     return PREFERENCES[setting].words if setting in PREFERENCES else known.get(setting, ())
@@ -87,20 +88,17 @@ def preference(session: Session, name: str) -> str:
     ),
     effect=CHANGE,
     summary="change a setting of the machine, the session or the shell",
-    more="aslr SEED places new programs at random, the same for the same seed, until aslr off. "
-    "lru_batch on keeps new pages "
-    "in the per-CPU batches of the LRU, which hold a reference each, as Linux does. fault_around "
-    "SIZE is how much of a file "
-    "one fault maps; tmpfs SIZE is all that the files made by mkfile ... tmpfs may hold. "
-    "fail alloc N lets the N-th allocation of a frame from now on fail, fail slab N that of an "
-    "object. "
-    "These belong to the machine. "
-    "granularity event, function or command is how far step and back go; verify on checks the "
-    "invariants after every command. "
-    "color, characters, paging, toolbar, suggestions, repeat and errno-fails are the shell's; show "
-    "lists all with their words. "
-    "Lines of the file config in the settings folder are run when the shell starts (see: help "
-    "config).",
+    more="Settings of the machine: aslr SEED places new programs at random addresses, which "
+    "depend only on the seed, until aslr off. lru_batch on keeps new pages in the per-CPU "
+    "batches of the LRU, each with a reference, as Linux does. fault_around SIZE is the size "
+    "of the part of a file that one fault maps; tmpfs SIZE limits the total size of the files "
+    "made by mkfile ... tmpfs. fail alloc N makes the N-th allocation of a frame from now on "
+    "fail, fail slab N that of an object. Settings of the session: granularity event, "
+    "function or command is the unit of step and back; verify on checks the invariants after "
+    "every command; context chooses what is shown after a change. Settings of the shell: "
+    "color, characters, paging, toolbar, suggestions, repeat and errno-fails. show lists all "
+    "settings with their values. The shell runs the file config in the settings folder when "
+    "it starts (see: help config).",
     examples=(
         "set lru_batch on",
         "set aslr 7; spawn app",
@@ -112,7 +110,7 @@ def preference(session: Session, name: str) -> str:
     linux="/proc/sys/kernel/randomize_va_space",
 )
 def set_(session: Session, setting: str, value: str, number: str | None) -> Text:
-    """Change one setting; one of the machine is part of its state, so going back takes it back."""
+    """Change one setting. Going back restores the settings of the machine."""
     if setting == "fail":
         return _set_fail(session, value, number)
     if setting == "context":
@@ -162,19 +160,21 @@ def _set_context(session: Session, value: str, number: str | None) -> Text:
 
 
 FAILING = {"alloc": "fail", "slab": "fail_slab"}
-"""What can be made to fail, by the setting of the machine that does it."""
+"""Kind of allocation -> setting of the machine that makes it fail."""
 
 
 def _set_fail(session: Session, what: str, number: str | None) -> Text:
-    """Fault injection: the N-th allocation fails; off takes all of it back."""
+    """Fault injection: the N-th allocation fails; off clears all of it."""
     if what not in (*FAILING, "off") or (what in FAILING) != (number is not None):
-        hint = "set fail alloc 3: the third frame is refused; set fail slab 2: the second object"
+        hint = "set fail alloc 3 fails the third frame; set fail slab 2 the second object"
         raise UsageError(
             "fail: expected alloc or slab and a number, or off", hint=hint, about="value"
         )
     if number == "off":
         raise UsageError(
-            "fail: off takes all of it back at once", hint="set fail off", about="number"
+            "fail: off takes no number; it clears every injected failure",
+            hint="set fail off",
+            about="number",
         )
     for name in FAILING.values() if what == "off" else [FAILING[what]]:
         session.set(
@@ -202,7 +202,7 @@ def _plain_number(text: str, high: int, what: str, about: str = "value") -> int:
     if not 0 <= value <= high:
         raise UsageError(
             f"{about}: expected {what}, got '{text[:40]}'",
-            hint="show lists the settings with what they take",
+            hint="show lists the settings with their values",
             about=about,
         )
     return value
@@ -235,8 +235,8 @@ def _switch_text(value: int | bool | None) -> str:
 @command(
     "show",
     arguments=(maybe("setting", kinds.ChoiceKind("SETTING", SETTINGS, "a setting")),),
-    summary="the settings",
-    more="Each with its value; all of them with the words that set takes.",
+    summary="show the settings",
+    more="Without a setting, shows all of them with the values that set accepts.",
     examples=("show", "show aslr"),
 )
 def show(session: Session, setting: str | None) -> Text:

@@ -1,4 +1,4 @@
-"""Commands that say where to stop: break, tbreak, watch, catch, display, info, enable, disable,
+"""Commands that set stops: break, tbreak, watch, catch, display, info, enable, disable,
 delete."""
 
 from __future__ import annotations
@@ -29,9 +29,8 @@ _CONDITION = (
 _WHERE_TEXT = (
     "WHERE is a kernel function, a kind of event ("
     + " ".join(stops.EVENT_KINDS)
-    + ") or a field such as _refcount. "
-    "A command always runs to its end; then the moment shown is the first event that matches, and "
-    "continue goes on."
+    + ") or a field such as _refcount. A command always runs to its end; the session then "
+    "goes to the first matching event, and continue goes to the next."
 )
 
 
@@ -58,7 +57,7 @@ def break_(session: Session, where: str, if_: str | None, condition: Expression 
     "tb",
     arguments=(_WHERE, *_CONDITION),
     effect=FREE,
-    summary="as break, but only once",
+    summary="like break, but stop only once",
     more=_WHERE_TEXT,
     examples=(
         _START + "tbreak wp_page_copy; write kid 0x10000 8",
@@ -67,7 +66,7 @@ def break_(session: Session, where: str, if_: str | None, condition: Expression 
     linux="tbreak of gdb(1)",
 )
 def tbreak(session: Session, where: str, if_: str | None, condition: Expression | None) -> Text:
-    """A new breakpoint that its first hit removes."""
+    """A new breakpoint, removed at its first hit."""
     return _break(session, where, if_, condition, temporary=True)
 
 
@@ -103,7 +102,7 @@ def _break(
 
 
 def _where(where: str) -> tuple[frozenset[int], str]:
-    """The functions, or the kind or field, that the word means."""
+    """The functions, or the kind of event or field, that the word names."""
     from kemu.observe.moves import event_fields, fids_named, functions
 
     if where in stops.EVENT_KINDS:
@@ -141,8 +140,11 @@ def _add(session: Session, stop: Stop) -> Text:
     "watch",
     arguments=(rest("expression", kinds.EXPR),),
     effect=FREE,
-    summary="stop when an expression changes its value",
-    more="Says old and new value and which kernel function changed it. display only shows.",
+    summary="stop when the value of an expression changes",
+    more=(
+        "Shows the old and the new value and the kernel function that changed it. To show a "
+        "value without stopping, use display."
+    ),
     examples=(
         _START + "watch pfn(kid, 0x10000); write kid 0x10000 8",
         _START + "watch app.rss; reverse-continue",
@@ -158,7 +160,7 @@ def watch(session: Session, expression: Expression) -> Text:
     "catch",
     arguments=(one("what", kinds.WordKind("WHAT", tuple(stops.CATCHES))),),
     effect=FREE,
-    summary="stop at a fault, a signal, a system call or out of memory",
+    summary="stop at a fault, a signal, a system call or an out-of-memory condition",
     examples=(_START + "catch fault; write kid 0x10000 8", _START + "catch signal; read app 0"),
     linux="catch of gdb(1)",
 )
@@ -175,7 +177,7 @@ def catch(session: Session, what: str) -> Text:
     arguments=(rest("expression", FORMATTED, needed=False),),
     effect=FREE,
     summary="show an expression after each move",
-    more="Without an expression shows all of them now; delete display removes them.",
+    more="Without an expression, shows all displays now; delete display removes them.",
     examples=(_START + "display app.rss; back; back", _START + "display/x app.stack; display"),
     linux="display of gdb(1)",
 )
@@ -187,14 +189,14 @@ def display(session: Session, expression: Expression | None) -> Text:
         notes = check(expression, session)
         session.debugger.show_after_moves(expression)
         return Text((*stops.displays(session), *notes))
-    return Text(stops.displays(session) or ("nothing is displayed; display EXPR",))
+    return Text(stops.displays(session) or ("no displays; display EXPR adds one",))
 
 
 @command(
     "info",
     arguments=(one("what", kinds.WordKind("WHAT", ("breakpoints", "display"))),),
     effect=FREE,
-    summary="list the breakpoints and their like, with their hits",
+    summary="list the stops with their hit counts, or the displays",
     examples=(
         "break do_wp_page; watch init.rss; info breakpoints",
         "display init.rss; info display",
@@ -204,7 +206,7 @@ def display(session: Session, expression: Expression | None) -> Text:
 def info(session: Session, what: str) -> Text:
     """All stops, or all displays."""
     if what == "display":
-        return Text(stops.displays(session) or ("nothing is displayed; display EXPR",))
+        return Text(stops.displays(session) or ("no displays; display EXPR adds one",))
     lines = [_line(stop) for stop in session.debugger.stops]
     return Text(tuple(lines) or ("no breakpoints; see break, watch, catch",))
 
@@ -215,7 +217,8 @@ def _line(stop: Stop) -> str:
         "" if stop.enabled else "disabled",
         "once" if stop.temporary else "",
     ]
-    return f"{stop.number:<3} {stop.kind:<6} {stop.text}  ({', '.join(word for word in words if word)})"
+    marks = ", ".join(word for word in words if word)
+    return f"{stop.number:<3} {stop.kind:<6} {stop.text}  ({marks})"
 
 
 _NUMBERS = many("numbers", kinds.COUNT)
@@ -225,8 +228,8 @@ _NUMBERS = many("numbers", kinds.COUNT)
     "enable",
     arguments=(_NUMBERS,),
     effect=FREE,
-    summary="let breakpoints stop again",
-    more="Without numbers all.",
+    summary="enable breakpoints",
+    more="Without numbers, all of them.",
     examples=(
         "break do_wp_page; disable 1; enable 1",
         "catch fault; disable; enable; info breakpoints",
@@ -241,8 +244,8 @@ def enable(session: Session, numbers: tuple[int, ...]) -> Text:
     "disable",
     arguments=(_NUMBERS,),
     effect=FREE,
-    summary="keep breakpoints, but do not stop at them",
-    more="Without numbers all.",
+    summary="disable breakpoints without removing them",
+    more="Without numbers, all of them.",
     examples=("break do_wp_page; disable 1", "catch fault; disable; info breakpoints"),
 )
 def disable(session: Session, numbers: tuple[int, ...]) -> Text:
@@ -263,7 +266,7 @@ def _switch(session: Session, numbers: tuple[int, ...], *, enabled: bool) -> Tex
     options=(keyword("display", kinds.COUNT),),
     effect=FREE,
     summary="remove breakpoints or displays",
-    more="Without numbers all breakpoints; display N removes one display.",
+    more="Without numbers, removes all breakpoints; display N removes one display.",
     examples=(
         "break do_wp_page; delete 1; info breakpoints",
         "display init.rss; delete display 1; info display",

@@ -1,11 +1,11 @@
-"""The commands that are a system call and nothing else: made from the rows of kemu/abi.
+"""Commands that only make a system call, generated from the rows of kemu/abi.
 
     addr, length, prot, fd ...   as typed
     a buffer                     the task's stack unless into ADDR is given
-    data                         stored on the task's stack by the task itself first
+    data                         first stored by the task on its stack
     a task                       its pid
 
-`own_body` declares the others, whose commands do more than the call.
+`own_body` declares the commands that do more than the call.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ KINDS: dict[str, Kind] = {
 
 
 def kind_of(arg: Arg) -> Kind:
-    """How the shell reads the argument."""
+    """The kind that reads the argument in the shell."""
     if arg.kind == "choice":
         prefix = getattr(arg.words, "prefix", "")
         return kinds.NumberedKind(
@@ -96,7 +96,7 @@ def own_body(
 
 
 def number(session: Session, task: Task, row: Call, arg: Arg, given: dict[str, Any]) -> Any:
-    """What the kernel gets for an argument. Raises UsageError for too much at once."""
+    """The value passed to the kernel for an argument. Raises UsageError if it is too large."""
     value = arg.default if given[arg.name] is None else given[arg.name]
     if arg.kind == "flags":
         return reduce(or_, value, 0)
@@ -114,7 +114,7 @@ def number(session: Session, task: Task, row: Call, arg: Arg, given: dict[str, A
 
 
 def perform(session: Session, task: Task, row: Call, given: dict[str, Any]) -> Outcome:
-    """Make the call. With bytes that the kernel stored, the reading holds them too."""
+    """Make the call. The reading includes the bytes that the kernel stored, if any."""
     values = {}
     for arg in row.args:
         values[arg.name] = number(session, task, row, arg, given)

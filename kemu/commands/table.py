@@ -1,9 +1,9 @@
-"""Which commands there are, where each lives, and in which group: the only list that is read at
-start-up. All else about a command is in its declaration.
+"""The table of commands: name, module and group. It is the only list read at start-up; everything
+else about a command is in its declaration.
 
-A module of commands is imported when one of its commands is first used, so that start-up stays
-short and nothing imports upwards: packages above this one appear here by dotted path alone. A test
-keeps the table true.
+A module of commands is imported when one of its commands is first used, which keeps start-up short.
+Packages above this one appear only as dotted paths, so nothing imports upwards. A test compares the
+table with the declarations.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Entry(NamedTuple):
-    """Where a command lives, and in which group `help` shows it."""
+    """The module of a command, and its group in `help`."""
 
     module: str
     group: str
@@ -26,14 +26,14 @@ class Entry(NamedTuple):
 
 GROUPS = {
     "doing": "what a process does",
-    "memory": "what it does with its memory, and others'",
+    "memory": "what it does with memory",
     "files": "what it does with files",
     "looking": "look at the machine",
     "time": "move through time",
     "stops": "where to stop",
-    "ask": "why it is so, and what it cost",
-    "trust": "is it true",
-    "lessons": "learn, step by step",
+    "ask": "explain the state, and its cost",
+    "trust": "check the kernel",
+    "lessons": "take a lesson",
     "shell": "the shell itself",
 }
 
@@ -74,7 +74,7 @@ _REST = (
     ("shell", "commands.settings", "set show"),
     ("shell", "commands.general", "alias unalias run quit"),
 )
-"""Group, module below kemu, commands: in the order of `help`, before and after the system calls."""
+"""(group, module below kemu, commands), in the order of `help`; the system calls come between."""
 
 _CALLS = [
     (row.group, f"commands.{row.module or 'syscalls'}", word) for word, row in BY_WORD.items()
@@ -107,7 +107,7 @@ ALIASES = {
     "n": "next",
     **{alias: word for word, row in BY_WORD.items() for alias in row.also},
 }
-"""Other words for the same commands: crash's for looking, gdb's for moving."""
+"""Alias -> command: crash's names for looking, gdb's for moving."""
 
 
 def find(word: str) -> Command | None:
@@ -124,8 +124,8 @@ def find(word: str) -> Command | None:
 
 
 def named(word: str) -> Command:
-    """The declared command that `word` names. Imports its module. Raises UsageError if there is
-    none."""
+    """The declared command that `word` names. Imports its module. Raises UsageError for an unknown
+    word."""
     from kemu.language.suggest import did_you_mean
 
     found = find(word)
@@ -134,17 +134,17 @@ def named(word: str) -> Command:
     if word in LESSON_WORDS:
         raise UsageError(
             f"no command '{word}': no lesson is being taken",
-            hint="lesson lists the lessons, lesson start NUMBER takes one",
+            hint="lesson lists the lessons, lesson start NUMBER starts one",
         )
     guess = did_you_mean(word, [*TABLE, *ALIASES])
     raise UsageError(f"no command '{word[:40]}'", hint=guess or "help lists the commands")
 
 
 def load_all() -> list[Command]:
-    """Every command, in the order of the table. Imports all modules; for help, docs and tests."""
+    """Every command, in the order of the table. Imports all modules."""
     found = (find(word) for word in TABLE)
     return [command for command in found if command]
 
 
 LESSON_WORDS = frozenset({"answer", "hint", "skip", "task", "check", "leave", "previous"})
-"""Words that mean something while a lesson is taken."""
+"""Words with a meaning only during a lesson."""

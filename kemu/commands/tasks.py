@@ -1,4 +1,4 @@
-"""Commands about tasks: birth, death, signals, and who runs where."""
+"""Commands about tasks: creation, exit, signals, and CPUs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,10 @@ _START = "spawn app; mmap app 0x10000 1p rw; write app 0x10000 7; "
     arguments=(one("name", kinds.NEW_TASK),),
     effect=CHANGE,
     summary="start a process: a child of init with an almost empty address space",
-    more="It has a stack, as after exec, and nothing is touched yet. It becomes the current task.",
+    more=(
+        "It has a stack, as after exec, and no memory of it has been touched. It becomes the "
+        "current task."
+    ),
     examples=("spawn app", "spawn app; maps app"),
     linux="fork(2) and execve(2) by init",
 )
@@ -78,7 +81,7 @@ def clone(session: Session, task: Task, flags: tuple[int, ...], name: str | None
 def _birth(
     session: Session, task: Task, call_name: str, name: str | None, *arguments: Any
 ) -> Outcome:
-    """A call that makes a child; the child gets its name."""
+    """Make a call that creates a child, and name the child."""
     before = set(session.tasks)
     outcome = call(session, task, call_name, *arguments)
     born = sorted(set(session.tasks) - before)
@@ -157,7 +160,7 @@ def kill(session: Session, task: Task, signal: int, sender: Task | None) -> Outc
 
 
 def _sender(session: Session) -> Task:
-    """The current task, or init if that cannot act."""
+    """The current task, or init if that task has ended or is blocked."""
     current = session.current
     return session.tasks[1] if current.blocked_in or current.exit_state else current
 
@@ -171,7 +174,8 @@ def tgkill(session: Session, task: Task, signal: int, sender: Task | None) -> Ou
     """Send a signal to the task."""
     if sender is not None and (sender.exit_state or sender.blocked_in):
         raise UsageError(
-            f"by: {session.name_of(sender.pid)} can do nothing now", hint="name a task that runs"
+            f"by: {session.name_of(sender.pid)} cannot run now",
+            hint="name a task that is neither blocked nor ended",
         )
     current = session.current
     able = session.tasks[1] if current.blocked_in or current.exit_state else current
@@ -199,7 +203,7 @@ def signal(session: Session, task: Task, signal: int, action: str) -> Outcome:
     "schedule",
     arguments=(one("task", kinds.TASK),),
     effect=CHANGE,
-    summary="let a CPU run a task",
+    summary="run a task on a CPU",
     more="A kernel thread borrows the address space of the task before it.",
     examples=("spawn app; schedule kthreadd; tlb", "spawn app; spawn other; schedule app"),
     linux="__schedule (kernel/sched/core.c)",
@@ -256,14 +260,14 @@ def _check_cpu(session: Session, cpu: int) -> None:
     "use",
     arguments=(one("task", kinds.TASK),),
     effect=FREE,
-    summary="choose the task that commands without TASK mean",
+    summary="set the current task, the default for TASK",
     examples=("spawn app; fork as kid; use kid", "spawn app; use init"),
 )
 def use(session: Session, task: Task) -> Text:
     """Make the task current."""
     if task.exit_state:
         raise UsageError(
-            f"task: {session.name_of(task.pid)} has ended", hint="ps shows who lives", about="task"
+            f"task: {session.name_of(task.pid)} has ended", hint="ps lists the tasks", about="task"
         )
     session.use(task.pid)
     return Text((f"{session.name_of(task.pid)} (pid {task.pid}) is current",))

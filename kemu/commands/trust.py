@@ -1,5 +1,4 @@
-"""Is the kernel right? verify checks the invariants; mutant makes the kernel a wrong one, for
-someone to find."""
+"""verify checks the invariants of the kernel; mutant plants a bug that breaks one."""
 
 from __future__ import annotations
 
@@ -29,25 +28,23 @@ if TYPE_CHECKING:
     options=(flags("along", {"--every-event": True, "every-event": True}),),
     effect=FREE,
     summary="check the invariants of the kernel",
-    more="Everything is counted twice: references against holders, entries against mappings, TLBs "
-    "against tables. With "
-    "every-event looks after each event up to this moment and names the first that broke "
-    "something; conditions that hold "
-    "only between two commands are checked there. See docs/invariants.md. set verify on checks "
-    "after every command.",
+    more="Counts everything twice: references against holders, entries against mappings, TLBs "
+    "against tables. With every-event, checks after each event up to this moment and names "
+    "the first one that broke an invariant; conditions that hold only between two commands "
+    "are checked there. set verify on checks after every command. See docs/invariants.md.",
     examples=(
         "spawn app; verify",
         "spawn app; mmap app 0x10000 1p rw; write app 0x10000 1; verify every-event",
     ),
 )
 def verify(session: Session, along: tuple[bool, ...]) -> Shown:
-    """What does not hold; the exit code is then 3."""
+    """The invariants that do not hold; the exit code is then 3."""
     reading = verify_along(session) if along else verify_now(session)
     return Shown(reading, status=UNSATISFIED if reading.violations else OK)
 
 
 def verify_now(session: Session) -> VerifyReading:
-    """The invariants at this moment; inside a command only those that hold always."""
+    """Check the invariants at this moment; inside a command only those that always hold."""
     from kemu.invariants import ALWAYS, INVARIANTS, check
 
     quiet = session.boundary(session.now)
@@ -98,10 +95,10 @@ def readings(found: list[Violation] | tuple[Violation, ...]) -> tuple[ViolationR
     ),
     effect=CHANGE,
     summary="plant a bug in the kernel for someone to find",
-    more="mutant list names the wrong kernels, and with NAME shows the patch of one. mutant plant "
-    "NAME applies it; mutant plant NUMBER applies one that is not named. mutant reveal shows what "
-    "is planted, mutant remove makes the kernel right again. Planting is part of the history: "
-    "before it the kernel is right, also when you go back there. verify, and looking, find it.",
+    more="mutant list names the mutants, and with NAME shows the patch of one. mutant plant "
+    "NAME applies it; mutant plant NUMBER applies one without naming it. mutant reveal shows "
+    "the planted mutant, mutant remove removes it. Planting is part of the history: before "
+    "it, the kernel is correct, even when you go back there.",
     examples=(
         "mutant list",
         "mutant list cow_skips_flush",
@@ -122,7 +119,7 @@ def mutant(session: Session, what: str, name: str | None) -> MutantList | Mutant
     if not planted:
         raise UsageError(
             "mutant: no mutant is planted",
-            hint="mutant plant NAME, or a number for one that you do not know",
+            hint="mutant plant NAME, or a number for an unnamed one",
         )
     if what == "remove":
         session.plant("", {})
@@ -131,19 +128,19 @@ def mutant(session: Session, what: str, name: str | None) -> MutantList | Mutant
 
 
 def listing(session: Session) -> MutantList:
-    """All wrong kernels."""
+    """All mutants."""
     from kemu.races.mutants import MUTANTS
 
     return MutantList(tuple(row(found) for found in MUTANTS.values()), int(bool(session.planted)))
 
 
 def plant(session: Session, name: str | None) -> MutantReading | Text:
-    """Make the kernel a wrong one from the next command on."""
+    """Plant a mutant, effective from the next command. Raises UsageError without a name."""
     from kemu.races.mutants import bodies, find
 
     if name is None:
         raise UsageError(
-            "mutant: plant which one?",
+            "mutant: expected the name of a mutant, or a number",
             hint="mutant list names them; a number picks one for you to find",
             about="what",
         )
@@ -151,7 +148,7 @@ def plant(session: Session, name: str | None) -> MutantReading | Text:
     session.plant(found.name, bodies(found))
     if name == found.name:
         return shown(name).replace(planted=True)
-    return Text(("planted: a wrong kernel; mutant reveal tells which",))
+    return Text(("planted: a bug; mutant reveal shows it",))
 
 
 def row(found: Mutant) -> MutantRow:
@@ -160,7 +157,7 @@ def row(found: Mutant) -> MutantRow:
 
 
 def shown(name: str) -> MutantReading:
-    """What is wrong, as a patch."""
+    """The mutant as a patch."""
     from kemu.races.mutants import diff, find
 
     found = find(name)

@@ -247,14 +247,14 @@ def test_why_in_another_future_knows_nothing_of_the_first():
     [
         (
             "why pte kid 0x50000",
-            "nothing was ever written there: no page has been mapped at this address",
+            "never written: no page has been mapped at this address",
         ),
         ("why vma app 0x90000", "no mapping was ever made there"),
         (
             "why tlb 0x5000",
-            "nothing was ever remembered there: the CPU has translated no address of this page",
+            "no entry: the CPU has not translated an address in this page",
         ),
-        ("why task init pid", "no event has written it: it is as it was at the boot"),
+        ("why task init pid", "no event has written it: it has its value from the boot"),
     ],
 )
 def test_what_nobody_has_written_is_told_apart_from_what_was_never_there(line, rule):

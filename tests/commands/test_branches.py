@@ -98,7 +98,7 @@ def test_a_saved_experiment_comes_back_to_the_same_state(tmp_path):
     session.run(START + "; mark here1; on 1 write kid 0x10000 9; fork app; use kid")
     session.run(f"save '{path}'")
     other = Session()
-    assert "the state is the saved one" in other.text(f"restore '{path}'")
+    assert "the state matches the saved one" in other.text(f"restore '{path}'")
     assert other.state_hash() == session.state_hash()
     assert (other.marks, other.names(), other.current_pid) == (
         session.marks,
@@ -113,9 +113,9 @@ def test_a_saved_experiment_that_was_edited_is_noticed(tmp_path):
     session = Session()
     session.run(START + f"; save '{path}'")
     path.write_text(path.read_text().replace("0x10000 7", "0x10000 6"))
-    with pytest.raises(UsageError, match="came to another state"):
+    with pytest.raises(UsageError, match="ended in a different state"):
         Session().run(f"restore '{path}'")
-    with pytest.raises(UsageError, match="needs another machine"):
+    with pytest.raises(UsageError, match="needs a different machine"):
         Session(mem=32 << 20).run(f"restore '{path}'")
 
 

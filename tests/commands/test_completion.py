@@ -60,7 +60,7 @@ def offered(session, text):
         ("why frame ", "0x112", "app 0x10000"),
         ("why ", "pte", "pte TASK ADDRESS"),
         ("why ", "errno", "the newest errno"),
-        ("history ", "tlb", "what a CPU remembers"),
+        ("history ", "tlb", "a TLB entry of a CPU"),
         ("print pfn(a", "app", "pid 3"),
         ("print 1 + pf", "pfn(", "the frame that"),
         ("print app.", "app.rss", "of app"),

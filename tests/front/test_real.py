@@ -102,10 +102,10 @@ def test_what_cannot_be_expressed_is_named_with_a_reason():
     )
     assert made.ops == []
     assert dict(made.unexpressed) == {
-        "brk app": "the heap of a program on the host lies elsewhere",
+        "brk app": "the heap of a program on the host is elsewhere",
         "read app app.stack-8": "the stack of a program on the host lies elsewhere",
         "spawn b": "a program has one family of processes",
-        "kill b KILL": "a program sends no signals; a process that died of one is ended",
+        "kill b KILL": "recorded programs send no signals",
         "madvise app 0x10000 1p hwpoison": "a program has no word for this advice",
     }
 
@@ -179,7 +179,7 @@ def test_the_host_and_kemu_stand_side_by_side():
     reading = kemu.reading("real")
     assert [row.same for row in reading.rows] == [True] * len(reading.rows)
     assert reading.difference == ""
-    assert reading.unexpressed == (("brk app", "the heap of a program on the host lies elsewhere"),)
+    assert reading.unexpressed == (("brk app", "the heap of a program on the host is elsewhere"),)
     text = kemu.text("real").split("\n")
     assert text[1:3] == ["  mmap app 0x10000 2p rw", "      both  ret 0x10000"]
     assert "      both  SIGSEGV MAPERR at 0x90000 (U)" in text

@@ -159,7 +159,7 @@ def test_ctrl_c_in_a_command_lets_it_end_and_shows_the_event_at_which_it_came(
     before, session = runner.session.end, runner.session
     pressing[0] = 1
     talk(runner, "mmap app 0x10000 4p rw; write app 0x10000 7")
-    assert "runs to its end; press again to take it back" in capfd.readouterr().err
+    assert "runs to its end; press again to undo it" in capfd.readouterr().err
     assert [record.text for record in session.timeline.records] == [
         "spawn app",
         "mmap app 0x10000 4p rw",

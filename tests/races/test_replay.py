@@ -200,7 +200,8 @@ def test_what_a_replay_put_on_the_timeline_means_the_same_when_it_is_run_again(t
     did(made, f"save {tmp_path}/race.kemu")
     again = session()
     assert (
-        "the state is the saved one" in did(again, f"restore {tmp_path}/race.kemu").reading.lines[0]
+        "the state matches the saved one"
+        in did(again, f"restore {tmp_path}/race.kemu").reading.lines[0]
     )
     assert again.state_hash() == made.state_hash()
     assert [record.text for record in again.timeline.records] == [

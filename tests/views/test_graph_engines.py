@@ -121,10 +121,10 @@ def test_an_engine_that_fails_leaves_the_dot(kemu, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("path", "says"),
     [
-        ("picture", "has no ending"),
+        ("picture", "has no extension"),
         ("a.pdf", "'a.pdf' is not a picture"),
-        ("", "has no ending"),
-        (".svg", "has no ending"),
+        ("", "has no extension"),
+        (".svg", "has no extension"),
     ],
 )
 def test_a_file_needs_an_ending_that_says_what_it_is(path, says):

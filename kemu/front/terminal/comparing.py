@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     "every step compared. Shows the first difference of each program, or every one with all. kemu "
     "conform --help lists what it can "
     "do outside the shell.",
-    examples=("help conform", "conform ./missing # fails: there is no such file"),
+    examples=("help conform", "conform ./missing # fails: the file does not exist"),
     linux="the kernel that made the recordings",
 )
 def conform(session: Session, paths: tuple[str, ...], form: tuple[str, ...]) -> Conformance:

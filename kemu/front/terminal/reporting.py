@@ -53,7 +53,7 @@ TITLE = "kemu session"
     f"moment it begins there, with two it shows the commands between them; at most {MOST_EVENTS} "
     "events. See docs/report.md.",
     examples=(
-        "spawn app; report -o '/no/such/folder/story.html' # fails: there is no such folder",
+        "spawn app; report -o '/no/such/folder/story.html' # fails: the folder does not exist",
         "spawn app; report # fails: it needs a file",
     ),
 )
