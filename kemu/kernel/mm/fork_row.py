@@ -9,7 +9,6 @@ from kemu.kernel.include.flags import VM_SHARED, PG_anon_exclusive
 from kemu.kernel.include.mm_types import (
     MM_ANONPAGES,
     PAGE_SHIFT,
-    U64,
     anon_vma,
     is_cow_mapping,
     page,
@@ -35,36 +34,35 @@ def copy_row(src_vma: vm_area_struct, dst_pte: int, src_pte: int, nr: int) -> li
     keys = sorted(src if nr == WORDS else [i for i in src if first <= i < first + nr])
     entries = list(src.values()) if keys == list(src) else list(map(src.__getitem__, keys))
     guards: list[int] = []
+    present, special, write = bits.present, bits.special, bits.write
+    plain, pfn_mask, pfn_shift = present | special, bits.pfn_mask, bits.pfn_shift
     mapping = entries
-    if [pte for pte in entries if pte & (bits.present | bits.special) != bits.present]:
-        present, guard = bits.present | bits.protnone, make_pte_marker(PTE_MARKER_GUARD)
+    if [pte for pte in entries if pte & plain != present]:
+        present, guard = present | bits.protnone, make_pte_marker(PTE_MARKER_GUARD)
         guards = [i for i in keys if src[i] == guard]
         keys = [i for i in keys if src[i] & present]
         if len(keys) + len(guards) < len(entries):
             return None
         entries = list(map(src.__getitem__, keys))
-        mapping = [pte for pte in entries if not pte & bits.special]
+        mapping = [pte for pte in entries if not pte & special]
     if len(keys) < bulk.min_entries:
         return None
-    pages = list(
-        map(system.mem_map.__getitem__, [(e & bits.pfn_mask) >> bits.pfn_shift for e in mapping])
-    )
+    pages = list(map(system.mem_map.__getitem__, [(e & pfn_mask) >> pfn_shift for e in mapping]))
     if [p for p in pages if p.compound_head is not None or p.order]:
         return None
     row = Row()
-    for field, counts in (
-        ("_refcount", [p._refcount for p in pages]),
-        ("_mapcount", [p._mapcount for p in pages]),
-    ):
-        row.change(pages, [field] * len(pages), counts, [count + 1 for count in counts])
+    counts = [p._refcount for p in pages]
+    row.change(pages, ["_refcount"] * len(pages), counts, [count + 1 for count in counts])
+    counts = [p._mapcount for p in pages]
+    row.change(pages, ["_mapcount"] * len(pages), counts, [count + 1 for count in counts])
     exclusive = [p for p in pages if p.flags & PG_anon_exclusive]
     flags = [p.flags for p in exclusive]
-    row.change(exclusive, ["flags"] * len(flags), flags, [f & ~PG_anon_exclusive for f in flags])
-    protect = U64 & ~bits.write if is_cow_mapping(vm_flags) else U64
-    if protect != U64:
-        loose = [(i, pte) for i, pte in zip(keys, entries, strict=True) if pte & bits.write]
-        old = [pte for _, pte in loose]
-        row.change([src] * len(loose), [i for i, _ in loose], old, [pte & protect for pte in old])
+    cleared = {f: f & ~PG_anon_exclusive for f in set(flags)}  # one number for all pages with it
+    row.change(exclusive, ["flags"] * len(flags), flags, [cleared[f] for f in flags])
+    protect = ~write if is_cow_mapping(vm_flags) else ~0
+    old = [pte for pte in entries if pte & ~protect]
+    loose = keys if len(old) == len(keys) else [i for i in keys if src[i] & ~protect]
+    row.change([src] * len(old), loose, old, [pte & protect for pte in old])
     dst = frames.get(dst_pte >> PAGE_SHIFT)
     if dst is None:
         dst = Frame(dst_pte >> PAGE_SHIFT)
