@@ -27,6 +27,9 @@ REASONS = {
     "mmap 1p rw fd 77": "descriptor 77 is not open",
     "mmap 1p rw shared fd 3": "the file is not open for writing",
     "pread 77 0x10000 4": "descriptor 77 is not open",
+    "vmsplice 77 0x10000 4": "descriptor 77 is not open",
+    "vmsplice 3 0x10000 4": "descriptor 3 is not a pipe",
+    "memfd_create x; fallocate 4 0 0": "the length 0 is not above 0",
     "munmap 0x10001 1p": "the address 0x10001 is not a multiple of the page size",
     "munmap 0x10000 0": "the length is 0",
     "munmap 0x7fffffffe000 2p": "it would end above user memory (0x7ffffffff000)",
@@ -70,6 +73,10 @@ def test_a_call_that_failed_says_which_check_was_not_met(line):
 
 
 HELPS = {
+    "munmap 0x10001 1p": "munmap 0x10000 1p",
+    "madvise 0x10001 1p dontneed": "madvise 0x10000 1p dontneed",
+    "memfd_create x; fallocate 4 0 0": "fallocate 4 0 1p",
+    "membarrier query cpu": "membarrier query",
     "setrlimit as 200K; mmap 0x40000 100p rw": "setrlimit as 1M; mmap 0x40000 100p rw",
     "setrlimit data 4p; mmap 3p rw": "setrlimit data 8p; mmap 3p rw",
     "mmap 0x7ffffffff000 1p rw fixed": "mmap 0x7fffffffe000 1p rw fixed",

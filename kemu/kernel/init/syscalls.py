@@ -45,7 +45,8 @@ from kemu.kernel.mm.writeback import vfs_fsync
 def sys_mmap(addr: int, length: int, prot: int, flags: int, fd: int = -1, off: int = 0) -> int:
     """mmap(2): the address."""
     if off % PAGE_SIZE:
-        return -EINVAL  #: the offset {off:#x} is not a multiple of the page size
+        #: the offset {off:#x} is not a multiple of the page size -> an offset that ends in 000
+        return -EINVAL
     return ksys_mmap_pgoff(addr, length, prot, flags, fd, off >> PAGE_SHIFT)
 
 

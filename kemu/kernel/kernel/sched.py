@@ -194,7 +194,9 @@ def sys_membarrier(cmd: int, flags: int = 0, cpu_id: int = 0) -> int:
     mm = current_mm()
     takes_cpu = cmd == abi.MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ
     if flags and not (takes_cpu and flags == abi.MEMBARRIER_CMD_FLAG_CPU):
-        return -EINVAL  #: command {cmd} does not take the flags {flags:#x}
+        #: command {cmd} does not take the flags {flags:#x}
+        #: -> no flags; cpu goes only with private_expedited_rseq
+        return -EINVAL
     if cmd == abi.MEMBARRIER_CMD_QUERY:
         return 2 * abi.MEMBARRIER_CMD_GET_REGISTRATIONS - 1
     if cmd in (abi.MEMBARRIER_CMD_GLOBAL, abi.MEMBARRIER_CMD_GLOBAL_EXPEDITED):

@@ -379,7 +379,8 @@ def do_madvise(start: int, len_in: int, behavior: int) -> int:
     if behavior not in VALID_ADVICE:
         return -EINVAL  #: unknown advice {behavior}
     if start % PAGE_SIZE:
-        return -EINVAL  #: the address {start:#x} is not a multiple of the page size
+        #: the address {start:#x} is not a multiple of the page size -> an address that ends in 000
+        return -EINVAL
     length = PAGE_ALIGN(len_in)
     if (len_in and not length) or start + length > U64:
         return -EINVAL  #: the range ends beyond the address space -> a shorter range

@@ -35,7 +35,7 @@ def do_mincore(start: int, length: int) -> tuple[int, bytes]:
     its file's cache."""
     mm = current_mm()
     if start % PAGE_SIZE:
-        #: the address {start:#x} is not a multiple of the page size
+        #: the address {start:#x} is not a multiple of the page size -> an address that ends in 000
         #:
         return -EINVAL, b""
     if not access_ok(start, length):
@@ -77,7 +77,8 @@ def do_msync(start: int, length: int, flags: int) -> int:
     if flags & ~(MS_ASYNC | MS_INVALIDATE | MS_SYNC):
         return -EINVAL  #: unknown flags {flags:#x} -> sync, async, invalidate
     if start % PAGE_SIZE:
-        return -EINVAL  #: the address {start:#x} is not a multiple of the page size
+        #: the address {start:#x} is not a multiple of the page size -> an address that ends in 000
+        return -EINVAL
     if flags & MS_ASYNC and flags & MS_SYNC:
         return -EINVAL  #: sync and async exclude each other -> only one of the two
     length = PAGE_ALIGN(length)
@@ -120,7 +121,8 @@ def do_mseal(start: int, length: int, flags: int) -> int:
     if flags:
         return -EINVAL  #: mseal does not take flags -> flags 0
     if start % PAGE_SIZE:
-        return -EINVAL  #: the address {start:#x} is not a multiple of the page size
+        #: the address {start:#x} is not a multiple of the page size -> an address that ends in 000
+        return -EINVAL
     size = PAGE_ALIGN(length)
     end = start + size
     if (length and not size) or end > U64:

@@ -187,7 +187,8 @@ def do_mprotect_pkey(start: int, length: int, prot: int, pkey: int = -1) -> int:
     if grows == PROT_GROWSDOWN | PROT_GROWSUP:
         return -EINVAL  #: growsdown and growsup exclude each other -> only one of the two
     if start & ~PAGE_MASK & U64:
-        return -EINVAL  #: the address {start:#x} is not a multiple of the page size
+        #: the address {start:#x} is not a multiple of the page size -> an address that ends in 000
+        return -EINVAL
     if not length:
         return 0
     length = PAGE_ALIGN(length)

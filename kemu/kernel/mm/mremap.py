@@ -94,7 +94,9 @@ def check_mremap_params(vrm: vma_remap_struct) -> int:
     if vrm.flags & ~(MREMAP_FIXED | MREMAP_MAYMOVE | MREMAP_DONTUNMAP):
         return -EINVAL  #: unknown flags {vrm.flags:#x} -> maymove, fixed, dontunmap
     if vrm.addr % PAGE_SIZE:
-        return -EINVAL  #: the address {vrm.addr:#x} is not a multiple of the page size
+        #: the address {vrm.addr:#x} is not a multiple of the page size
+        #: -> an address that ends in 000
+        return -EINVAL
     if not vrm.new_len:
         return -EINVAL  #: the new length is 0 -> a length above 0
     if vrm.new_len > task_size:
@@ -104,7 +106,9 @@ def check_mremap_params(vrm: vma_remap_struct) -> int:
     if vrm.new_addr > task_size - vrm.new_len:
         return -EINVAL  #: it would end above user memory ({task_size:#x}) -> a lower new address
     if vrm.new_addr % PAGE_SIZE:
-        return -EINVAL  #: the new address {vrm.new_addr:#x} is not a multiple of the page size
+        #: the new address {vrm.new_addr:#x} is not a multiple of the page size
+        #: -> an address that ends in 000
+        return -EINVAL
     if not vrm.flags & MREMAP_MAYMOVE:
         return -EINVAL  #: fixed and dontunmap go only with maymove -> maymove too
     if vrm.flags & MREMAP_DONTUNMAP and vrm.old_len != vrm.new_len:

@@ -149,7 +149,8 @@ def do_vmi_munmap(mm: mm_struct, start: int, length: int) -> int:
     """Unmap [start, start+length); holes are fine.  0, -EINVAL, -ENOMEM, -EPERM."""
     task_size = task_size_max()
     if start & ~PAGE_MASK & U64:
-        return -EINVAL  #: the address {start:#x} is not a multiple of the page size
+        #: the address {start:#x} is not a multiple of the page size -> an address that ends in 000
+        return -EINVAL
     if start > task_size or length > task_size - start:
         return -EINVAL  #: it would end above user memory ({task_size:#x}) -> a shorter range
     end = start + PAGE_ALIGN(length)

@@ -230,7 +230,9 @@ def vmsplice(fd: int, addr: int, size: int) -> int:
     """Put the pages of a range themselves into a pipe, by plain references; bytes, -EBADF,
     -EFAULT."""
     file = fget(fd)
-    pipe = file.f_inode.i_pipe if file is not None else None
+    if file is None:
+        return -EBADF  #: descriptor {fd} is not open
+    pipe = file.f_inode.i_pipe
     if pipe is None:
         return -EBADF  #: descriptor {fd} is not a pipe -> a descriptor that pipe gave
     pieces = _pieces(addr, size)

@@ -166,9 +166,10 @@ def shmem_fallocate(node: inode, mode: int, offset: int, length: int) -> int:
 
 def vfs_fallocate(node: inode, mode: int, offset: int, length: int) -> int:
     """fallocate(2) of ``length`` bytes from ``offset`` on: 0, -EINVAL, -EOPNOTSUPP, -ENOSPC."""
-    if offset < 0 or length <= 0:
-        #: offset {offset} is negative, or length {length} not above 0 -> an offset from 0 up
-        return -EINVAL
+    if offset < 0:
+        return -EINVAL  #: the offset {offset} is negative -> an offset from 0 up
+    if length <= 0:
+        return -EINVAL  #: the length {length} is not above 0 -> a length above 0
     if mode & ~(FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE):
         return -EOPNOTSUPP  #: the file system has only punch_hole and keep_size -> one of the two
     if mode & FALLOC_FL_PUNCH_HOLE and not mode & FALLOC_FL_KEEP_SIZE:

@@ -42,7 +42,7 @@ def __get_unmapped_area(
         #: it would end above user memory ({task_size:#x})
         #: -> a lower address: all of it lies below task_size
         return -ENOMEM
-    #: the address {addr:#x} is not a multiple of the page size
+    #: the address {addr:#x} is not a multiple of the page size -> an address that ends in 000
     return -EINVAL if addr & ~PAGE_MASK & U64 else addr
 
 
