@@ -286,14 +286,15 @@ def gup_fast(mm: mm_struct, address: int, gup_flags: int) -> page | None:
 @linux("mm/gup.c")
 def populate_vma_page_range(vma: vm_area_struct, start: int, end: int) -> int:
     """Fault in [start, end) of one VMA, for writing if it is private and writable, so no later
-    write has to copy; the number of pages, or an error."""
+    write has to copy; the number of pages, or an error.  This CPU's batches are drained at the
+    end, but not if nothing was tried: under VM_LOCKONFAULT, or without any access (measured)."""
     if vma.vm_flags & VM_LOCKONFAULT:
         return (end - start) >> PAGE_SHIFT
-    gup_flags = FOLL_TOUCH
+    if not vma.vm_flags & VM_ACCESS_FLAGS:
+        return -EFAULT  #: {vma:range} may not be read -> mprotect it with r
+    gup_flags = FOLL_TOUCH | FOLL_FORCE
     if vma.vm_flags & (VM_WRITE | VM_SHARED) == VM_WRITE:
         gup_flags |= FOLL_WRITE
-    if vma.vm_flags & VM_ACCESS_FLAGS:
-        gup_flags |= FOLL_FORCE
     ret = __get_user_pages(vma.vm_mm, start, (end - start) >> PAGE_SHIFT, gup_flags)
     lru_add_drain()
     return ret
