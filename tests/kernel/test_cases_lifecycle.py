@@ -179,6 +179,14 @@ def test_parent_and_child_share_the_position_of_an_open_file():
     assert s.call(p, "lseek", fd, -1, SEEK_SET).errno == EINVAL
 
 
+def test_no_advice_is_taken_for_a_pipe():
+    """Measured: not even advice that does not exist, for which a file would have -EINVAL."""
+    s = Scene()
+    for end in pipe_ends(s, s.p, s.mmap(s.p, 1)):
+        assert s.call(s.p, "fadvise64", end, 0, 1, 0).errno == ESPIPE
+        assert s.call(s.p, "fadvise64", end, 0, -1, 99).errno == ESPIPE
+
+
 def test_a_write_wakes_the_reader_and_a_pipe_without_reader_kills_the_writer():
     s = Scene()
     p = s.p

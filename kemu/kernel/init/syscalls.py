@@ -208,6 +208,8 @@ def sys_ftruncate(fd: int, size: int) -> int:
         return -EBADF  #: descriptor {fd} is not open
     if not file.f_mode & FMODE_WRITE:
         return -EINVAL  #: descriptor {fd} is not open for writing -> open TASK PATH rdwr
+    if pipe_of(file) is not None:
+        return -EINVAL  #: {fd} is a pipe: it has no size -> a file
     if size < 0:
         return -EINVAL  #: the size {size} is negative -> a size from 0 up
     return do_truncate(file.f_inode, size)
@@ -219,9 +221,7 @@ def sys_fallocate(fd: int, mode: int, offset: int, length: int) -> int:
     file = fget(fd)
     if file is None:
         return -EBADF  #: descriptor {fd} is not open
-    if not file.f_mode & FMODE_WRITE:
-        return -EBADF  #: descriptor {fd} is not open for writing -> open TASK PATH rdwr
-    return vfs_fallocate(file.f_inode, mode, offset, length)
+    return vfs_fallocate(file, mode, offset, length)
 
 
 @asmlinkage
@@ -432,10 +432,11 @@ def sys_pread(fd: int, addr: int, count: int, pos: int) -> int:
     file = fget(fd)
     if file is None:
         return -EBADF  #: descriptor {fd} is not open
+    if pipe_of(file) is not None:
+        return -ESPIPE  #: {fd} is a pipe: it has no position -> read, not pread
     if not file.f_mode & FMODE_READ:
         return -EBADF  #: descriptor {fd} is not open for reading -> open TASK PATH rdonly, or rdwr
-    #: {fd} is a pipe: it has no position -> read, not pread
-    return -ESPIPE if pipe_of(file) is not None else generic_file_read(file, addr, count, pos)
+    return generic_file_read(file, addr, count, pos)
 
 
 @asmlinkage
@@ -444,7 +445,8 @@ def sys_pwrite(fd: int, addr: int, count: int, pos: int) -> int:
     file = fget(fd)
     if file is None:
         return -EBADF  #: descriptor {fd} is not open
+    if pipe_of(file) is not None:
+        return -ESPIPE  #: {fd} is a pipe: it has no position -> write, not pwrite
     if not file.f_mode & FMODE_WRITE:
         return -EBADF  #: descriptor {fd} is not open for writing -> open TASK PATH rdwr
-    #: {fd} is a pipe: it has no position -> write, not pwrite
-    return -ESPIPE if pipe_of(file) is not None else generic_perform_write(file, addr, count, pos)
+    return generic_perform_write(file, addr, count, pos)

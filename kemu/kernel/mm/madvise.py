@@ -280,7 +280,7 @@ def madvise_remove(vma: vm_area_struct, start: int, end: int) -> int:
         return -EACCES
     offset = start - vma.vm_start + (vma.vm_pgoff << PAGE_SHIFT)
     return vfs_fallocate(
-        vma.vm_file.f_inode, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset, end - start
+        vma.vm_file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset, end - start
     )
 
 

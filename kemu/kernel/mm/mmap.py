@@ -183,6 +183,10 @@ def _file_flags(file: file, length: int, prot: int, flags: int, vm_flags: int, p
         return -EINVAL  #: the mapping is neither private nor shared -> private or shared
     if not file.f_mode & FMODE_READ:
         return -EACCES  #: the file is not open for reading -> open it rdonly or rdwr
+    if file.f_inode.i_pipe is not None:
+        if prot & PROT_EXEC:
+            return -EPERM  #: a pipe holds nothing that may be executed -> a file
+        return -ENODEV  #: a pipe cannot be mapped -> a file
     if vm_flags & VM_GROWSDOWN:
         return -EINVAL  #: a mapping of a file cannot grow downwards -> leave growsdown out
     return vm_flags

@@ -12,11 +12,13 @@ from kemu.abi.uapi import *
 from kemu.kernel.fs.files import i_size_write, is_shmem
 from kemu.kernel.include.flags import *
 from kemu.kernel.include.mm_types import (
+    FMODE_WRITE,
     PAGE_MASK,
     PAGE_SHIFT,
     PAGE_SIZE,
     U64,
     address_space,
+    file,
     folio,
     inode,
     vma_pages,
@@ -164,8 +166,10 @@ def shmem_fallocate(node: inode, mode: int, offset: int, length: int) -> int:
     return 0
 
 
-def vfs_fallocate(node: inode, mode: int, offset: int, length: int) -> int:
-    """fallocate(2) of ``length`` bytes from ``offset`` on: 0, -EINVAL, -EOPNOTSUPP, -ENOSPC."""
+def vfs_fallocate(file: file, mode: int, offset: int, length: int) -> int:
+    """fallocate(2) of ``length`` bytes from ``offset`` on: 0, -EINVAL, -EOPNOTSUPP, -EBADF,
+    -ESPIPE, -ENOSPC."""
+    node = file.f_inode
     if offset < 0:
         return -EINVAL  #: the offset {offset} is negative -> an offset from 0 up
     if length <= 0:
@@ -174,6 +178,10 @@ def vfs_fallocate(node: inode, mode: int, offset: int, length: int) -> int:
         return -EOPNOTSUPP  #: the file system has only punch_hole and keep_size -> one of the two
     if mode & FALLOC_FL_PUNCH_HOLE and not mode & FALLOC_FL_KEEP_SIZE:
         return -EOPNOTSUPP  #: punch_hole goes only with keep_size -> both
+    if not file.f_mode & FMODE_WRITE:
+        return -EBADF  #: the file is not open for writing -> open it rdwr
+    if node.i_pipe is not None:
+        return -ESPIPE  #: a pipe has no places to allocate or punch out -> a file
     if is_shmem(node) or mode & FALLOC_FL_PUNCH_HOLE:
         return shmem_fallocate(node, mode, offset, length)
     if not mode & FALLOC_FL_KEEP_SIZE and offset + length > node.i_size:
@@ -210,7 +218,9 @@ def mapping_evict_folio(mapping: address_space, folio: folio) -> bool:
 
 @linux("mm/fadvise.c")
 def generic_fadvise(node: inode, offset: int, length: int, advice: int) -> int:
-    """posix_fadvise(2): 0, -EINVAL.  ``length`` 0: to the end of the file."""
+    """posix_fadvise(2): 0, -EINVAL, -ESPIPE.  ``length`` 0: to the end of the file."""
+    if node.i_pipe is not None:
+        return -ESPIPE  #: a pipe has no pages to advise on -> a file
     if offset < 0 or length < 0 or not 0 <= advice <= POSIX_FADV_NOREUSE:
         return -EINVAL  #: offset or length is negative, or the advice {advice} is unknown
     end = offset + length if length else U64 & PAGE_MASK

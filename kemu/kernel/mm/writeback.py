@@ -10,6 +10,7 @@ back.
 
 from __future__ import annotations
 
+from kemu.abi.uapi import EINVAL
 from kemu.kernel.arch.pgtable import (
     pte_dirty,
     pte_mkclean,
@@ -81,5 +82,7 @@ def filemap_write_and_wait_range(node: inode, first: int, last: int) -> int:
 
 
 def vfs_fsync(node: inode) -> int:
-    """fsync(2): write all dirty pages; 0."""
+    """fsync(2): write all dirty pages; 0, -EINVAL."""
+    if node.i_pipe is not None:
+        return -EINVAL  #: a pipe is not kept on a disk -> a file
     return filemap_write_and_wait_range(node, 0, U64)
