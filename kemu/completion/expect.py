@@ -1,4 +1,5 @@
-"""What can be typed at a place of a half-typed command: read from the same declarations that parse it.
+"""What can be typed at a place of a half-typed command: read from the same declarations that parse
+it.
 
 The arguments of a command are a small automaton: state *i* means that the arguments before *i* are
 done. Tokens that are there already move a set of states; what may follow is what the states then

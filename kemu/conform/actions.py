@@ -1,7 +1,7 @@
-"""What each command of the shell is in a program for a real kernel: the table behind
+"""What each command of the shell is in a program for a real kernel: the table of
 `translate.py`.
 
-    ACTIONS   command -> the operations that it stands for
+    ACTIONS   command -> the operations that it becomes
     REASONS   command -> why there are none
     SILENT    commands that change nothing a program knows
 

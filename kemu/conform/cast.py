@@ -2,10 +2,12 @@
 worker.
 
     0x400000        its segments, none of them touched
-    0x4a9000        MEMORY   a buffer for system calls and what else the worker writes to; every process has touched it
-    0x63d000        HEAP     34 pages, the first two touched; the window of "brk" programs begins right above
+    0x4a9000        MEMORY   a buffer for system calls and what else the worker writes to;
+                             every process has touched it
+    0x63d000        HEAP     34 pages, the first two touched; the window of "brk" programs
+                             begins right above
     0x200000000000  window   what the program is about (words.py)
-    0x7ffff7ff7000  [vvar], [vvar_vclock], [vdso]: the kernel's choice of addresses begins right below
+    0x7ffff7ff7000  [vvar], [vvar_vclock], [vdso]: the kernel chooses addresses right below
     0x7ffffffde000  stack    touched at its upper end
 
 Eleven mappings, as many as the recorder's worker has: some programs meet the limit on their number.
@@ -172,7 +174,7 @@ class Cast:
         return outcome.value
 
     def inode(self, process: Process, fd: int) -> inode:
-        """The file behind a descriptor of ``process``."""
+        """The file of a descriptor of ``process``."""
         files = process.task.files
         if files is None or fd not in files.fd:
             raise KernelBug(f"process {process.name} has no descriptor {fd}")

@@ -1,9 +1,9 @@
 """Comparing two runs of one program: the recorded one of the real kernel and kemu's own.
 
-    result, live processes           exactly
-    VMAs                             bounds, rights, offset, file, flags, every number of smaps
-    pages                            pagemap letters, mapcount, flags, and *which* pages are the same
-    mm                               every counter
+    result, live processes          exactly
+    VMAs                            bounds, rights, offset, file, flags, every number of smaps
+    pages                           pagemap letters, mapcount, flags, and *which* pages are the same
+    mm                              every counter
 
 The numbers by which a run names its pages mean nothing by themselves: there must be one renaming
 for the whole program (``Renaming``).  What per-CPU batching makes a matter of luck is not compared:

@@ -1,11 +1,12 @@
 """kemu conform exec FILE [ARG...]: how the host's kernel starts a program, next to how kemu's does.
 
-    result         started, refused with an errno, or killed by a signal
-    rip, rsp       the first instruction, the stack pointer
-    maps           addresses, rights, offset and name of every mapping
-    auxv           the auxiliary vector, but for the words that describe this computer
-    stack          every word from rsp to the end of the stack, but for 16 random bytes and the words just named
-    stat, status   the numbers of /proc that say how the program lies in memory
+    result        started, refused with an errno, or killed by a signal
+    rip, rsp      the first instruction, the stack pointer
+    maps          addresses, rights, offset and name of every mapping
+    auxv          the auxiliary vector, but for the words that describe this computer
+    stack         every word from rsp to the end of the stack, but for 16 random bytes and the
+                  words just named
+    stat, status  the numbers of /proc that say how the program lies in memory
 
 Any ELF file or script will do; it is not run.  Files that the program needs before its first
 instruction (its interpreter) are read from the host.

@@ -1,8 +1,9 @@
 """The shape of every operation of a recorded program: which fields it has and what they may
 hold.
 
-    OPERATIONS   operation -> fields that it must have and fields that it may have
-    FIELDS       field -> what it may hold; ``(operation, field)`` where two operations mean different things by it
+    OPERATIONS  operation -> fields that it must have and fields that it may have
+    FIELDS      field -> what it may hold; ``(operation, field)`` where the meaning depends on
+                the operation
 
 Data with one function, ``complaint``: program.py turns what it says into an error message.
 """
@@ -29,7 +30,7 @@ class Field:
 
 @attrs.frozen
 class Operation:
-    """``needs``: fields that it must have, ``a|b`` if either may; ``may``: fields that can be left out."""
+    """``needs``: fields that it must have, ``a|b`` for either; ``may``: optional fields."""
 
     needs: tuple[str, ...] = ()
     may: tuple[str, ...] = ()

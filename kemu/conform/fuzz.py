@@ -261,7 +261,7 @@ def _merge(total: Tally, part: Tally) -> None:
 
 
 def as_json(program: Program) -> dict[str, Any]:
-    """``program`` as it stands in a recording."""
+    """``program`` in the form of a recording."""
     ops = [dict(op.fields) for op in program.ops]
     more = {"q": program.question, "window": program.window}
     return {

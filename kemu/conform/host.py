@@ -116,8 +116,9 @@ class Meeting:
 
 
 def meet(program: Program, slot: int = 0) -> Meeting:
-    """Run ``program`` on the host and in kemu, and compare as far as both came.  The host is asked
-    again if the two differ: what else its CPU does can empty a batch of pages a little earlier."""
+    """Run ``program`` on the host and in kemu, and compare the steps that both reached.  The host
+    is asked again if the two differ: what else its CPU does can empty a batch of pages a little
+    earlier."""
     kemu = replay(program)
     meeting = compare_with(program, run_on_host(program, slot), kemu)
     for _ in range(TRIES - 1):
@@ -173,10 +174,10 @@ def _plain(seen: Observation) -> Observation:
 def repeat_on_host(
     operations: Iterable[Mapping[str, Any]], name: str = "experiment", window: str = ""
 ) -> HostRun:
-    """Perform ``operations`` (objects as they stand in a program's "ops") on the host, and give its
+    """Perform ``operations`` (objects as in a program's "ops") on the host, and give its
     step for each of them.
 
-    The first process is A; a fork names its child.  An operation that cannot stand in a program is
+    The first process is A; a fork names its child.  An operation that a program cannot hold is
     a ``UsageError``.
     """
     data: dict[str, Any] = {"name": name, "ops": [dict(op) for op in operations]}

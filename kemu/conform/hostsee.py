@@ -1,10 +1,11 @@
 """Looking at a process of the host, as observation.py looks at one of kemu's: smaps, pagemap,
 status.
 
-    /proc/PID/smaps       VMAs: bounds, rights, offset, file, flags, the numbers that are not 0
-    /proc/PID/pagemap     one word a page: present, swap, file, exclusive, guard; for root the frame number too
-    /proc/kpagecount      mapcount of a frame                                     root
-    /proc/kpageflags      flags of a frame; bit 34 is "exclusive" on anonymous pages    root
+    /proc/PID/smaps    VMAs: bounds, rights, offset, file, flags, the numbers that are not 0
+    /proc/PID/pagemap  one word per page: present, swap, file, exclusive, guard; for root also
+                       the frame number
+    /proc/kpagecount   mapcount of a frame                                     root
+    /proc/kpageflags   flags of a frame; bit 34 is "exclusive" on anonymous pages    root
 
 Without root the kernel hides frame numbers: pages then have no identity, no mapcount and no flags
 (``Eyes.rooted``).

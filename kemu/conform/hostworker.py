@@ -97,7 +97,7 @@ class Member:
 
 
 class Crew:
-    """The processes of one program; a context manager.  ``slot`` chooses the CPU that stands for
+    """The processes of one program; a context manager.  ``slot`` chooses the CPU that is
     the program's CPU 0."""
 
     def __init__(self, slot: int = 0, seconds: float = SECONDS) -> None:

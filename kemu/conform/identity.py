@@ -1,9 +1,10 @@
 """Which page is which, over the whole run: the names that pages get in a recording.
 
-A frame is used again after it was freed, so a frame number is no name.  An anonymous page keeps its
-name while it stays at one place of one process; it takes it along when it moves (mremap) and hands
-it on when it is inherited (fork).  Whatever lies in the range of a fresh mmap is new.  A page of a
-file is known by file, index and frame, until the file was cut and nothing maps the page any more.
+A frame is used again after it was freed, so a frame number is not a name.  An anonymous page keeps
+its name while it stays at one place of one process; it takes it along when it moves (mremap) and
+hands it on when it is inherited (fork).  Whatever lies in the range of a fresh mmap is new.  A page
+of a file is known by file, index and frame, until the file was cut and nothing maps the page any
+more.
 
 The recorder took a file for cut when a call succeeded.  One that failed half-way (MADV_REMOVE into
 a hole) had cut it all the same; Linux hands out next the frame that was freed last, so a page made

@@ -42,8 +42,8 @@ class Verdict:
 
 
 def programs_below(paths: Iterable[str]) -> list[Program]:
-    """The programs in files and folders, in order of name.  ``UsageError`` for the first thing that
-    is none."""
+    """The programs in files and folders, in order of name.  ``UsageError`` for the first that is
+    not one."""
     found: list[Program] = []
     for index, path in enumerate(paths):
         with blaming("paths", index):
@@ -83,7 +83,7 @@ def judge_all(
 
 
 def emitted(program: Program) -> dict[str, Any]:
-    """``program`` as it stands in a recording, with kemu's own steps."""
+    """``program`` in the form of a recording, with kemu's own steps."""
     data: dict[str, Any] = {"name": program.name, "ops": [dict(op.fields) for op in program.ops]}
     if program.question:
         data["q"] = program.question

@@ -2,7 +2,7 @@
 the timeline each.
 
 So a difference from Linux can be looked at: `back` leads into the kernel functions of the operation
-that made it.  The text of such a command is the operation behind a `#`, for no command of the shell
+that made it.  The text of such a command is the operation after a `#`, for no command of the shell
 does quite what the recorder's worker does.
 """
 
@@ -20,7 +20,7 @@ from kemu.experiment.session import Session
 
 @attrs.frozen
 class Opened:
-    """``session`` stands behind operation ``step``: the one of the first ``difference``, or the
+    """``session`` is at the end of operation ``step``: the one of the first ``difference``, or the
     last one."""
 
     session: Session

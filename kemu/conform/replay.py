@@ -30,7 +30,7 @@ CUTTING = frozenset({"ftruncate", "fallocate"})
 
 @attrs.frozen
 class Run:
-    """What came of a program, step by step."""
+    """The results of a program, step by step."""
 
     steps: tuple[Step, ...]
 

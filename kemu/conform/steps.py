@@ -114,7 +114,7 @@ def _check_observation(seen: Any, place: str) -> None:
         _check_numbers(vma["st"], f"{place}, vma {number}, st")
     for key, page in seen["pages"].items():
         if not key.removeprefix("-").isdecimal():
-            raise _bad(place, f"'{key}' is no page number")
+            raise _bad(place, f"'{key}' is not a page number")
         _check_fields(page, _PAGE, _PAGE_NEEDS, f"{place}, page {key}")
 
 

@@ -3,7 +3,7 @@
     wishes (independent, each small)  --settle-->  operations (valid: processes live, files exist)
 
 A wish says what to do in numbers that need not fit ("process 3 writes to the mapping number 5").
-``settle`` turns the list into a program that is valid as it stands.  So any part of the list can be
+``settle`` turns the list into a program that is valid by itself.  So any part of the list can be
 left out and the rest still means something: that is what lets a difference shrink to the smallest
 program that still shows it.
 

@@ -1,9 +1,10 @@
 """An experiment as a program that a real kernel can run: the command list in the form of a
 recording (kemu/conform/program.py).
 
-    mmap app 0x10000 4p rw    ->  {"op": "mmap", "p": "A", "page": 16, "len": 4, "prot": "rw", "flags": ["private", "anon"]}
-    fork app as kid           ->  {"op": "fork", "p": "A", "child": "B"}
-    write kid 0x10000 "hi"    ->  {"op": "write", "p": "B", "page": 16, "byte": 104}
+    mmap app 0x10000 4p rw  ->  {"op": "mmap", "p": "A", "page": 16, "len": 4,
+                                 "prot": "rw", "flags": ["private", "anon"]}
+    fork app as kid         ->  {"op": "fork", "p": "A", "child": "B"}
+    write kid 0x10000 "hi"  ->  {"op": "write", "p": "B", "page": 16, "byte": 104}
 
 Each command is read as it was at its own moment, so that names and expressions mean what they meant
 then.  Addresses move into the program's window, all by the same distance, but for a mapping whose

@@ -2,8 +2,8 @@
 it what it is.
 
     events    0 ......... 12 ......... 57 ......... 91
-    commands      spawn app |  mmap .... | fork .... |          timeline 1
-                             `-- write .. | fork .... |         timeline 2: a change after going back to 12
+    commands      spawn app |  mmap .... | fork .... |   timeline 1
+                             `-- write .. | fork .... |  timeline 2: a change after going back to 12
 
 A command that changes the machine owns the events (first, last]. The cursor of the journal says
 which moment is shown; names, marks and the current task are those of that moment. Looking is

@@ -5,7 +5,7 @@ and the calls that made them.
     [0, "kemu.kernel.include.mm_types:page", {"pfn": 274, "next": null, ...}]   an object
     [31, "kemu.trace.barrier:Table", {"name": "tasks"}, [[1, {"#": 5}], ...]]   one with keys
     [5, "mm", {"#": 31}, null]                                                  an event
-    [976, 12]  [980, -13]                       entering function 12 and leaving it, at slot of the log
+    [976, 12]  [980, -13]              entering function 12 and leaving it, at slot of the log
 
 Objects are numbered as in the journal (``trace/identity.py``), so a part cut out of a journal uses
 the same numbers as the whole. A structure that came later is written as it was made, since its

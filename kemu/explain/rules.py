@@ -89,10 +89,17 @@ RULES: tuple[Rule, ...] = (
                                                    "to the old frame is given back"),
     Rule("frame", "_refcount", "tlb_flush_mmu", "", "given back only after the TLB flush: until "
                                                     "then a CPU could still use it"),
-    Rule("frame", "_refcount", "filemap_fault", "", "a mapping of the file's page holds a reference besides the page cache's"),
+    Rule("frame", "_refcount", "filemap_fault", "", "a mapping of the file's page holds a "
+                                                    "reference besides the page cache's"),
     Rule("frame", "_refcount", "follow_page_pte", "", "the kernel itself reads or writes the "
                                                       "page, and holds it meanwhile"),
-    Rule("frame", "_mapcount", "folio_add_new_anon_rmap", "", "the first entry maps it (-1 means none)"),
+    Rule(
+        "frame",
+        "_mapcount",
+        "folio_add_new_anon_rmap",
+        "",
+        "the first entry maps it (-1 means none)",
+    ),
     Rule("frame", "_mapcount", "copy_present_ptes", "", "fork: one more entry maps the frame"),
     Rule("frame", "_mapcount", "wp_page_copy", "", "the writer's entry maps the copy now, one "
                                                    "entry less maps this frame"),
@@ -224,7 +231,8 @@ SIGNALS: tuple[SignalRule, ...] = (
                "less memory in use, or start with more --mem"),
     SignalRule("SIGCHLD", "", "", "", "a child of the task has ended: its parent can wait for it",
                "nothing was wrong: wait TASK takes the exit code"),
-    SignalRule("SIGPIPE", "", "", "", "no process can read the pipe any more", "a reader that keeps its end open"),
+    SignalRule("SIGPIPE", "", "", "", "no process can read "
+                                      "the pipe any more", "a reader that keeps its end open"),
     SignalRule("", "SI_USER", "", "", "sent by kill", "signal TASK SIGNAL ignore, or handle (not "
                                                       "for KILL and STOP)"),
     SignalRule("", "SI_TKILL", "", "", "sent to one "

@@ -6,7 +6,7 @@
         events   #463 wp_page_copy, #449 ptep_clear_flush, #412 __copy_present_ptes
 
 A thing is a set of *cells*; a cell says of one event whether it wrote the thing, and from what to
-what. An event that stored what was there already changed nothing and is no answer.
+what. An event that stored what was there already changed nothing and is not an answer.
 
 Only what is in the journal is reported.
 """
@@ -212,7 +212,7 @@ def mapping(task: task_struct, address: int, field: str, name: str) -> Thing:
         if vma is None:
             raise UsageError(
                 f"address: no mapping holds {address:#x}",
-                hint="leave out the field to see what became of it",
+                hint="leave out the field to see what happened to it",
             )
         found = field_of(vma, f"vma {vma.vm_start:#x}-{vma.vm_end:#x} of {name}", field)
         return found._replace(birth=mapping(task, address, "", name))

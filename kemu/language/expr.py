@@ -9,8 +9,9 @@ event and a long chain of operators needs no recursion:
     1 + 2*3        push 1 | push 2 | push 3 | * | +
     a and b        a | unless-true skip to the end, keeping a | b
 
-From weak to strong: `or`, `and`, `not`, comparisons, `|`, `^`, `&`, shifts, `+ -`, `* / %`, unary `- + ~`. Values are
-whole numbers (at most 128 bits), texts, true/false, `none` (nothing is mapped there) and tasks. `/` rounds down.
+From weak to strong: `or`, `and`, `not`, comparisons, `|`, `^`, `&`, shifts, `+ -`, `* / %`, unary
+`- + ~`. Values are whole numbers (at most 128 bits), texts, true/false, `none` (nothing is mapped
+there) and tasks. `/` rounds down.
 
 What a name means is not decided here: `Names` is asked, and answers an unknown one with an error
 that suggests another.
@@ -336,8 +337,9 @@ _COMPARISONS: dict[str, Callable[[int, int], bool]] = {
     "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
 }  # fmt: skip
 _ARITHMETIC: dict[str, Callable[[int, int], int]] = {
-    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.floordiv, "%": operator.mod,
-    "&": operator.and_, "|": operator.or_, "^": operator.xor, "<<": operator.lshift, ">>": operator.rshift,
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.floordiv,
+    "%": operator.mod, "&": operator.and_, "|": operator.or_, "^": operator.xor,
+    "<<": operator.lshift, ">>": operator.rshift,
 }  # fmt: skip
 
 

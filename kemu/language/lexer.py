@@ -1,6 +1,7 @@
 """The words of an expression: numbers, strings, names, operators, each with its column.
 
-    0x10000  0b101  4_096  64K 2M 1G  3p  'text'  child.heap  $pid $last $1  + - * / % & | ^ << >> ~ ( ) , == != < <= > >=
+    0x10000  0b101  4_096  64K 2M 1G  3p  'text'  child.heap  $pid $last $1
+    + - * / % & | ^ << >> ~ ( ) , == != < <= > >=
 
 `3p` is three pages. Numbers are ASCII; what only looks like a digit is an error with its place.
 """

@@ -1,9 +1,9 @@
 """Where a mistake is, in the line as it was typed.
 
-    alias look walk app         look 3q
-    what runs                   walk app 3q        the error is at 3q
-    what was typed              look 3q            and so is the caret;
-                                ^^^^               if the alias's own words are wrong, it is under the alias
+    alias look walk app       look 3q
+    what runs                 walk app 3q  the error is at 3q
+    what was typed            look 3q      and so is the caret;
+                              ^^^^         if the alias's own words are wrong, it is under the alias
 
 The place is data: an error has a place of its own, or names the argument that it is about; an
 error with neither is about the command as a whole. A place inside a line that was rewritten

@@ -52,8 +52,8 @@ class EntryBits:
     meaning of its own (x86: bit 12 selects a cache type).  ``ends``: a present entry with one of
     these bits ends the walk, as a leaf or because it is malformed; ``leads`` are these and
     ``present``: an upper entry with just ``present`` of them leads to a table.  ``base_shift``:
-    what is under ``pfn_mask``, shifted by it, is the address of a frame of 4 KiB.  ``dirtied``: what a write
-    sets."""
+    what is under ``pfn_mask``, shifted by it, is the address of a frame of 4 KiB.  ``dirtied``:
+    what a write sets."""
 
     present: int
     pfn_mask: int

@@ -6,7 +6,7 @@ tables, families and the past.
 
 A question changes nothing. Where something is missing it answers none; a wrong argument is a
 UsageError without a place, which the expression that asked gives its place. Those about one address
-and one frame stand in `names`.
+and one frame are in `names`.
 """
 
 from __future__ import annotations

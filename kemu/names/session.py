@@ -1,9 +1,9 @@
 """What names and functions mean in an expression: tasks, their marks and counts, moments, and
 questions about memory.
 
-    app                 the task              app.heap app.stack app.text      marks of its address space
-    app.pid app.rss     its numbers           app.brk app.total_vm ...         any number of its mm_struct
-    $pid  $last  $1     the session's values  pfn(app, 0x10000)                a question
+    app               the task              app.heap app.stack app.text  marks of its address space
+    app.pid app.rss   its numbers           app.brk app.total_vm ...     any number of its mm_struct
+    $pid  $last  $1   the session's values  pfn(app, 0x10000)            a question
 
 A task may be given to a function as a name, as a text or as a pid.
 """

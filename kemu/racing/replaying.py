@@ -1,9 +1,10 @@
 """Play a schedule on the session's own machine, and stop before its first step.
 
-    race replay 1010                          the last race
-    race replay get-last-put 1010 [OPTIONS]   a litmus program: each step is one event
-    race replay "CMD" "CMD" 0*12,1*30         commands, from this moment
-    race replay cow-cow 0*12,1*30             a kernel case: from the boot, on a timeline of its own, its commands first
+    race replay 1010                         the last race
+    race replay get-last-put 1010 [OPTIONS]  a litmus program: each step is one event
+    race replay "CMD" "CMD" 0*12,1*30        commands, from this moment
+    race replay cow-cow 0*12,1*30            a kernel case: on a new timeline from boot, after its
+                                             own commands
 
 The first form becomes one of the others, so that what goes on the timeline means the same when it
 is run again.

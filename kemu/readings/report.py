@@ -33,8 +33,8 @@ Op = tuple[int, ...]
 
 class WordLook(NamedTuple):
     """A page-table entry without its frame number. ``base``: its other bits (for one that is not
-    present all of them); ``kind``: present, protnone, marker, swap, ...; ``leaf``: above the last level
-    it maps memory itself; ``special``: not managed as a page."""
+    present all of them); ``kind``: present, protnone, marker, swap, ...; ``leaf``: above the last
+    level it maps memory itself; ``special``: not managed as a page."""
 
     base: int
     letters: str

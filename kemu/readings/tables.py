@@ -9,8 +9,8 @@ from kemu.readings.spaces import VmaReading
 class EntryReading(Reading):
     """One page-table entry. ``level``: its Linux name; ``entry_address``: its address in RAM;
     ``letters``: one per bit that the format names, "-" where clear; ``bits``: names of the bits
-    that are set; ``kind``: none, table, page, huge, protnone, marker (a guard page), uffd-wp, poison,
-    swap, hwpoison, migration, device, unknown; ``note``: a remark (zero page, special)."""
+    that are set; ``kind``: none, table, page, huge, protnone, marker (a guard page), uffd-wp,
+    poison, swap, hwpoison, migration, device, unknown; ``note``: a remark (zero page, special)."""
 
     level: str
     index: int

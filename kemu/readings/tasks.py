@@ -80,10 +80,10 @@ class TaskReading(Reading):
 
 class RegsReading(Reading):
     """The registers of a task and of the CPU it is on.  ``running``: they are loaded now;
-    ``general``: the general-purpose ones besides ``ax``; ``flags``; ``segments``:
-    selectors and bases; ``root`` and ``pcid``: CR3; ``ax``: the result of the last system call, with ``error`` the errno's name
-    if it failed; ``fault_address``: CR2 of the last fault that was sent as a signal, with ``trap``
-    and ``error_code``."""
+    ``general``: the general-purpose ones besides ``ax``; ``flags``; ``segments``: selectors and
+    bases; ``root`` and ``pcid``: CR3; ``ax``: the result of the last system call, with ``error``
+    the errno's name if it failed; ``fault_address``: CR2 of the last fault that was sent as a
+    signal, with ``trap`` and ``error_code``."""
 
     pid: int
     name: str

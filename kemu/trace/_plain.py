@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 VERSION = 2
-"""Counts the changes of what the two offer; the same number stands in ``_fast.c``."""
+"""Counts the changes of what the two offer; ``_fast.c`` has the same number."""
 
 Refuse = Callable[[Any, Any], None]
 """Called with object and field of a change that is not allowed; raises."""

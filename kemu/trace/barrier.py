@@ -215,8 +215,8 @@ def _relax_collector() -> None:
 @contextmanager
 def sealed() -> Iterator[None]:
     """Within the block any write raises ``KernelBug`` and no call is marked.  Without recording
-    there is no barrier to close; the block then only has its effect on RAM and tables, as far as
-    they are changed by a call of ``put``."""
+    there is no barrier to close; the block then protects only RAM and the tables that are
+    changed by a call of ``put``."""
     before = _now.target
     _now.direct((None, None, _refuse))
     _barrier_in_tables(True)

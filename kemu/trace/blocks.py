@@ -15,7 +15,7 @@ depends on what came before it: it stays as it is, and nothing is put together a
 Eight blocks together make one of the next level, and so on: the further the jump, the larger the
 blocks.  They are made while one goes over them, a few on each jump, so no single jump pays for all.
 
-The rule that keeps this file honest: a block is used only when the whole of it is crossed.
+A block is used only when the whole of it is crossed.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ class Blocks:
         )
 
     def forget_after(self, event: int) -> None:
-        """Events behind ``event`` are gone."""
+        """Events after ``event`` are gone."""
         for level, number in [
             key for key in self.made if (key[1] + 1) * self.size * FAN ** key[0] > event
         ]:

@@ -1,4 +1,4 @@
-"""Call frames: which function of the kernel, and which of Linux's files, stands over an event.
+"""Call frames: which function of the kernel, and which of Linux's files, made an event.
 
 ``@linux("mm/memory.c")`` does three jobs: it marks in the journal where the function is entered and
 left, it says where the original lives, and a test checks the name against
@@ -98,7 +98,7 @@ def _marked(function: FunctionType, fid: int) -> CodeType:
     if code.co_flags & (CO_VARARGS | CO_VARKEYWORDS):
         raise TypeError(f"{function.__name__}: a function with a frame takes no *args or **kwargs")
     if function.__closure__:
-        raise TypeError(f"{function.__name__}: a function with a frame stands at module level")
+        raise TypeError(f"{function.__name__}: a function with a frame must be at module level")
     plain = FunctionType(code, function.__globals__, function.__name__, function.__defaults__)
     as_written = f"_as_written_{fid}"
     function.__globals__[as_written] = plain

@@ -8,7 +8,7 @@ ones again: the same loop in two directions, so nothing in the kernel needs undo
 An object takes part by having ``_restore(field, value)``, which stores without recording.  Far
 jumps go over net effects (``blocks.py``).
 
-The rule that keeps this file honest: nothing here looks at what an object *is*.
+Nothing here looks at what an object *is*.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ STACKS = 1 << 12
 
 @uninterruptible
 class Journal:
-    """The events of one experiment and the place in them where the state stands now.
+    """The events of one experiment and the place in them that the state has now.
 
     ``cursor`` is the number of events that are applied, 0..len(journal).
     """
@@ -117,7 +117,7 @@ class Journal:
         return self._open(self._stacks[near], near * STACKS, index)
 
     def _open(self, stack: tuple[int, ...], first: int, last: int) -> list[int]:
-        """What is open behind the marks [first, last), where ``stack`` was open before them."""
+        """What is open after the marks [first, last), where ``stack`` was open before them."""
         found = list(stack)
         for fid in self.marks[first + 1 : last : 2]:
             if fid >= 0:
@@ -131,7 +131,7 @@ class Journal:
         return self.log[self.cursor * SLOTS :], self.marks[:]
 
     def rejoin(self, future: tuple[list[Any], array[int]]) -> None:
-        """Have the future again that was forgotten; the cursor stands at the end, where it stood
+        """Restore a truncated future, with the cursor at its end, where it was
         then."""
         events, marks = future
         self.log += events
@@ -142,7 +142,7 @@ class Journal:
         """Forget the events after the cursor, and the marks of the calls that made them: another
         future will follow.
 
-        The cursor stands between two commands, so no call is open there."""
+        The cursor is between two commands, so no call is open there."""
         end = self.cursor * SLOTS
         del self.log[end:]
         self.blocks.forget_after(self.cursor)

@@ -1,6 +1,6 @@
 """The micro-step hook: where another CPU could run in between.
 
-``step()`` stands inside every atomic operation, lock operation and page-table access.  It does
+``step()`` is called inside every atomic operation, lock operation and page-table access.  It does
 nothing until an explorer is attached; then it is the place where the explorer may hand the baton to
 another CPU.  A lock that is held is a place where a CPU must wait: alone on the machine it would
 wait for ever, under an explorer another CPU runs until the lock is free.

@@ -1,5 +1,5 @@
-"""Where records go, the barrier, the marks, going over a log, reading RAM: in C where that was compiled
-(``_fast.c``), else in Python (``_plain.py``).
+"""Where records go, the barrier, the marks, going over a log, reading RAM: in C where that was
+compiled (``_fast.c``), else in Python (``_plain.py``).
 
 Both behave alike, event for event.  With ``KEMU_PURE`` set in the environment it is Python
 everywhere; ``kemu doctor`` says which one runs.

@@ -72,8 +72,8 @@ def mappings(player: Player, ids: tuple[int, ...]) -> str:
 def _mappings(space: SpaceRow, vmas: tuple[VmaReading, ...]) -> str:
     head = "<tr><th>from<th>to<th>rights<th>pages<th>what</tr>"
     rows = "".join(
-        "<tr "
-        f'data-vma="{space.id}:{vma.start}"><td>{vma.start:#x}</td><td>{vma.end:#x}</td><td>{esc(vma.perm)}</td>'
+        f'<tr data-vma="{space.id}:{vma.start}"><td>{vma.start:#x}</td><td>{vma.end:#x}</td>'
+        f"<td>{esc(vma.perm)}</td>"
         f'<td class="n">{vma.pages}</td><td>{esc(vma_what(vma))}</td></tr>'
         for vma in vmas
     )

@@ -300,7 +300,8 @@ def _frame(cell: Cell, shape: Shape) -> str:
     lines = "<br>".join(esc(line) for line in cell.lines)
     return (
         f'<div class="frame" data-frame="{cell.pfn}" '
-        f'style="left:{left}px;top:{cell.y}px;width:{shape.frames}px;height:{cell.height}px">{lines}</div>'
+        f'style="left:{left}px;top:{cell.y}px;width:{shape.frames}px;height:{cell.height}px">'
+        f"{lines}</div>"
     )
 
 

@@ -100,7 +100,7 @@ def test_a_program_without_steps_is_one_that_was_not_run_yet():
         ),
         (
             program(MMAP, steps=[{**STEP, "obs": {"A": {**SEEN, "pages": {"x": {"pm": "P"}}}}}]),
-            "'x' is no page number",
+            "'x' is not a page number",
         ),
         (
             program(MMAP, steps=[{**STEP, "obs": {"A": {**SEEN, "pages": {"1": {"pm": 1}}}}}]),

@@ -253,7 +253,8 @@ def _open(programs: list[Program], asked: Asked, options: Options) -> int:
     out.write(f"{chosen.name}: {chosen.question}\n" if chosen.question else f"{chosen.name}\n")
     if opened.difference is not None:
         out.write(
-            f"{opened.difference}\nthe machine is at the end of step {opened.step}; back steps into it\n"
+            f"{opened.difference}\nthe machine is at the end of step {opened.step}; back steps "
+            "into it\n"
         )
     else:
         out.write(f"no difference: the machine is at the end of the last step, {opened.step}\n")

@@ -33,7 +33,8 @@ of them.
   --jobs N          number of processes
   -o FILE           write to FILE
 
-exit codes: 0 all graded, 2 usage, 3 a file is not a transcript or has flags, 4 the lesson is invalid
+exit codes: 0 all graded, 2 usage, 3 a file is not a transcript or has flags,
+            4 the lesson is invalid
 """
 
 DEFAULTS = {

@@ -1,7 +1,7 @@
 """Moving page-table entries to other addresses of the same address space (mm/mremap.c).
 
-    old  | a | b | c |   |         each entry is taken out and put in at its new place: the pages do not move, only
-    new  |   | a | b | c |         what leads to them
+    old  | a | b | c |   |  each entry is taken out and put in at its new place:
+    new  |   | a | b | c |  the pages do not move, only what leads to them
 
 exec uses it to bring a stack, which was built at the top of the address space, to its random place.
 Linux can move a whole table by one entry of the level above when both addresses are aligned; the

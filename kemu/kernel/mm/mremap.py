@@ -317,7 +317,7 @@ def move_vma(vrm: vma_remap_struct) -> int:
 
 @linux("mm/mremap.c")
 def mremap_to(vrm: vma_remap_struct) -> int:
-    """Move to a given place (FIXED), or leave the old one behind (DONTUNMAP)."""
+    """Move to a given place (FIXED), or keep the old one, empty (DONTUNMAP)."""
     mm = vrm.mm
     if vrm.flags & MREMAP_FIXED:
         error = do_vmi_munmap(mm, vrm.new_addr, vrm.new_len)
@@ -353,7 +353,7 @@ def mremap_at(vrm: vma_remap_struct) -> int:
 
 
 def vrm_can_expand_in_place(vrm: vma_remap_struct) -> bool:
-    """True if the range ends where its VMA ends and nothing is mapped behind it
+    """True if the range ends where its VMA ends and nothing is mapped after it
     (``vma_expandable``)."""
     vma = source(vrm)
     end = vma.vm_end + vrm.delta

@@ -120,7 +120,7 @@ def process_vm_rw(pid: int, local: int, remote: int, size: int, flags: int, *, w
 
 @linux("mm/memory.c")
 def __access_remote_vm(mm: mm_struct, addr: int, data: bytes | int, gup_flags: int) -> bytes:
-    """Read ``data`` bytes (an int) or write the bytes ``data``, as far as it goes; what was
+    """Read ``data`` bytes (an int) or write the bytes ``data``, up to the first fault; what was
     moved."""
     size = len(data) if isinstance(data, bytes) else data
     done = bytearray()

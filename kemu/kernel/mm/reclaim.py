@@ -1,4 +1,4 @@
-"""Reclaiming pages (mm/vmscan.c), as far as it goes without swap: the pages that MADV_PAGEOUT
+"""Reclaiming pages (mm/vmscan.c) without swap: the pages that MADV_PAGEOUT
 names, and those that have been on the LRU lists of files longest when memory is short (direct
 reclaim).
 

@@ -2,7 +2,7 @@
 
     vma (parent)  --avc-->  anon_vma A (root)  <--page.mapping--  pages written before the fork
     vma (child)   --avc-->  anon_vma A
-                  --avc-->  anon_vma B         <--page.mapping--  pages that the child wrote after it
+                  --avc-->  anon_vma B         <--page.mapping--  pages that the child wrote later
 
 An anonymous page hangs on one anon_vma for its life (until reuse moves it).  fork links the child's
 VMA to all anon_vmas of the parent's, so a page from before the fork is found in both; what the

@@ -125,7 +125,7 @@ def vmf_error(err: int) -> int:
 
 @linux("mm/shmem.c")
 def shmem_fault(vmf: vm_fault) -> int:
-    """The page at ``vmf.pgoff``, referenced and locked, in ``vmf.page``; behind the end, and where
+    """The page at ``vmf.pgoff``, referenced and locked, in ``vmf.page``; beyond the end, and where
     the tmpfs is full, SIGBUS."""
     assert vmf.vma.vm_file is not None
     page = shmem_get_folio_gfp(vmf.vma.vm_file.f_inode, vmf.pgoff)

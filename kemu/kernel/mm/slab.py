@@ -1,4 +1,4 @@
-"""Allocations of kernel objects, as far as they can fail (mm/slub.c, mm/failslab.c).
+"""Allocations of kernel objects that can fail (mm/slub.c, mm/failslab.c).
 
     vm_area_dup        if slab_fails("vm_area_struct"): return None   # Linux: NULL
 
@@ -7,7 +7,7 @@ Objects here are Python's and do not run out, so an allocation fails only on pur
 first, under the name of Linux's cache, and then undoes what it has done so far, as Linux does
 there.  Buffers that Linux gets by kmalloc for the length of one call are not modelled.
 
-The rule that keeps this file honest: while nothing is to fail it changes nothing.
+While nothing is to fail it changes nothing.
 """
 
 from __future__ import annotations

@@ -115,7 +115,7 @@ def truncate_pagecache(node: inode, newsize: int) -> None:
 
 @linux("mm/truncate.c")
 def pagecache_isize_extended(node: inode, old: int, new: int) -> None:
-    """The file grows from ``old`` to ``new`` bytes: what a mapping stored behind the old end of the
+    """The file grows from ``old`` to ``new`` bytes: what a mapping stored beyond the old end of the
     last page must not become part of the file.  (A disk file's; memory that is a file shows it.)"""
     if is_shmem(node) or not old % PAGE_SIZE:
         return

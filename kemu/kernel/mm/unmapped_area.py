@@ -1,6 +1,7 @@
 """Finding an address for a new mapping (mm/mmap.c).
 
-    task_size ... stack | gap | mmap_base ->  newest mapping ... first free gap, searched downwards  ... | heap | program
+    task_size ... stack | gap | mmap_base -> newest mapping ... first free gap ... | heap | program
+                                             searched downwards ->
 
 A hint is used if the place is free and never fails; without one the highest gap below ``mmap_base``
 is taken, so mappings grow downwards, each right below the last.

@@ -2,7 +2,7 @@
 
     mprotect of the middle          | prev |   vma    | next |
     split_vma twice                 | prev | a | b | c | next |
-    flags made equal again          | prev |   vma    | next |      vma_modify merges before it splits
+    flags made equal again          | prev |   vma    | next |    vma_modify merges before it splits
 
 Two neighbours may be one VMA if flags, file and offsets fit, and if their anon_vmas do: equal, or
 one of them has none and the other was not inherited by fork.

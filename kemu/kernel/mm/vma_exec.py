@@ -1,8 +1,8 @@
 """The stack VMA of a new program: made at the top of the address space, moved to its place later
 (mm/vma_exec.c).
 
-    create_init_stack_vma             |page|  STACK_TOP_MAX      the strings are copied here, before anybody
-    relocate_vma_down       |page| <- - - '                      knows where the stack will be
+    create_init_stack_vma            |page|  STACK_TOP_MAX  the strings are copied here, before the
+    relocate_vma_down      |page| <- - - '                  place of the stack is known
 
 While it is on its way the VMA carries VM_STACK_INCOMPLETE_SETUP.
 """

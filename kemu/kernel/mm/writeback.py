@@ -4,7 +4,7 @@
     store faults again
                -> its bytes go to disk -> PG_dirty is cleared
 
-Memory that is a file (memfd, tmpfs, shared anonymous) has nothing behind it and is never written
+Memory that is a file (memfd, tmpfs, shared anonymous) has no disk below it and is never written
 back.
 """
 

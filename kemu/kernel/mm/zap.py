@@ -1,9 +1,9 @@
 """Taking mappings away: entries, then the flush, then the pages, then the tables (mm/memory.c,
 mm/mmu_gather.c).
 
-    zap_pte_range    clear each entry, uncount the page, put it aside     |
-    tlb_finish_mmu   make every CPU forget the range                       |  an mmu_gather collects over all three
-                     only now drop the references of the pages set aside  |
+    zap_pte_range   clear each entry, uncount the page, put it aside  |
+    tlb_finish_mmu  make every CPU forget the range                    |  one mmu_gather
+                    only now drop the references of those pages      |
 
 A page must not be free while some TLB still leads to it.  A table is freed only if its whole span
 lies between the neighbours that stay (``floor``, ``ceiling``).

@@ -167,7 +167,8 @@ def _free(row: Row, freed: list[folio]) -> None:
 
 
 def _join(cells: _Cells, zone: zone, pfns: list[int]) -> None:
-    """The free lists of the zone after each of these frames was freed, in order: ``__free_one_page``."""
+    """The free lists of the zone after each of these frames was freed, in order:
+    ``__free_one_page``."""
     mem_map, areas = system.mem_map, zone.free_area
     made: dict[int, int] = {}
     taken: dict[int, int] = {}

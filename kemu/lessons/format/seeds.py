@@ -1,6 +1,6 @@
 """What differs between students: a seed from course, lesson and student, and numbers drawn from it.
 
-    seed = SHA-256(salt, lesson, student)          draw(seed, variable, n) = SHA-256(seed, variable, n)
+    seed = SHA-256(salt, lesson, student)       draw(seed, variable, n) = SHA-256(seed, variable, n)
 
 Each variable draws from a stream of its own name: adding a variable to a lesson changes no number
 of the others.  Nothing depends on Python's own generator, so that an old transcript can be graded

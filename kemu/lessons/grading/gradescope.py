@@ -24,7 +24,7 @@ SETUP = """\
 set -euo pipefail
 cd /autograder/source
 if ! ls kemu-*.whl; then
-  echo "no wheel of kemu is in the zip: python -m pip wheel --no-deps . in kemu's folder makes one; add it" >&2
+  echo "no wheel of kemu is in the zip; in kemu's folder run: python -m pip wheel --no-deps ." >&2
   exit 1
 fi
 apt-get update && apt-get install -y python3 python3-pip python3-venv
@@ -38,7 +38,8 @@ RUN = """\
 set -uo pipefail
 mkdir -p /autograder/results
 /autograder/kemu/bin/kemu grade /autograder/source/{lesson} /autograder/submission {roster}\\
-  --metadata /autograder/submission_metadata.json --format gradescope > /autograder/results/results.json
+  --metadata /autograder/submission_metadata.json --format gradescope \\
+  > /autograder/results/results.json
 """
 EPOCH = (1980, 1, 1, 0, 0, 0)
 """The time of each file in the zip: equal contents make equal zips."""

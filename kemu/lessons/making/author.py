@@ -60,7 +60,10 @@ Now take one page apart.
 id = "split-one"
 points = 3
 ask = "Give the child its own frame for page {{v}}; leave every other page shared."
-must = ["pfn('app', 0x10000 + v*4096) != pfn('child', 0x10000 + v*4096)", "shared('app', 'child') == n - 1"]
+must = [
+  "pfn('app', 0x10000 + v*4096) != pfn('child', 0x10000 + v*4096)",
+  "shared('app', 'child') == n - 1",
+]
 hints = ["Reading never splits a page.", "write child ADDRESS 1"]
 solution = ["write child {{hex(0x10000 + v*4096)}} 1"]
 not_solution = ["read child {{hex(0x10000 + v*4096)}}"]

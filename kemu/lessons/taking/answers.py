@@ -1,8 +1,8 @@
 """What a student typed, as a value: any base, full-width digits, underscores, spaces and commas.
 
-    "0x1_000"  "4096"  "4 096"  "4,096"  "0x1000 (4096)"      one number, also in full-width characters
-    "17, 0x12"  "17 18"                                               a set of two
-    "maperr"  "MAPERR"  "@5"  "child"                                 a word, a task
+    "0x1_000"  "4096"  "4 096"  "4,096"  "0x1000 (4096)"   one number, also in full-width characters
+    "17, 0x12"  "17 18"                                            a set of two
+    "maperr"  "MAPERR"  "@5"  "child"                              a word, a task
 
 A typing mistake (`7q`) raises UsageError: it never counts as an attempt.
 """

@@ -28,17 +28,22 @@ MESSAGES: dict[str, dict[str, str]] = {
         "done": "Step {id} is done.",
         "done_already": "This step is done; task goes to the next one.",
         "not_yet": "Not yet:",
-        "spoiled": "Event #{event} spoiled it: {what}. undo takes back the last command; reset returns to"
+        "spoiled": "Event #{event} spoiled it: {what}. undo takes back the last command; reset "
+        "returns to"
         " the start of the step.",
         "noted": "Noted: {said}",
         "noted_state": "Noted, as the machine is now.",
-        "how_sure": "Noted: {said}. How sure are you? Type sure, fairly or guess (or another answer). It"
+        "how_sure": "Noted: {said}. How sure are you? Type sure, fairly or guess (or another "
+        "answer). It"
         " does not affect your points; it is kept with your answer, so that you can see where"
         " you were sure and wrong.",
-        "other_machine": "This step starts on a fresh machine, at #{event}, without what was done before.",
-        "goes_back": "This step starts at #{event}, where the lesson left the machine; your own changes are"
+        "other_machine": "This step starts on a fresh machine, at #{event}, without what was done "
+        "before.",
+        "goes_back": "This step starts at #{event}, where the lesson left the machine; your own "
+        "changes are"
         " not in it.",
-        "to_author": "Nothing has been sent. Copy these lines to the person who gave you the lesson.",
+        "to_author": "Nothing has been sent. Copy these lines to the person who gave you the "
+        "lesson.",
         "your_words": "(in your own words, for example: problem the question has two answers)",
         "the_end": "the end",
         "no_hints": "No more hints; skip shows the solution.",
