@@ -12,6 +12,7 @@ stay right.
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable, Mapping, Sequence
 from types import CodeType, FunctionType
 from typing import Any, TypeVar, cast
@@ -135,8 +136,13 @@ def _template(positional: int, keywords: tuple[str, ...]) -> CodeType:
         f"    finally:\n"
         f"        _mark({~_FID})\n"
     )
+    tree = ast.parse(source)
+    for node in ast.walk(tree):  # all on the function's first line: the lines below are its own
+        if isinstance(node, ast.stmt | ast.expr):
+            node.lineno = node.end_lineno = 1
+            node.col_offset = node.end_col_offset = 0
     made: dict[str, Any] = {}
-    exec(compile(source, __file__, "exec"), made)
+    exec(compile(tree, __file__, "exec"), made)
     code = cast(CodeType, made["marked"].__code__)
     _templates[positional, keywords] = code
     return code

@@ -4,9 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kemu.trace.barrier import sealed, struct
+from kemu.kernel.mm.fault_wp import do_wp_page
+from kemu.trace.barrier import record, sealed, struct
 from kemu.trace.frames import FUNCTIONS, HARDWARE, call_tree, hardware, linux, open_frames
-from kemu.trace.journal import SLOTS
+from kemu.trace.journal import SLOTS, Journal
 from tests.machine.machines import recorded
 
 
@@ -208,3 +209,16 @@ def test_a_tree_may_begin_at_a_later_mark():
         walks(box)
     assert [c.function.name for c in call_tree(journal.marks, begin)] == ["walks"]
     assert [f.name for f in open_frames(journal.marks, begin, 2)] == ["walks"]
+
+
+def test_the_marking_code_claims_no_line_of_the_function():
+    """What looks at lines (`why errno`) would take it for the function itself."""
+    written = do_wp_page.__code__
+    record(Journal())
+    try:
+        marking = do_wp_page.__code__
+    finally:
+        record(None)
+    assert marking is not written, "nothing was marked"
+    lines = {line for _, _, line in marking.co_lines() if line}
+    assert lines == {written.co_firstlineno}
