@@ -22,6 +22,7 @@ import attrs
 from kemu.kernel.include.mm_types import page
 from kemu.kernel.include.system import system
 from kemu.kernel.init.boot import STATE
+from kemu.kernel.mm.rows import Row
 from kemu.machine.physmem import Frame, PhysMem
 from kemu.trace.identity import Numbers
 from kemu.trace.journal import SLOTS
@@ -106,8 +107,10 @@ class Fingerprint:
         return (*made, self.held[made])
 
     def _contents(self, obj: Any) -> Hashable:
-        """The plain values in a new object, and its lists of plain values: what fork writes as one
-        event has lists."""
+        """The plain values in a new object and in its lists; all that a row changes, since it is
+        one event for many."""
+        if isinstance(obj, Row):
+            return self.value(obj.log)
         if isinstance(obj, dict):
             return tuple(
                 (key, value) for key, value in sorted(obj.items()) if isinstance(value, _PLAIN)

@@ -117,6 +117,18 @@ def test_new_frames_and_rows_are_told_apart_by_what_they_hold():
     assert of_run(("row", row(one))) != of_run(("row", row(two)))
 
 
+def entries(value):
+    """A row that changes an entry of a table, as fork's and zap's do."""
+    made = Row()
+    made.change([Frame(5, {})], [3], [0], [value])
+    return made
+
+
+def test_rows_of_entries_are_told_apart_by_what_they_write():
+    assert of_run(("row", entries(7))) == of_run(("row", entries(7)))
+    assert of_run(("row", entries(7))) != of_run(("row", entries(8)))
+
+
 def test_a_name_stays_when_the_object_changes():
     mark, made = Fingerprint(Numbers()), vma(4096)
     name = mark.name(made)
