@@ -149,7 +149,7 @@ DOING = {
 @pytest.mark.parametrize("kind", MADE)
 def test_what_no_code_handles_is_named(s, kind, doing):
     plant(s, __swp_entry(*MADE[kind]))
-    with pytest.raises(KernelBug, match=f"nothing handles here: {kind}"):
+    with pytest.raises(KernelBug, match=f"not handled here: {kind}"):
         DOING[doing](s)
 
 
