@@ -23,7 +23,7 @@ from typing import Any
 
 import attrs
 
-from kemu.errors import KernelBug
+from kemu.errors import KernelBug, UsageError
 from kemu.kernel.init import syscalls  # noqa: F401 - loads every module that a journal names
 from kemu.kernel.init.boot import Kernel
 from kemu.machine.geometry import GEOMETRIES
@@ -41,6 +41,7 @@ SEQUENCES: dict[str, Any] = {
     "deque": deque,
     "frozenset": frozenset,
 }
+AGAIN = "write the journal again: the file is damaged or was cut off"
 _PLAIN = (bool, int, str, float, type(None))
 
 
@@ -73,6 +74,7 @@ def write(kernel: Kernel, first: int = 0, last: int | None = None) -> Iterator[s
         "first": first,
         "functions": [f"{function.module}:{function.name}" for function in FUNCTIONS],
         "globals": held,
+        "lines": [len(objects), len(events), len(marks)],
     }
     for part in ([head], objects, events, marks):
         yield from (json.dumps(line) for line in part)
@@ -123,15 +125,9 @@ class _Writer:
 
 
 def read(lines: Iterable[str]) -> Kernel:
-    """A kernel with that journal, at its beginning. Raises KernelBug for what `write` does not
-    write."""
-    parts: list[list[Any]] = [[]]
-    for line in lines:
-        if line.strip():
-            parts[-1].append(json.loads(line))
-        else:
-            parts.append([])
-    (head,), objects, events, marks, *_ = parts
+    """A kernel with that journal, at its beginning. Raises UsageError for lines that are damaged or
+    missing, KernelBug for what `write` does not write."""
+    head, objects, events, marks = _parts(lines)
     geometry = GEOMETRIES[head["geometry"]]
     kernel = Kernel(mem=head["mem"], geometry=geometry, nr_cpus=1)
     reader = _Reader(objects)
@@ -144,6 +140,25 @@ def read(lines: Iterable[str]) -> Kernel:
         journal.fresh_marks += (at, known[fid] if fid >= 0 else ~known[~fid])
     kernel.replace({name: reader.value(value) for name, value in head["globals"].items()}, journal)
     return kernel
+
+
+def _parts(lines: Iterable[str]) -> tuple[dict[str, Any], list[Any], list[Any], list[Any]]:
+    """The head, and the lines of the three parts after it; each part ends with an empty line."""
+    parts: list[list[Any]] = [[]]
+    for at, line in enumerate(lines, 1):
+        try:
+            if line.strip():
+                parts[-1].append(json.loads(line))
+            else:
+                parts.append([])
+        except ValueError as error:
+            raise UsageError(f"journal: line {at} is not JSON", hint=AGAIN) from error
+    first, *others = parts if parts[-1] else parts[:-1] or parts
+    head: dict[str, Any] = first[0] if first and isinstance(first[0], dict) else {}
+    if len(first) != 1 or [len(part) for part in others] != head.get("lines"):
+        raise UsageError("journal: lines are missing, or there are too many", hint=AGAIN)
+    objects, events, marks = others
+    return head, objects, events, marks
 
 
 class _Reader:

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from kemu import Session
-from kemu.errors import KernelBug
+from kemu.errors import KernelBug, UsageError
 from kemu.experiment.journalfile import read, write
 from tests.experiment.elsewhere import seen
 
@@ -83,3 +83,19 @@ def test_a_name_from_outside_the_kernel_is_refused(session):
     lines[at] = lines[at].replace("kemu.kernel.include.mm_types:page", "os:system")
     with pytest.raises(KernelBug, match="os:system"):
         read(lines)
+
+
+@pytest.mark.parametrize(
+    ("damage", "what"),
+    [
+        (lambda lines: lines[:-2], "lines are missing"),
+        (lambda lines: lines[:5], "lines are missing"),
+        (lambda _: [], "lines are missing"),
+        (lambda lines: [*lines, "[1, 2]"], "too many"),
+        (lambda lines: [*lines[:3], lines[3][:-4], *lines[4:]], "line 4 is not JSON"),
+        (lambda _: ["[]", "", "", ""], "lines are missing"),
+    ],
+)
+def test_a_damaged_file_is_refused_in_one_line(session, damage, what):
+    with pytest.raises(UsageError, match=what):
+        read(damage(list(write(session.kernel))))
