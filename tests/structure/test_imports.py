@@ -102,7 +102,7 @@ KERNEL_ORDER = [
     },
     {"page_alloc", "lru", "mlock_folio", "tlbflush", "sched", "signal", "mmap_lock"},
     {"pgtable"},
-    {"rmap", "util", "swapops", "rows"},
+    {"rmap", "util", "swapops", "rows", "file_table"},
     {"vma"},
     {"files", "filemap", "shmem", "swap"},
     {"reclaim", "oom", "zap", "zap_row", "truncate", "writeback"},

@@ -7,7 +7,7 @@ LONGEST_FUNCTION = 60
 """Lines, from ``def`` to the last one, docstring included."""
 LONG_FUNCTION = 40
 """At most one function in ten may have more."""
-LONGEST_MODULE = 540
+LONGEST_MODULE = 500
 
 
 def function_sizes(package=PACKAGE):

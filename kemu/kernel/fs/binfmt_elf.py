@@ -29,6 +29,7 @@ from kemu.kernel.arch.vdso import arch_setup_additional_pages
 from kemu.kernel.fs.binprm import PATH_MAX, kernel_read, linux_binprm, open_exec
 from kemu.kernel.fs.elf_load import BAD_ADDR, elf_image, elf_layout, load_elf_interp, load_segments
 from kemu.kernel.fs.elf_tables import create_elf_tables
+from kemu.kernel.fs.file_table import fput
 from kemu.kernel.fs.new_exec import (
     EXSTACK_DEFAULT,
     EXSTACK_DISABLE_X,
@@ -50,7 +51,6 @@ from kemu.kernel.include.elf import (
 from kemu.kernel.include.mm_types import PAGE_ALIGN, PAGE_SIZE, U64, file
 from kemu.kernel.include.sched_types import PF_RANDOMIZE, pt_regs, thread_struct
 from kemu.kernel.include.system import current, current_mm, system
-from kemu.kernel.mm.vma import fput
 from kemu.trace.frames import linux
 
 MAX_PHDRS_SIZE = 65536

@@ -16,6 +16,7 @@ The strings reach the new address space through ``get_arg_page`` only.
 from __future__ import annotations
 
 from kemu.abi.uapi import *
+from kemu.kernel.fs.file_table import fput
 from kemu.kernel.fs.files import is_shmem, lookup, normalize, open_file
 from kemu.kernel.include.mm_types import (
     FMODE_READ,
@@ -45,7 +46,6 @@ from kemu.kernel.mm.mmap_lock import (
 from kemu.kernel.mm.page_alloc import put_page
 from kemu.kernel.mm.slab import slab_fails
 from kemu.kernel.mm.stack import expand_downwards
-from kemu.kernel.mm.vma import fput
 from kemu.kernel.mm.vma_exec import create_init_stack_vma
 from kemu.trace.frames import linux
 

@@ -27,10 +27,10 @@ from kemu.kernel.fs.binprm import (
     linux_binprm,
     prepare_binprm,
 )
+from kemu.kernel.fs.file_table import fput
 from kemu.kernel.include.sched_types import PF_KTHREAD
 from kemu.kernel.include.system import current
 from kemu.kernel.kernel.signal import fatal_signal_pending, force_fatal_sig
-from kemu.kernel.mm.vma import fput
 from kemu.trace.frames import linux
 
 formats = (load_script, load_elf_binary)

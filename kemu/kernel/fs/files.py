@@ -12,6 +12,7 @@ is told of the first write to each page.  There are no directories: a path is a 
 from __future__ import annotations
 
 from kemu.abi.uapi import *
+from kemu.kernel.fs.file_table import fput
 from kemu.kernel.include.mm_types import (
     FMODE_READ,
     FMODE_WRITE,
@@ -23,7 +24,6 @@ from kemu.kernel.include.mm_types import (
 )
 from kemu.kernel.include.system import current, system
 from kemu.kernel.mm.slab import slab_fails
-from kemu.kernel.mm.vma import fput
 from kemu.machine.atomic import atomic_inc
 from kemu.trace.steps import step
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from kemu.abi.uapi import *
 from kemu.kernel.arch.uaccess import copy_from_user, copy_to_user
+from kemu.kernel.fs.file_table import fput
 from kemu.kernel.fs.files import fd_install, new_inode, open_file
 from kemu.kernel.include.mm_types import (
     FMODE_READ,
@@ -31,7 +32,6 @@ from kemu.kernel.kernel.sched import wake_up_process
 from kemu.kernel.kernel.signal import __send_signal_locked
 from kemu.kernel.mm.page_alloc import GFP_KERNEL, alloc_page, folio_put
 from kemu.kernel.mm.slab import slab_fails
-from kemu.kernel.mm.vma import fput
 
 PIPE_DEF_BUFFERS = 16
 """Pages that a pipe holds."""

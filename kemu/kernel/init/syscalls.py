@@ -10,6 +10,7 @@ from __future__ import annotations
 from kemu.abi.uapi import *
 from kemu.kernel.arch.uaccess import copy_to_user
 from kemu.kernel.fs.exec import do_execve
+from kemu.kernel.fs.file_table import fput
 from kemu.kernel.fs.files import do_open, fget, install_new
 from kemu.kernel.fs.pipe import anon_pipe_read, anon_pipe_write, do_pipe2, new_pipe, pipe_of
 from kemu.kernel.include.flags import *
@@ -37,7 +38,6 @@ from kemu.kernel.mm.process_vm import (
 from kemu.kernel.mm.readwrite import generic_file_read, generic_perform_write
 from kemu.kernel.mm.shmem import memfd_create
 from kemu.kernel.mm.truncate import do_truncate, generic_fadvise, vfs_fallocate
-from kemu.kernel.mm.vma import fput
 from kemu.kernel.mm.writeback import vfs_fsync
 
 

@@ -16,6 +16,7 @@ import attrs
 
 from kemu.abi.uapi import *
 from kemu.kernel.arch.uaccess import put_user, task_size_max
+from kemu.kernel.fs.file_table import fput, get_file
 from kemu.kernel.include.flags import *
 from kemu.kernel.include.lists import INIT_LIST_HEAD, list_add_tail
 from kemu.kernel.include.mm_types import files_struct, mm_struct
@@ -34,7 +35,6 @@ from kemu.kernel.kernel.mm_life import mmget, mmput
 from kemu.kernel.kernel.sched import wake_up_process
 from kemu.kernel.mm.fork_mm import dup_mm
 from kemu.kernel.mm.slab import slab_fails
-from kemu.kernel.mm.vma import fput, get_file
 from kemu.machine.atomic import atomic_dec_and_test, atomic_inc, refcount_dec_and_test, refcount_inc
 from kemu.trace.frames import linux
 

@@ -13,13 +13,13 @@ from kemu.errors import KernelBug
 from kemu.kernel.arch.pgtable import pgd_alloc, pgd_free
 from kemu.kernel.arch.tlbflush import switch_mm_irqs_off
 from kemu.kernel.arch.uaccess import task_size_max
+from kemu.kernel.fs.file_table import fput, get_file
 from kemu.kernel.include.flags import *
 from kemu.kernel.include.mm_types import MM_COUNTER_NAMES, file, maple_tree, mm_struct
 from kemu.kernel.include.sched_types import task_struct
 from kemu.kernel.include.system import system
 from kemu.kernel.kernel.sched import mmdrop
 from kemu.kernel.mm.slab import slab_fails
-from kemu.kernel.mm.vma import fput, get_file
 from kemu.kernel.mm.zap import exit_mmap
 from kemu.machine.atomic import atomic_dec_and_test, atomic_inc, atomic_inc_not_zero
 from kemu.trace.frames import linux

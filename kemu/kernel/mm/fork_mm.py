@@ -36,6 +36,7 @@ from kemu.kernel.arch.pgtable import (
     set_pte_at,
 )
 from kemu.kernel.arch.tlbflush import flush_tlb_mm
+from kemu.kernel.fs.file_table import get_file
 from kemu.kernel.include.flags import *
 from kemu.kernel.include.mm_types import (
     MM_ANONPAGES,
@@ -64,7 +65,10 @@ from kemu.kernel.mm.rmap import (
     folio_try_dup_anon_rmap_pte,
 )
 from kemu.kernel.mm.util import __vm_enough_memory, get_mm_rss, vm_stat_account, vm_unacct_memory
-from kemu.kernel.mm.vma import get_file, vm_area_dup, vma_link
+from kemu.kernel.mm.vma import (
+    vm_area_dup,
+    vma_link,
+)
 from kemu.kernel.mm.zap import addr_end, ptes_in, vm_normal_page
 from kemu.trace.frames import linux
 

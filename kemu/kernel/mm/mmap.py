@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from kemu.abi.uapi import *
 from kemu.kernel.arch.pgtable import vm_get_page_prot
+from kemu.kernel.fs.file_table import get_file
 from kemu.kernel.fs.files import fget, is_shmem
 from kemu.kernel.include.flags import *
 from kemu.kernel.include.mm_types import (
@@ -46,7 +47,6 @@ from kemu.kernel.mm.util import (
 )
 from kemu.kernel.mm.vma import (
     find_vma_intersection,
-    get_file,
     neighbours,
     vm_area_alloc,
     vma_link,

@@ -13,6 +13,7 @@ import attrs
 
 from kemu.abi.uapi import *
 from kemu.kernel.arch.uaccess import task_size_max
+from kemu.kernel.fs.file_table import get_file
 from kemu.kernel.include.flags import *
 from kemu.kernel.include.mm_types import (
     PAGE_ALIGN,
@@ -40,7 +41,6 @@ from kemu.kernel.mm.util import (
 )
 from kemu.kernel.mm.vma import (
     find_vma_intersection,
-    get_file,
     neighbours,
     vm_area_dup,
     vma_link,

@@ -17,6 +17,7 @@ import attrs
 from kemu.abi.uapi import *
 from kemu.errors import KernelBug
 from kemu.kernel.arch.pgtable import vm_get_page_prot
+from kemu.kernel.fs.file_table import fput, get_file
 from kemu.kernel.include.flags import *
 from kemu.kernel.include.mm_types import (
     PAGE_SHIFT,
@@ -31,7 +32,6 @@ from kemu.kernel.include.system import system
 from kemu.kernel.mm.mmap_lock import vma_start_write
 from kemu.kernel.mm.rmap import anon_vma_clone, unlink_anon_vmas
 from kemu.kernel.mm.slab import slab_fails
-from kemu.machine.atomic import atomic_dec_and_test, atomic_inc
 from kemu.trace.frames import linux
 
 # ---------------------------------------------------------------- finding
@@ -153,23 +153,6 @@ def unlink_file_vma(vma: vm_area_struct) -> None:
         if vma.vm_flags & (VM_SHARED | VM_MAYWRITE) == VM_SHARED | VM_MAYWRITE:
             mapping.i_mmap_writable -= 1
         mapping.i_mmap = tuple(v for v in mapping.i_mmap if v is not vma)
-
-
-def get_file(file: file) -> None:
-    """Take a reference to an open file."""
-    atomic_inc(file, "f_count")
-
-
-def fput(file: file) -> None:
-    """Drop a reference to an open file; the last one closes it, and a nameless file that nobody
-    holds is evicted."""
-    if not atomic_dec_and_test(file, "f_count"):
-        return
-    node = file.f_inode
-    if node.i_fop is not None:
-        node.i_fop.release(file)
-    if atomic_dec_and_test(node, "i_count") and node.i_nlink == 0 and node.s_op is not None:
-        node.s_op.evict_inode(node)
 
 
 @linux("mm/vma.c")
