@@ -12,6 +12,7 @@ from kemu import Session
 from kemu.errors import KernelBug, UsageError
 from kemu.experiment.journalfile import read, write
 from tests.experiment.elsewhere import seen
+from tests.structure.sources import ROOT
 
 STORY = """
 spawn app; mmap app 0x10000 4p rw; write app 0x10000 7; mark opening
@@ -39,6 +40,7 @@ def there(lines):
         text=True,
         check=True,
         timeout=300,
+        cwd=ROOT,  # another test may have gone elsewhere
     )
     return json.loads(ran.stdout)
 

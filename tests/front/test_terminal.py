@@ -210,7 +210,7 @@ def test_another_width_is_taken_at_the_next_command():
         terminal.see("init>")
         terminal.resize(30, 60)
         terminal.type("help\r")
-        terminal.see("searches for other words")
+        terminal.see("explains a command")
         terminal.type("spawn app; walk app 0x10000\r")
         shown = _SEQUENCES.sub("", terminal.see("N no execute"))
         assert (

@@ -19,7 +19,7 @@ def test_each_of_the_two_commands_stands_alone():
         assert command.startswith("python3 -m venv ")
         assert "\n" not in command
     assert commands["run"].endswith("/kemu")
-    assert commands["test"].endswith(" pytest")
+    assert commands["test"].endswith(" pytest -n 2")
 
 
 @pytest.mark.parametrize("name", ["run", "test"])
