@@ -135,9 +135,11 @@ def read(lines: Iterable[str]) -> Kernel:
     for number, *rest in events:
         journal.log += (reader.objects[number], *map(reader.value, rest))
     fids = {f"{function.module}:{function.name}": function.fid for function in FUNCTIONS}
-    known = [fids[name] for name in head["functions"]]
     for at, fid in marks:
-        journal.fresh_marks += (at, known[fid] if fid >= 0 else ~known[~fid])
+        name = head["functions"][max(fid, ~fid)]
+        if name not in fids:
+            raise KernelBug(f"the journal names {name[:80]}, which is not in this version of kemu")
+        journal.fresh_marks += (at, fids[name] if fid >= 0 else ~fids[name])
     kernel.replace({name: reader.value(value) for name, value in head["globals"].items()}, journal)
     return kernel
 
