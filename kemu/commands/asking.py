@@ -1,12 +1,12 @@
-"""Commands that ask why: why, history, source."""
+"""Commands that ask why: why, history."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from kemu import readings
-from kemu.debugger.kinds import FUNCTION
 from kemu.errors import UsageError, blaming
+from kemu.explain.reason import rule_of
 from kemu.language import kinds
 from kemu.language.spec import FREE, command, maybe, one
 from kemu.language.suggest import did_you_mean, some_of
@@ -57,28 +57,56 @@ _THING_TEXT = (
 
 @command(
     "why",
-    arguments=(one("what", kinds.ChoiceKind("THING", THINGS | FAILURES)), *_ARGUMENTS),
+    arguments=(maybe("what", kinds.ChoiceKind("THING", THINGS | FAILURES)), *_ARGUMENTS),
     effect=FREE,
     summary="why something is as it is: the events, the function, the command, the rule",
-    more=_THING_TEXT
+    more="Alone, explains the event of this moment, or the failure of the command that ends "
+    "here. "
+    + _THING_TEXT
     + " signal and errno explain the most recent one: the check that decided, and what would "
     "have made the call succeed; last explains the last command.",
     examples=(
+        _START + "why",
         _START + "why pte app 0x10000",
         _START + "why frame pfn(app,0x10000)",
         _START + "read app 0; why signal",
     ),
 )
 def why(
-    session: Session, what: str, task: Task, at: int | None, field: str | None
+    session: Session, what: str | None, task: Task, at: int | None, field: str | None
 ) -> readings.Reading:
     """The events that led to a thing, or the check that failed."""
+    if what is None:
+        return why_here(session)
     if what in FAILURES:
         from kemu.explain.failures import why_failed
 
         return why_failed(session, what)
     thing = _thing(session, what, task, at, field or "")
     return why_thing(session, what, thing)
+
+
+def why_here(session: Session) -> readings.Reading:
+    """The failure of the command that ends at this moment, or the event of this moment."""
+    from kemu.debugger.standing import event_here, open_here
+    from kemu.explain.failures import ended_badly, why_failed
+
+    if ended_badly(session):
+        return why_failed(session, "last")
+    if not session.now:
+        raise UsageError(
+            "why: nothing has happened yet (#0)", hint="spawn app makes a process", about="what"
+        )
+    event, rule = event_here(session)
+    record = session.command_of(session.now)
+    return readings.Why(
+        thing=f"event #{event.number}",
+        events=(event,),
+        more=0,
+        calls=tuple(call.function for call in open_here(session)),
+        command=record.text if record else "",
+        rule=rule,
+    )
 
 
 def why_thing(session: Session, what: str, thing: Thing) -> readings.Why:
@@ -103,7 +131,7 @@ def why_thing(session: Session, what: str, thing: Thing) -> readings.Why:
         more=len(found) - len(shown),
         calls=open_names(session.journal, number),
         command=record.text if record else "",
-        rule=_rule(events[-1], old, new),
+        rule=rule_of(events[-1], old, new),
     )
 
 
@@ -182,19 +210,6 @@ def _plain(field: str, value: int) -> str:
 
 def _text(value: Any) -> str:
     return hex(value) if isinstance(value, int) else str(value)
-
-
-def _rule(event: readings.EventReading, old: Any, new: Any) -> str:
-    """The rule from the table, otherwise the first sentence of the function's docstring."""
-    from kemu.explain.rules import rule_for
-    from kemu.observe.moves import first_words
-
-    how = "gone" if not new else "made" if not old else "changed"
-    field = event.what.split()[0] if event.kind == "pte" else event.field
-    found = rule_for(event.kind, field, event.function, how)
-    if found or not event.function:
-        return found
-    return f"{event.function}: {first_words(event.function)}"
 
 
 def _thing(
@@ -300,37 +315,3 @@ def history(
                 )
             )
     return readings.History(thing.text, tuple(values[::-1]), max(len(found) - MOST_HISTORY, 0))
-
-
-@command(
-    "source",
-    arguments=(one("function", FUNCTION),),
-    summary="where a kernel function is in kemu and in Linux, and what it does",
-    examples=("source do_wp_page", "source copy_present_ptes"),
-)
-def source(_session: Session, function: str) -> readings.Text:
-    """File and line, the file in Linux, and the docstring of the function."""
-    from kemu.observe.moves import functions, without_marks
-
-    found = [known for known in functions() if known.name == function.removesuffix("()")]
-    if not found:
-        guess = did_you_mean(function, [known.name for known in functions()])
-        hint = (
-            guess
-            or "for example: source do_wp_page; calls shows the functions that a command called"
-        )
-        raise UsageError(
-            f"function: no kernel function '{function[:40]}'", hint=hint, about="function"
-        )
-    lines: list[str] = []
-    for known in found:
-        where = "done by the CPU itself" if known.path == "(hardware)" else f"Linux: {known.path}"
-        account = [line.strip() for line in without_marks(known.doc).strip().split("\n")]
-        lines += [
-            f"{known.name}()",
-            f"  kemu:  {known.module.replace('.', '/')}.py:{known.line}",
-            f"  {where}",
-            "",
-            *account,
-        ]
-    return readings.Text(tuple(lines))

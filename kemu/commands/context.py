@@ -34,10 +34,12 @@ SHORT_LINES = 10
 def shown_after(session: Session, text: str, first: int, last: int) -> Iterator[Reading]:
     """The readings to show after the command `text` with the events (first, last], by section."""
     wanted = sections(session) if first < last else frozenset[str]()
+    if session.debugger.held is not None:
+        return  # at a stop: the place is the result, and the change of the whole command a secret
     if wanted and first < session.now < last:
         from kemu.debugger.standing import moment
 
-        yield moment(session, first)  # at a stop: the place, not the change of the whole command
+        yield moment(session, first)
         return
     found: list[Reading | None] = []
     if "changes" in wanted:

@@ -17,11 +17,10 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from kemu import interrupts
-from kemu.debugger.stops import stop_after
+from kemu.debugger.standing import answered, stop_after
 from kemu.errors import UsageError
 from kemu.language import spec
 from kemu.language.result import INTERRUPTED, OK, UNSATISFIED, Result, Shown
-from kemu.readings import Outcome, Value
 
 if TYPE_CHECKING:
     from kemu.experiment.session import Session, Task
@@ -83,6 +82,7 @@ def _change(session: Session, call: Call, values: dict[str, Any], text: str) -> 
         os.write(2, said.encode(errors="replace"))
 
     with interrupts.running_on(press), session.changing(text):
+        session.debugger.hold(None)
         first = session.end
         reading = call.made.function(session, **values)
     last = session.now
@@ -96,7 +96,9 @@ def _change(session: Session, call: Call, values: dict[str, Any], text: str) -> 
             "continue goes on"
         )
     elif session.debugger.stops:
-        stop_after(session, first)
+        stopped = stop_after(session, first, reading)
+        if stopped is not None:
+            return _result(session, text, stopped, first, last)
     result = _result(session, text, reading, first, last)
     if presses:
         return attrs.evolve(result, status=INTERRUPTED)
@@ -107,8 +109,7 @@ def _result(session: Session, text: str, reading: Any, first: int, last: int) ->
     form, status = "", OK
     if isinstance(reading, Shown):
         reading, form, status = reading.reading, reading.form, reading.status
-    if isinstance(reading, (Outcome, Value)):
-        session.debugger.answer(reading.value)
+    answered(session, reading)
     return Result(text, reading, form, status, first, last, session.now, session.take_notes())
 
 

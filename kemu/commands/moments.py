@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kemu import readings
+from kemu.debugger.paths import STEPS, steps_back, steps_on
 from kemu.debugger.standing import moment, move, repeated, search
+from kemu.debugger.stops import EVENT_KINDS
 from kemu.errors import UsageError
 from kemu.language import kinds
 from kemu.language.spec import FREE, Argument, command, flags, keyword, maybe, one, rest
@@ -153,18 +155,30 @@ def range_of(
     "step",
     "s",
     arguments=(
-        maybe("into", kinds.WordKind("INTO", ("into",), "the word into")),
+        maybe(
+            "how",
+            kinds.ChoiceKind(
+                "HOW",
+                {"into": "the entries of a table that is copied in one event"} | STEPS,
+                "into, all, or a kind of event such as pte",
+            ),
+        ),
         maybe("count", kinds.COUNT, 1),
     ),
     effect=FREE,
-    summary="go to the next event",
-    more="With a number, goes that many events forwards. After set granularity function, goes "
+    summary="go to the next event that trace shows",
+    more="With a number, goes that many such events forwards. all stops also at the events that "
+    "trace leaves out (lists, locks, statistics); a kind of event ("
+    + " ".join(EVENT_KINDS)
+    + ") goes to the next of that kind. The line below an event says why it happened; why tells "
+    "more. After set granularity function, goes "
     "to the next call or return; after set granularity command, to the end of the command. "
     "step into shows, one by one, the entries of an event that copies a whole table; "
     "elsewhere it is the same as step. An empty line repeats it.",
     examples=(
         _START + "goto 0; step",
         _START + "goto 0; step 3",
+        _START + "write app 0x10000 7; undo; step pte; step all",
         (
             "spawn app; mmap app 0x200000 80p rw populate; fork app as kid; break row; rc; back; "
             "step into 2"
@@ -172,26 +186,26 @@ def range_of(
     ),
     linux="stepi of gdb(1)",
 )
-def step(session: Session, into: str | None, count: int) -> readings.Moment | readings.SubSteps:
+def step(session: Session, how: str | None, count: int) -> readings.Moment | readings.SubSteps:
     """Move towards the newest event."""
     from kemu.debugger.rows import step_into
 
-    entries = step_into(session, count) if into else None
+    entries = step_into(session, count) if how == "into" else None
     if entries is not None:
         return entries
     if not session.past:
         raise UsageError(
             f"step: #{session.now} is the newest event", hint="back goes to the previous one"
         )
-    return move(session, min(_after(session, count), session.end))
+    return move(session, _after(session, count, None if how == "into" else how))
 
 
-def _after(session: Session, count: int) -> int:
+def _after(session: Session, count: int, kind: str | None) -> int:
     """The moment `count` steps after this one."""
     from kemu.observe.moves import next_border
 
-    if session.desk.granularity == "event":
-        return session.now + count
+    if kind is not None or session.desk.granularity == "event":
+        return steps_on(session, count, kind)
     if session.desk.granularity == "function":
         return repeated(lambda here: next_border(session.journal, here), session.now, count)
     ends = [record.last for record in session.timeline.records]
@@ -208,13 +222,15 @@ _BACK_UNTIL = maybe("until", kinds.WordKind("UNTIL", ("until",), "until"))
     "reverse-step",
     "rs",
     arguments=(
+        maybe("how", kinds.ChoiceKind("HOW", STEPS, "all, or a kind of event such as pte")),
         maybe("count", kinds.COUNT, 1),
         _BACK_UNTIL,
         rest("condition", kinds.EXPR, needed=False),
     ),
     effect=FREE,
-    summary="go to the previous event",
-    more="With a number, goes that many events back; with until EXPR, to the last moment at "
+    summary="go to the previous event that trace shows",
+    more="With a number, goes that many such events back; all and the kinds of events are those "
+    "of step; with until EXPR, to the last moment at "
     "which the expression is true. set granularity chooses the unit. An empty line repeats it.",
     examples=(
         _START + "back",
@@ -224,7 +240,11 @@ _BACK_UNTIL = maybe("until", kinds.WordKind("UNTIL", ("until",), "until"))
     linux="reverse-stepi of gdb(1)",
 )
 def back(
-    session: Session, count: int, until: str | None, condition: Expression | None
+    session: Session,
+    how: str | None,
+    count: int,
+    until: str | None,
+    condition: Expression | None,
 ) -> readings.Moment:
     """Move towards the boot."""
     if session.now == 0:
@@ -236,15 +256,15 @@ def back(
         )
     if condition is not None:
         return search(session, condition, session.now - 1, 0)
-    return move(session, max(_before(session, count), 0))
+    return move(session, _before(session, count, how))
 
 
-def _before(session: Session, count: int) -> int:
+def _before(session: Session, count: int, kind: str | None) -> int:
     """The moment `count` steps before this one."""
     from kemu.observe.moves import border_before
 
-    if session.desk.granularity == "event":
-        return session.now - count
+    if kind is not None or session.desk.granularity == "event":
+        return steps_back(session, count, kind)
     if session.desk.granularity == "function":
         return repeated(lambda here: border_before(session.journal, here), session.now, count)
     begins = [record.first for record in session.timeline.records]

@@ -40,8 +40,27 @@ def next_(session: Session, count: int) -> readings.Moment:
 
     _need_future(session, "next")
     frame = _frame(session)
-    target = repeated(lambda here: after_next(session.journal, here, frame), session.now, count)
-    return _in_frame(session, target, frame)
+
+    def following(here: int) -> int:
+        at = after_next(session.journal, here, frame)
+        while at == here + 1 and at < session.end and _is_hidden(session, at, frame):
+            here = at
+            at = after_next(session.journal, here, frame)
+        return at
+
+    return _in_frame(session, repeated(following, session.now, count), frame)
+
+
+def _is_hidden(session: Session, moment: int, frame: int | None) -> bool:
+    """Whether `trace` leaves out the event, and it happened in the function of so many open calls
+    (None: the innermost one)."""
+    from kemu.observe.events import is_shown, one_event
+    from kemu.observe.moves import open_calls
+
+    if len(open_calls(session.journal, moment)) < (frame or 1):
+        return False
+    with session.traveling():
+        return not is_shown(one_event(session.kernel, moment, session.name_of))
 
 
 @command(
@@ -59,8 +78,15 @@ def reverse_next(session: Session, count: int) -> readings.Moment:
 
     _need_past(session, "reverse-next")
     frame = _frame(session)
-    target = repeated(lambda here: before_next(session.journal, here, frame), session.now, count)
-    return _in_frame(session, target, frame)
+
+    def preceding(here: int) -> int:
+        at = before_next(session.journal, here, frame)
+        while at == here - 1 and at > 0 and _is_hidden(session, at, frame):
+            here = at
+            at = before_next(session.journal, here, frame)
+        return at
+
+    return _in_frame(session, repeated(preceding, session.now, count), frame)
 
 
 @command(
@@ -119,9 +145,10 @@ def _in_frame(session: Session, target: int, frame: int | None) -> readings.Mome
     """Go to `target`, staying in the function while it is open."""
     from kemu.observe.moves import place
 
+    made = move(session, target)
     if frame is not None and place(session.journal, target).depth >= frame:
         session.debugger.stay_in(target, frame)
-    return move(session, target)
+    return made
 
 
 def _leave(session: Session, target: int | None) -> readings.Moment:
@@ -139,7 +166,7 @@ def _fid(session: Session, name: str | None) -> int | None:
 
     if name is None:
         return None
-    stack = place(session.journal, session.now).stack
+    stack = place(session.journal, session.now, _frame(session)).stack
     for fid in reversed(stack):
         if named(fid).name == name.removesuffix("()"):
             return fid

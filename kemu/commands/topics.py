@@ -52,7 +52,8 @@ init, kthreadd and swapper exist from the start.
 Every change of the machine is a numbered event; the prompt shows the number of
 the latest.
 
-  step, back          one event forwards or backwards; an empty line repeats;
+  step, back          to the next or previous event that trace shows (step all:
+                      any; step pte: the next entry); an empty line repeats;
                       step into shows each entry when fork copied, or exit
                       removed, a whole table in one event
   next, finish        step over the calls of this kernel function, or out of
@@ -62,8 +63,9 @@ the latest.
   break, watch, catch stop at a function, a change, a fault or signal;
                       continue and reverse-continue go to the next stop
   trace, calls, diff  what happened in the last command
-  why, history        what gave an entry, a count or a mapping its value;
-                      why signal, why errno, why last: the deciding check
+  bt, list            the open kernel functions; the code of the innermost
+  why, history        what gave an entry, a count or a mapping its value; why
+                      alone: this event; why signal, errno, last: the check
   cost                faults, frames and copies, compared with no sharing
   undo, switch        go to before the last command; to another timeline
 
@@ -102,6 +104,7 @@ every user. NO_COLOR, FORCE_COLOR and PAGER are respected.
 Aliases of commands: gdb's for moving, crash's for looking.
 
   b break   c continue   n next   s step   fin finish   p print   tb tbreak
+  l list    backtrace where=bt
   rs reverse-step=back   rn reverse-next   rc reverse-continue
   rfin reverse-finish    vm maps   vtop walk   rd dump   wr write
   memfd memfd_create     prlimit setrlimit   h help   q quit

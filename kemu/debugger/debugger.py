@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import attrs
 
@@ -19,7 +19,7 @@ from kemu.language.expr import Expression, Value
 
 if TYPE_CHECKING:
     from kemu.racing.wanted import Wanted
-    from kemu.readings import EventReading, RaceReplay
+    from kemu.readings import EventReading, OpenCall, RaceReplay
 
 
 @attrs.define
@@ -37,6 +37,11 @@ class Stop:
     temporary: bool = False
     enabled: bool = True
     hits: int = 0
+
+    @property
+    def is_entry(self) -> bool:
+        """Whether it stops at the entry of functions rather than after an event."""
+        return not self.event and self.watched is None
 
     def says(self, what: str) -> str:
         """The line about a hit."""
@@ -59,10 +64,28 @@ class Frame(NamedTuple):
     depth: int
 
 
+class Entry(NamedTuple):
+    """The moment of a stop at the entry of a function, and the functions that are open there,
+    outermost first."""
+
+    moment: int
+    calls: tuple[OpenCall, ...]
+
+
+class Held(NamedTuple):
+    """The reading of a command with the events (first, last] in which something stopped; it is
+    shown when a move reaches its end."""
+
+    first: int
+    last: int
+    reading: Any
+
+
 @attrs.define
 class Debugger:
     """See the module. `given` are the newest numbers of stops and displays, which are never reused.
-    `verifying`: the invariants are checked after every command."""
+    `verifying`: the invariants are checked after every command. `entered`: where the newest stop at
+    the entry of a function is, until a move."""
 
     stops: list[Stop] = attrs.field(factory=list)
     displays: dict[int, Expression] = attrs.field(factory=dict)
@@ -70,6 +93,8 @@ class Debugger:
     values: list[Value] = attrs.field(factory=list)
     last: Value = None
     frame: Frame | None = None
+    entered: Entry | None = None
+    held: Held | None = None
     row: OpenRow | None = None
     raced: Wanted | None = None
     replayed: RaceReplay | None = None
@@ -124,6 +149,29 @@ class Debugger:
     def stay_in(self, moment: int, depth: int) -> None:
         """See `Frame`."""
         self.frame = Frame(moment, depth)
+
+    def enter(self, entry: Entry | None, depth: int | None = None) -> None:
+        """A stop at the entry of a function; `depth`: see `Frame`, None if no event happens in the
+        function. None: a move, no stop has been reported where it ends."""
+        self.entered = entry
+        if entry is not None:
+            self.frame = None if depth is None else Frame(entry.moment, depth)
+
+    def entry_at(self, moment: int) -> Entry | None:
+        """The stop at the entry of a function that was reported at the moment."""
+        return self.entered if self.entered and self.entered.moment == moment else None
+
+    def hold(self, held: Held | None) -> None:
+        """See `Held`; None: nothing is held back."""
+        self.held = held
+
+    def reached(self, moment: int) -> Any:
+        """The reading that was held back until this moment, or None."""
+        held = self.held
+        if held is None or moment < held.last:
+            return None
+        self.held = None
+        return held.reading
 
     def open_row(self, row: OpenRow | None) -> None:
         """Set the row that is stepped into; None: no row."""

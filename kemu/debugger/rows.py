@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from kemu import readings
 from kemu.debugger.debugger import OpenRow
+from kemu.debugger.paths import steps_on
 from kemu.debugger.rehearse import perform
 from kemu.errors import KernelBug, UsageError
 from kemu.language import kinds
@@ -39,16 +40,16 @@ def expand(session: Session, event: int | None) -> readings.SubSteps:
 
 
 def step_into(session: Session, count: int) -> readings.SubSteps | None:
-    """The next `count` entries of the row at this moment, or of the next event if that is a row, to
-    which it moves; None if there is no row, or all its entries have been shown. A move closes the
-    row: its entries are shown from the first one on again."""
+    """The next `count` entries of the row at this moment, or of the next event that `step` stops
+    at if that is a row, to which it moves; None if there is no row, or all its entries have been
+    shown. A move closes the row: its entries are shown from the first one on again."""
     from kemu.observe.rows import is_row
 
     row, now = session.debugger.row, session.now
     if row is not None and row.event != now:
         row = None
-    number = now if now and is_row(session.journal, now) else now + 1
-    if number > session.end or not is_row(session.journal, number):
+    number = now if now and is_row(session.journal, now) else steps_on(session, 1, None)
+    if not number or not is_row(session.journal, number):
         return None
     found, seen = (row.entries, row.seen) if row else (entries_of(session, number), 0)
     if seen >= len(found):

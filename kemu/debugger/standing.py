@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from kemu import interrupts, readings
 from kemu.errors import UsageError
@@ -28,7 +28,26 @@ def move(session: Session, target: int) -> readings.Moment:
     """Go to the moment, and show it."""
     begin = session.now
     session.goto(target)
+    session.debugger.enter(None)
     return moment(session, begin)
+
+
+def answered(session: Session, reading: Any) -> None:
+    """Remember the result of a call or of `print` as `$last`."""
+    if isinstance(reading, (readings.Outcome, readings.Value)):
+        session.debugger.answer(reading.value)
+
+
+def open_here(session: Session) -> tuple[readings.OpenCall, ...]:
+    """The kernel functions that are open, outermost first: those in which the event of this moment
+    happened, or those at whose entry a stop was reported."""
+    from kemu.observe.moves import open_calls
+
+    entry = session.debugger.entry_at(session.now)
+    if entry is not None:
+        return entry.calls
+    found = open_calls(session.journal, session.now)
+    return tuple(readings.OpenCall(call.name, call.path) for call in found)
 
 
 def repeated(step: Callable[[int], int], begin: int, count: int) -> int:
@@ -46,15 +65,20 @@ def moment(session: Session, begin: int, stops: tuple[str, ...] = ()) -> reading
     """The moment that is shown, after a move from the moment `begin`; `stops` are the lines about
     what stopped it here."""
     from kemu.debugger.stops import displays
-    from kemu.observe.events import one_event
+    from kemu.observe.moves import first_words
     from kemu.observe.rows import is_row
 
     now = session.now
-    inside = session.command_at(now)
-    event = None
-    if now:
-        with session.traveling():
-            event = one_event(session.kernel, now, session.name_of, inside.last if inside else now)
+    inside = session.command_at(now) or (session.command_of(now + 1) if stops else None)
+    event, rule, entered = None, "", ""
+    entry = session.debugger.entry_at(now)
+    if entry is not None:
+        entered = entry.calls[-1].function
+        rule = f"{entered}: {first_words(entered)}"
+    elif now:
+        event, rule = event_here(session)
+    outcome = session.debugger.reached(now)
+    answered(session, outcome)
     made = readings.Moment(
         now=now,
         end=session.end,
@@ -62,6 +86,9 @@ def moment(session: Session, begin: int, stops: tuple[str, ...] = ()) -> reading
         mark=next((name for name, marked in reversed(session.marks.items()) if marked == now), ""),
         inside=inside.text if inside else "",
         event=event,
+        rule=rule,
+        entered=entered,
+        outcome=outcome,
         stops=stops,
         shown=displays(session),
         hint="a whole table in one event: step into shows its entries one by one"
@@ -71,17 +98,31 @@ def moment(session: Session, begin: int, stops: tuple[str, ...] = ()) -> reading
     return _with_context(session, made, begin)
 
 
+def event_here(session: Session) -> tuple[readings.EventReading, str]:
+    """The event of this moment, and why it happened."""
+    from kemu.explain.reason import rule_of
+    from kemu.observe.events import one_event
+
+    now = session.now
+    inside = session.command_at(now)
+    with session.traveling():
+        event = one_event(session.kernel, now, session.name_of, inside.last if inside else now)
+    return event, rule_of(event, *session.journal.event(now)[2:])
+
+
 def _with_context(session: Session, made: readings.Moment, begin: int) -> readings.Moment:
     """The moment with the sections that `context` asks for."""
     from kemu.debugger.sections import sections
-    from kemu.observe.moves import kept_calls, open_calls
+    from kemu.observe.moves import kept_calls
 
     wanted = sections(session)
     now = session.now
     if not wanted or begin == now:
         return made
     calls = (
-        open_calls(session.journal, now) if "calls" in wanted and not session.boundary(now) else []
+        open_here(session)
+        if "calls" in wanted and (made.entered or not session.boundary(now))
+        else ()
     )
     changes = _changes(session, begin, now) if "changes" in wanted else ()
     alone = (
@@ -91,7 +132,7 @@ def _with_context(session: Session, made: readings.Moment, begin: int) -> readin
     )
     return made.replace(
         marked="changes" in wanted and (now == begin + 1 or (alone and bool(changes))),
-        calls=tuple(readings.OpenCall(call.name, call.path) for call in calls),
+        calls=calls,
         kept=kept_calls(session.journal, begin, now)
         if calls and not session.boundary(begin)
         else 0,
@@ -147,6 +188,24 @@ def _picture(session: Session, begin: int, now: int) -> readings.ThreeLines | No
     with session.traveling():
         found = of_move(session.kernel, begin, now, (command.first, command.last), session.name_of)
     return found if found.pages else None
+
+
+def stop_after(session: Session, first: int, reading: Any) -> readings.Moment | None:
+    """After a command whose events begin after `first`: move back to the first stop in it, hold the
+    command's `reading` back, and return the moment. None without a stop; at a stop at the end of
+    the command nothing is held back, and a note says what stopped."""
+    from kemu.debugger.debugger import Held
+    from kemu.debugger.stops import find, stop_at
+
+    found = find(session, first, session.end)
+    if not found:
+        return None
+    stops = stop_at(session, found)
+    if not session.past:
+        session.note(*stops)
+        return None
+    session.debugger.hold(Held(first, session.end, reading))
+    return moment(session, first, stops).replace(hint="continue goes on to the end of the command")
 
 
 @contextmanager

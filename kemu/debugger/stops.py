@@ -1,13 +1,17 @@
 """Places to stop at, and the search for the next one, in both directions.
 
-    break do_wp_page if app.rss > 3     the first event inside a call of the function
+    break do_wp_page if app.rss > 3     the entry of the function, before its first event
     break pte                           an event of that kind, or of a field: break _refcount
     watch pfn(app, 0x10000)             the event after which the expression has another value
     catch fault | signal | syscall | oom
 
 A command always runs to its end; then its events are searched, and the moment shown is moved back
 to the first that matches. So a stop never leaves a call half done, and `continue` and
-`reverse-continue` are the same search from the moment that is shown.
+`reverse-continue` are the same search from the moment that is shown. What the command answered is
+held back until a move reaches its end.
+
+The entry of a function lies between two events, at the moment after the first of them: an entry at
+the moment that is shown is still ahead, unless a stop has been reported there.
 
 A search changes only the moment that is shown, and restores it.
 """
@@ -18,7 +22,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from kemu import interrupts
-from kemu.debugger.debugger import Stop
+from kemu.debugger.debugger import Entry, Stop
 from kemu.errors import UsageError
 from kemu.language.expr import Expression, TaskValue, Value, format_value
 from kemu.language.formats import write
@@ -46,7 +50,12 @@ class Hit(NamedTuple):
     moment: int
     stop: Stop
     what: str
+    mark: int = -1
+    """Of the entry of a function: the index of its mark."""
 
+
+Match = tuple[int, str] | tuple[int, str, int]
+"""A moment, what happens there, and of the entry of a function its mark."""
 
 CHUNK = 8192
 """Events that are searched at a time, in the order of the search."""
@@ -61,15 +70,22 @@ def find(
     stops: list[Stop] | None = None,
 ) -> list[Hit]:
     """The hits at the first moment of (first, last] at which an enabled stop matches, or at the
-    last one; [] if none does."""
+    last one; [] if none does. The entry of a function counts from `first` on, and forwards only up
+    to before `last`."""
     chosen = [stop for stop in (session.debugger.stops if stops is None else stops) if stop.enabled]
     found: list[Hit] = []
+    begin = first if session.debugger.entry_at(first) and not backwards else first - 1
+    end = last if backwards else last - 1
     with interrupts.deferred(), session.traveling():
         for stop in chosen:
-            hit = _first(session, stop, first, last, backwards)
+            low, high = (begin, min(end, last)) if stop.is_entry else (first, last)
+            hit = _first(session, stop, low, high, backwards)
             if hit is not None:
                 found.append(hit)
-                first, last = (hit.moment - 1, last) if backwards else (first, hit.moment)
+                if backwards:
+                    first, begin = hit.moment - 1, hit.moment - 1
+                else:
+                    last = hit.moment
     moment = (max if backwards else min)((hit.moment for hit in found), default=0)
     return [hit for hit in found if hit.moment == moment]
 
@@ -82,10 +98,10 @@ def _first(session: Session, stop: Stop, first: int, last: int, backwards: bool)
         else _matcher(session, stop)
     )
     for low, high in chunks(first, last, backwards=backwards):
-        found: Iterable[tuple[int, str]] = matching(low, high)
-        for moment, what in reversed(list(found)) if backwards else found:
+        found: Iterable[Match] = matching(low, high)
+        for moment, *about in reversed(list(found)) if backwards else found:
             if stop.condition is None or is_true(value_at(session, stop.condition, moment)):
-                return Hit(moment, stop, what)
+                return Hit(moment, stop, *about)
     return None
 
 
@@ -99,7 +115,7 @@ def chunks(
         yield (max(at - size, first), at) if backwards else (at, min(at + size, last))
 
 
-def _matcher(session: Session, stop: Stop) -> Callable[[int, int], Iterable[tuple[int, str]]]:
+def _matcher(session: Session, stop: Stop) -> Callable[[int, int], Iterable[Match]]:
     """A function that yields the moments in (low, high] that match, in order and with a
     description, before the condition is checked."""
     if stop.event:
@@ -109,27 +125,26 @@ def _matcher(session: Session, stop: Stop) -> Callable[[int, int], Iterable[tupl
     return lambda low, high: _system_calls(session, low, high)
 
 
-def _calls(
-    session: Session, functions: frozenset[int], low: int, high: int
-) -> Iterator[tuple[int, str]]:
-    """The first event after the entry of each call."""
+def _calls(session: Session, functions: frozenset[int], low: int, high: int) -> Iterator[Match]:
+    """The entry of each call, one per moment."""
     from kemu.observe.moves import entries, named
 
     last = -1
-    for before, fid in entries(session.journal, functions, low, high):
-        if before + 1 > last:
-            last = before + 1
-            yield last, f"{named(fid).name}() in {named(fid).path}"
+    for entered, fid, mark in entries(session.journal, functions, low + 1, high + 1):
+        if entered > last:
+            last = entered
+            yield entered, f"{named(fid).name}() in {named(fid).path}", mark
 
 
-def _system_calls(session: Session, low: int, high: int) -> Iterator[tuple[int, str]]:
-    """The first event of each command that is a system call."""
+def _system_calls(session: Session, low: int, high: int) -> Iterator[Match]:
+    """The entry of each command that is a system call."""
     from kemu.observe.moves import named, system_call
 
-    for record in session.commands_between(low, high):
+    for record in session.commands_between(low, high + 1):
         found = system_call(session.journal, record.first, record.last)
-        if found is not None and low < found[0] + 1 <= high:
-            yield found[0] + 1, f"system call {record.text} ({named(found[1]).name})"
+        if found is not None and low < found[0] <= high:
+            moment, fid, mark = found
+            yield moment, f"system call {record.text} ({named(fid).name})", mark
 
 
 def _events(session: Session, wanted: str, low: int, high: int) -> Iterator[tuple[int, str]]:
@@ -294,26 +309,21 @@ def text_of(expression: Expression) -> str:
 def stop_at(session: Session, found: list[Hit]) -> tuple[str, ...]:
     """Go to the moment of the hits, count them, and delete temporary stops. Returns the lines about
     them."""
-    from kemu.observe.moves import frame_of
+    from kemu.observe.moves import frame_of, named
+    from kemu.readings import OpenCall
 
     session.goto(found[0].moment)
     for hit in found:
         hit.stop.hits += 1
     session.debugger.remove([hit.stop for hit in found if hit.stop.temporary])
-    functions = frozenset[int]().union(*(hit.stop.functions for hit in found))
-    depth = frame_of(session.journal, session.now, functions) if functions else None
-    if depth is not None:
-        session.debugger.stay_in(session.now, depth)
+    session.debugger.enter(None)
+    mark = next((hit.mark for hit in found if hit.mark >= 0), None)
+    if mark is not None:
+        stack = session.journal.open_before(mark + 2)
+        calls = tuple(OpenCall(named(fid).name, named(fid).path) for fid in stack)
+        depth = frame_of(session.journal, session.now + 1, frozenset(stack[-1:]))
+        session.debugger.enter(Entry(session.now, calls), depth)
     return tuple(hit.stop.says(hit.what) for hit in found)
-
-
-def stop_after(session: Session, first: int) -> None:
-    """After a command whose events begin after `first`: move back to the first stop in it, and say
-    so in a note."""
-    found = find(session, first, session.end)
-    if found:
-        where = f"now at #{found[0].moment} of {session.end}, inside the command; continue goes on"
-        session.note(*stop_at(session, found), where)
 
 
 def displays(session: Session) -> tuple[str, ...]:

@@ -33,6 +33,12 @@ def why_failed(session: Session, what: str) -> readings.Reading:
     return why_signal(session, record.first, record.last)
 
 
+def ended_badly(session: Session) -> bool:
+    """Whether the newest command ends at this moment, and gave an errno or a signal."""
+    record, _ = _last_failure(session, "last")
+    return record is not None and record.last == session.now
+
+
 def _last_failure(session: Session, what: str) -> tuple[Record | None, Any]:
     """The newest command up to this moment that failed in the wanted way, and its reading."""
     for record, reading in reversed(session.failures):

@@ -42,10 +42,13 @@ def events(
     with travelling(kernel) as journal:
         check_range(journal, first, last)
         named = _named_events(journal, first, last, names, only=only)
-        shown = tuple(
-            event for event in named if low or (event.kind not in LOW and event.old != event.new)
-        )
+        shown = tuple(event for event in named if low or is_shown(event))
         return EventList(first, last, shown, len(named) - len(shown))
+
+
+def is_shown(event: EventReading) -> bool:
+    """Whether `trace` shows the event without ``all``, and `step` stops at it."""
+    return event.kind not in LOW and event.old != event.new
 
 
 def one_event(kernel: Kernel, number: int, names: Names = None, until: int = 0) -> EventReading:

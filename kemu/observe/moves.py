@@ -50,13 +50,14 @@ class Place(NamedTuple):
         return len(self.stack)
 
 
-def place(journal: Journal, now: int) -> Place:
+def place(journal: Journal, now: int, frame: int | None = None) -> Place:
     """The function at the moment `now`: of the marks there, the point where the fewest
-    calls are open."""
+    calls are open. `frame`: if fewer are open there, the point where the call that makes them so
+    many has just been entered."""
     marks = journal.marks
     index = first_mark(journal, now)
     stack = journal.open_before(index)
-    best = Place(tuple(stack), index)
+    best, entered = Place(tuple(stack), index), None
     while index < len(marks) and marks[index] == now * SLOTS:
         if marks[index + 1] >= 0:
             stack.append(marks[index + 1])
@@ -65,14 +66,16 @@ def place(journal: Journal, now: int) -> Place:
         index += 2
         if len(stack) < best.depth:
             best = Place(tuple(stack), index)
-    return best
+        if marks[index - 1] >= 0 and len(stack) == frame:
+            entered = Place(tuple(stack), index)
+    return entered if entered is not None and best.depth < entered.depth else best
 
 
 def after_next(journal: Journal, now: int, frame: int | None = None) -> int:
     """Where `next` ends: the next event of this function, or the end of the call that comes before
     it. `frame`: the function is not the innermost one here, but that of so many open calls."""
     marks = journal.marks
-    here = place(journal, now)
+    here = place(journal, now, frame)
     depth = here.depth
     base = depth if frame is None else min(frame, depth)
     for i in range(here.mark, len(marks), 2):
@@ -90,7 +93,7 @@ def before_next(journal: Journal, now: int, frame: int | None = None) -> int:
     """Where `reverse-next` ends: before the last event of this function, or before the call that
     came after it."""
     marks = journal.marks
-    here = place(journal, now)
+    here = place(journal, now, frame)
     depth = here.depth
     base = depth if frame is None else min(frame, depth)
     for i in range(here.mark - 2, -1, -2):
@@ -109,7 +112,7 @@ def after_finish(
 ) -> int | None:
     """The moment at which the function at `now` returns, or the innermost open call of function
     `fid`; None if none is open."""
-    here = place(journal, now)
+    here = place(journal, now, frame)
     target = _call_depth(here, fid, frame)
     if target is None:
         return None
@@ -125,7 +128,7 @@ def before_finish(
     journal: Journal, now: int, fid: int | None = None, frame: int | None = None
 ) -> int | None:
     """The moment at which the function at `now` was called; None if none is open."""
-    here = place(journal, now)
+    here = place(journal, now, frame)
     target = _call_depth(here, fid, frame)
     if target is None:
         return None
@@ -179,12 +182,16 @@ def event_fields() -> frozenset[str]:
     return frozenset(field.name for cls in STRUCTS for field in attrs.fields(cls))
 
 
-def entries(journal: Journal, fids: frozenset[int], first: int, last: int) -> list[tuple[int, int]]:
-    """(moment, fid) of each call of one of `fids` that begins at a moment from `first` to before
-    `last`, in order."""
+def entries(
+    journal: Journal, fids: frozenset[int], first: int, last: int
+) -> list[tuple[int, int, int]]:
+    """(moment, fid, index of the mark) of each call of one of `fids` that begins at a moment from
+    `first` to before `last`, in order."""
     marks = journal.marks
     begin, end = first_mark(journal, first), first_mark(journal, last)
-    return [(marks[i] // SLOTS, marks[i + 1]) for i in range(begin, end, 2) if marks[i + 1] in fids]
+    return [
+        (marks[i] // SLOTS, marks[i + 1], i) for i in range(begin, end, 2) if marks[i + 1] in fids
+    ]
 
 
 def _behind(journal: Journal, number: int) -> int:
@@ -294,16 +301,16 @@ CLASSES_OF: dict[str, frozenset[type]] = {
 """The classes whose events are of a kind; events of the other kinds may be of any class."""
 
 
-def system_call(journal: Journal, first: int, last: int) -> tuple[int, int] | None:
-    """(moment, fid) of the first function that the command with the events (first, last] entered by
-    a system call."""
+def system_call(journal: Journal, first: int, last: int) -> tuple[int, int, int] | None:
+    """(moment, fid, index of the mark) of the first function that the command with the events
+    (first, last] entered by a system call."""
     marks, depth = journal.marks, 0
     for i in range(place(journal, first).mark, len(marks), 2):
         at, fid = marks[i] // SLOTS, marks[i + 1]
         if at >= last:
             break
         if fid >= 0 and not depth and FUNCTIONS[fid].name not in NO_SYSTEM_CALL:
-            return at, fid
+            return at, fid, i
         depth += 1 if fid >= 0 else -1
     return None
 

@@ -14,20 +14,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from kemu.explain.rules import rule_for
+from kemu.explain.reason import rule_of
 from kemu.kernel.include.mm_types import page
 from kemu.kernel.include.system import system
 from kemu.kernel.mm.rows import Row
 from kemu.machine.physmem import Frame
 from kemu.observe.calls import calls
-from kemu.observe.describe import LOW
 from kemu.observe.entries import user_end
-from kemu.observe.events import directory_at, events
+from kemu.observe.events import directory_at, events, is_shown
 from kemu.observe.look import travelling
-from kemu.observe.moves import first_words
 from kemu.observe.names import Names, entry_legend
 from kemu.observe.report_state import States
-from kemu.readings import CallReading, CallTree, EventReading
+from kemu.readings import CallReading, CallTree
 from kemu.readings.report import CallRow, Film, Machine, Op, Played, Pools
 
 if TYPE_CHECKING:
@@ -65,7 +63,7 @@ def film(kernel: Kernel, first: int, last: int, script: Script, names: Names = N
         last=last,
         machine=_machine(kernel),
         events=named,
-        shown=tuple(event.kind not in LOW and event.old != event.new for event in named),
+        shown=tuple(map(is_shown, named)),
         before=before,
         rules=rules,
         calls=tuple(_flat(tree)),
@@ -116,17 +114,6 @@ def _flat(tree: CallTree) -> Iterator[CallRow]:
         if isinstance(node, CallReading):
             yield CallRow(depth, node.function, node.path, node.first, node.last)
             stack += [(depth + 1, child) for child in reversed(node.children)]
-
-
-def rule_of(event: EventReading, old: Any, new: Any) -> str:
-    """Why Linux does it: the sentence of the table, or at least the function's own first lines, as
-    `why` gives it."""
-    how = "gone" if not new else "made" if not old else "changed"
-    field = event.what.split()[0] if event.kind == "pte" else event.field
-    found = rule_for(event.kind, field, event.function, how)
-    if found or not event.function:
-        return found
-    return f"{event.function}: {first_words(event.function)}"
 
 
 # ---------------------------------------------------------------- who wrote the same thing before

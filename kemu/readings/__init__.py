@@ -31,6 +31,7 @@ from kemu.readings.memory import (
     RmapVisit,
 )
 from kemu.readings.moments import (
+    Backtrace,
     CallReading,
     CallTree,
     Change,
@@ -42,6 +43,7 @@ from kemu.readings.moments import (
     FieldChange,
     History,
     HistoryValue,
+    Listing,
     Moment,
     OpenCall,
     PagePicture,
@@ -139,6 +141,7 @@ __all__ = [
     "AddressSpace",
     "Addresses",
     "AnonLink",
+    "Backtrace",
     "CachedPage",
     "CallReading",
     "CallTree",
@@ -170,6 +173,7 @@ __all__ = [
     "LessonRow",
     "LessonSteps",
     "LessonText",
+    "Listing",
     "MemoryDump",
     "MemoryMap",
     "MmAnon",

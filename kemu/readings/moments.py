@@ -129,10 +129,33 @@ class OpenCall(Reading):
     path: str
 
 
+class Backtrace(Reading):
+    """The kernel functions that are open at the moment ``now``, outermost first; the ``command``
+    that the moment belongs to, or ""."""
+
+    now: int
+    command: str
+    calls: tuple[OpenCall, ...]
+
+
+class Listing(Reading):
+    """Lines of a kernel function from line ``first`` of ``file`` on; ``marked``: the line that made
+    the event of the moment, 0 without one; ``path``: the file in Linux."""
+
+    function: str
+    path: str
+    file: str
+    first: int
+    marked: int
+    lines: tuple[str, ...]
+
+
 class Moment(Reading):
     """Where the experiment is: event ``now`` of ``end``; ``mark``: a name of the moment or "";
-    ``event``: the last one that happened; ``stops``: the breakpoints, watchpoints and catchpoints
-    that stopped here; ``shown``: what ``display`` shows.
+    ``event``: the last one that happened, ``rule``: why, in a sentence; ``entered``: the function
+    at whose entry a stop was reported (then there is no ``event``); ``outcome``: the reading of the
+    command that ends here, where a stop had held it back; ``stops``: the breakpoints, watchpoints
+    and catchpoints that stopped here; ``shown``: what ``display`` shows.
 
     With ``context`` also ``calls``: the functions in which the event happened, outermost first
     (``kept``: how many of them were open at the moment before, too); ``changes``: the net change
@@ -145,6 +168,9 @@ class Moment(Reading):
     mark: str = ""
     inside: str = ""
     event: EventReading | None = None
+    rule: str = ""
+    entered: str = ""
+    outcome: Reading | None = None
     stops: tuple[str, ...] = ()
     shown: tuple[str, ...] = ()
     calls: tuple[OpenCall, ...] = ()

@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import re
 from itertools import groupby
-from textwrap import wrap
+from textwrap import shorten, wrap
 
 from kemu.readings import (
+    Backtrace,
     CallReading,
     CallTree,
     Change,
@@ -22,6 +23,7 @@ from kemu.readings import (
     EventList,
     EventReading,
     FieldChange,
+    Listing,
     Moment,
     Text,
     Value,
@@ -182,15 +184,16 @@ def moment(reading: Moment, style: Style) -> str:
         f"timeline {r.timeline}" if r.timeline > 1 else "",
         f"mark {r.mark}" if r.mark else "",
     ]
-    line = ", ".join(word for word in words if word) + (
-        f", inside '{r.inside}'" if r.inside else ""
-    )
+    line = ", ".join(word for word in words if word)
+    line += f", inside '{r.inside}'" if r.inside else ""
+    line += f", at the entry of {r.entered}()" if r.entered else ""
     return "\n".join(
         [
             *r.stops,
             line,
             *_calls_above(r, style),
             *_event_of(r, style),
+            *([f"       {shorten(r.rule, style.width - 7, placeholder=' ...')}"] if r.rule else []),
             *change_lines(r.changes, style),
             *([three_lines(r.picture, style)] if r.picture else []),
             *([r.hint] if r.hint else []),
@@ -217,6 +220,28 @@ def _calls_above(reading: Moment, style: Style) -> list[str]:
         for depth, call in enumerate(reading.calls)
         if depth >= reading.kept
     ]
+
+
+def backtrace(reading: Backtrace, _style: Style) -> str:
+    """bt: the open functions as gdb numbers them, the innermost first."""
+    inside = f" in '{reading.command}'" if reading.command else ""
+    if not reading.calls:
+        return f"no kernel function is open at #{reading.now}{inside}"
+    width = max(len(call.function) for call in reading.calls) + 2
+    return "\n".join(
+        f"#{number:<2} {call.function + '()':<{width}}  {call.path}".rstrip()
+        for number, call in enumerate(reversed(reading.calls))
+    )
+
+
+def listing(reading: Listing, style: Style) -> str:
+    """list: numbered lines, the current one marked with an arrow."""
+    lines = [f"{reading.function}() in {reading.file}, Linux: {reading.path}"]
+    for number, line in enumerate(reading.lines, reading.first):
+        current = number == reading.marked
+        mark = style.paint("=>", "changed") if current else "  "
+        lines.append(f"{mark} {number:>4}  {line}".rstrip())
+    return "\n".join(lines)
 
 
 def text(reading: Text, _style: Style) -> str:

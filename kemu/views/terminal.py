@@ -29,6 +29,12 @@ def _picture(reading: r.Picture, style: Style) -> str:
     return graph.picture(reading, style)
 
 
+def _moment(reading: r.Moment, style: Style) -> str:
+    """A moment, below what a command that ends there has answered."""
+    answer = [render(reading.outcome, style)] if reading.outcome is not None else []
+    return "\n".join([*answer, moments.moment(reading, style)])
+
+
 def _subject(reading: r.Reading, style: Style) -> str:
     from kemu.views.pictures import draw as graph
 
@@ -38,6 +44,7 @@ def _subject(reading: r.Reading, style: Style) -> str:
 RENDERERS: dict[type[r.Reading], Callable[[Any, Style], str]] = {
     r.AccessOutcome: tasks.access,
     r.AddressSpace: spaces.address_space,
+    r.Backtrace: moments.backtrace,
     r.CallTree: moments.calls,
     r.Change: moments.change,
     r.Conformance: conform.conformance,
@@ -56,13 +63,14 @@ RENDERERS: dict[type[r.Reading], Callable[[Any, Style], str]] = {
     r.LessonSteps: lessons.lesson_steps,
     r.LessonText: lessons.lesson_text,
     r.LayoutReading: spaces.layout,
+    r.Listing: moments.listing,
     r.MemoryDump: tables.dump,
     r.MemoryMap: memory.memory_map,
     r.MmGraph: _subject,
     r.MmReading: spaces.mm,
     r.MutantList: trust.mutant_list,
     r.MutantReading: trust.mutant,
-    r.Moment: moments.moment,
+    r.Moment: _moment,
     r.Outcome: tasks.outcome,
     r.PageTables: tables.page_tables,
     r.Pagemap: spaces.pagemap,

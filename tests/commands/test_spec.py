@@ -258,9 +258,9 @@ def test_an_error_that_lists_no_guess_still_says_what_to_do_next(text, said):
 @pytest.mark.parametrize(
     ("name", "synopsis"),
     [
-        ("back", "back [COUNT] [until CONDITION]"),
+        ("back", "back [HOW] [COUNT] [until CONDITION]"),
         ("break", "break WHERE [if CONDITION]"),
-        ("step", "step [into] [COUNT]"),
+        ("step", "step [HOW] [COUNT]"),
         ("set", "set SETTING VALUE [NUMBER]"),
         ("display", "display [EXPRESSION]"),
         ("until", "until CONDITION"),

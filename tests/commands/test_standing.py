@@ -144,7 +144,7 @@ def test_step_into_shows_the_entries_of_a_row_one_by_one_and_then_goes_on():
     assert first.events + more.events == whole.events[:4]
     rest = session.run("step into 100000")[-1].reading
     assert rest.events[-1].number == whole.total
-    assert go(session, "step into").now == row + 1
+    assert go(session, "step into").now > row
 
 
 @pytest.mark.parametrize(
@@ -161,13 +161,14 @@ def test_at_a_row_that_was_moved_to_step_into_shows_its_first_entry(way):
 
 
 def test_step_into_elsewhere_is_step(session):
-    assert go(session, "goto before; step into").now == session.marks["before"] + 1
+    expected = go(session, "goto before; step").now
+    assert go(session, "goto before; step into").now == expected
 
 
 def test_granularity_counts_in_events_calls_or_commands(session):
     session.run("set granularity command; back; back")
     assert session.now == session.timeline.records[-2].first
-    session.run("set granularity event; step 2")
+    session.run("set granularity event; step all 2")
     assert session.now == session.timeline.records[-2].first + 2
     session.run("set granularity function; goto before; step")
     assert session.now > session.marks["before"]

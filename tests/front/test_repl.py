@@ -62,7 +62,7 @@ def test_what_happens_to_history_and_aliases_is_said_behind_the_line(runner):
 
 
 def test_an_empty_line_repeats_a_step(runner):
-    talk(runner, "spawn app", "goto 0", "step 3", "", "")
+    talk(runner, "spawn app", "goto 0", "step all 3", "", "")
     assert runner.session.now == 9
 
 

@@ -119,8 +119,21 @@ def test_back_and_step_by_the_same_number_is_the_identity(lines, at, count):
     here, state = session.now, session.state_hash()
     count = min(count, here)
     if count:
-        session.run(f"back {count}; step {count}")
+        session.run(f"back all {count}; step all {count}")
     assert (session.now, session.state_hash()) == (here, state)
+
+
+@settings(max_examples=10)
+@given(commands, st.integers(0, 2**16), st.integers(1, 40))
+def test_among_the_events_that_trace_shows_back_and_step_are_inverse(lines, at, count):
+    session = story(lines)
+    shown = [event.number for event in session.reading("trace 0 end").events]
+    here = shown[at % len(shown)]
+    session.goto(here)
+    count = min(count, shown.index(here))
+    if count:
+        session.run(f"back {count}; step {count}")
+    assert session.now == here
 
 
 @settings(max_examples=8)

@@ -41,7 +41,15 @@ ALLOWED = {
     "names": {"experiment", "observe", "language", "explain", "races", "racing", "commands"},
     "completion": {"experiment", "observe", "language", "names", "races", "commands"},
     "racing": {"experiment", "language", "debugger", "races", "commands"},
-    "debugger": {"experiment", "observe", "language", "names", "racing", "commands"},
+    "debugger": {
+        "experiment",
+        "observe",
+        "language",
+        "names",
+        "racing",
+        "commands",
+        "explain",
+    },
     "commands": {
         "language",
         "names",
@@ -84,7 +92,7 @@ TOP = {"front", "api", "__main__", "kemu"}
 """May import everything, each other too. ``kemu`` is the package itself, which hands out the public
 names lazily."""
 
-SINGLE_MODULES = {"views": {"kemu.machine.geometry"}, "observe": {"kemu.explain.rules"}}
+SINGLE_MODULES = {"views": {"kemu.machine.geometry"}, "observe": {"kemu.explain.reason"}}
 """Units that may import one module of a unit that is otherwise closed to them."""
 
 KERNEL_ORDER = [
