@@ -44,7 +44,7 @@ _START = (
     "spawn app; mmap app 0x10000 1p rw; write app 0x10000 7; fork app as kid; write kid 0x10000 8; "
 )
 _FIELD = maybe("field", kinds.TextKind("FIELD", "a field of the structure (for tlb, a CPU number)"))
-_ARGUMENTS = (maybe("task", kinds.TASK), maybe("at", kinds.NUMBER), _FIELD)
+_ARGUMENTS = (maybe("task_", kinds.TASK), maybe("at", kinds.NUMBER), _FIELD)
 _THING_TEXT = (
     "pte TASK ADDRESS is the last entry on the walk to the address; frame PFN [FIELD] a field "
     "of struct page (default _refcount); vma TASK ADDRESS [FIELD] the mapping there, or its "
@@ -73,7 +73,7 @@ _THING_TEXT = (
     ),
 )
 def why(
-    session: Session, what: str | None, task: Task, at: int | None, field: str | None
+    session: Session, what: str | None, task_: Task | None, at: int | None, field: str | None
 ) -> readings.Reading:
     """The events that led to a thing, or the check that failed."""
     if what is None:
@@ -82,7 +82,7 @@ def why(
         from kemu.explain.failures import why_failed
 
         return why_failed(session, what)
-    thing = _thing(session, what, task, at, field or "")
+    thing = _thing(session, what, task_, at, field or "")
     return why_thing(session, what, thing)
 
 
@@ -213,17 +213,24 @@ def _text(value: Any) -> str:
 
 
 def _thing(
-    session: Session, what: str, task: Task, at: int | None, field: str, *, command: str = "why"
+    session: Session,
+    what: str,
+    given: Task | None,
+    at: int | None,
+    field: str,
+    *,
+    command: str = "why",
 ) -> Thing:
     """What the words after the command (why, history) mean. Raises UsageError for a thing that is
     not there."""
     from kemu.explain import why as things
 
     session.kernel.activate()
-    name = session.name_of(task.pid)
     if field and what in things.CLASSES:
         _check_field(what, field)
     if what in ("mm", "task"):
+        task = given or session.current
+        name = session.name_of(task.pid)
         if what == "mm":
             return things.counter(task, field or "total_vm", name)
         return things.of_task(task, field or "state", name)
@@ -240,12 +247,12 @@ def _thing(
     with blaming("at"):
         if what == "frame":
             return things.frame(at, field or "_refcount")
-        if what == "vma":
-            return things.mapping(task, at, field, name)
+        if what == "tlb":
+            return things.tlb_entry(_cpu(session, field), at)
+        task = given or session.current
+        name = session.name_of(task.pid)
         return (
-            things.entry(task, at, name)
-            if what == "pte"
-            else things.tlb_entry(_cpu(session, field), at)
+            things.entry(task, at, name) if what == "pte" else things.mapping(task, at, field, name)
         )
 
 
@@ -295,12 +302,12 @@ def _cpu(session: Session, text: str) -> int:
     examples=(_START + "history frame pfn(app,0x10000)", _START + "history pte kid 0x10000"),
 )
 def history(
-    session: Session, what: str, task: Task, at: int | None, field: str | None
+    session: Session, what: str, task_: Task | None, at: int | None, field: str | None
 ) -> readings.History:
     """All changes of a thing up to this moment."""
     from kemu.explain.why import writers
 
-    thing = _thing(session, what, task, at, field or "", command="history")
+    thing = _thing(session, what, task_, at, field or "", command="history")
     found = list(writers(session.journal, thing, session.now))
     values = []
     with session.traveling():

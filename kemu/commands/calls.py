@@ -16,6 +16,10 @@ ERROR_LETTERS = "PWURI"
 """Bits 0 to 4 of the page-fault error code: present, write, user, reserved, instruction fetch."""
 
 
+WAY_OUT = "why signal tells why; undo takes it back"
+"""The note after a command that killed its process."""
+
+
 def call(
     session: s.Session,
     task: s.Task,
@@ -65,6 +69,8 @@ def note_signal(session: s.Session, task: s.Task, outcome: s.Outcome) -> None:
     if outcome.signal is not None:
         end = "; it is dead" if outcome.signal.killed else ""
         session.note(f"{session.name_of(task.pid)} takes {signal_name(outcome.signal.signo)}{end}")
+        if outcome.signal.killed:
+            session.note(WAY_OUT)
 
 
 def note_no_stop(session: s.Session, task: s.Task, signal: int) -> None:
@@ -85,6 +91,8 @@ def reading_of_access(
 ) -> AccessOutcome:
     """The reading of an access by user code; `effect`: what it did to the pages, in words."""
     signal = outcome.signal
+    if signal and signal.killed:
+        session.note(WAY_OUT)
     return AccessOutcome(
         pid=task.pid,
         name=session.name_of(task.pid),

@@ -63,7 +63,8 @@ def _refuse_unable(session: Session, task: Task, command: str) -> None:
     name = session.name_of(task.pid)
     what = hint = ""
     if task.exit_state:
-        what, hint = f"{name} has ended (zombie)", "its parent can wait for it"
+        way = "why signal tells why; undo takes it back; " if task.exit_code & 0x7F else ""
+        what, hint = f"{name} has ended (zombie)", f"{way}its parent can wait for it"
     elif task.mm is None and command not in ("schedule", "setcpu"):
         what, hint = f"{name} is a kernel thread: it runs no user code", "schedule lets it run"
     elif task.blocked_in:

@@ -54,12 +54,14 @@ class Kind(NamedTuple):
 # ---------------------------------------------------------------- the kinds
 
 
-def _walk(session: Session, task: Task, addr: int, machine: tuple[str, ...]) -> readings.Reading:
+def _walk(
+    session: Session, task_: Task | None, addr: int, machine: tuple[str, ...]
+) -> readings.Reading:
     from kemu.observe.pictures import walk as graph_walk
 
     if machine:
         return graph_walk.textbook(addr)
-    return graph_walk.walk(session.kernel, task, addr, session.name_of)
+    return graph_walk.walk(session.kernel, task_ or session.current, addr, session.name_of)
 
 
 def _tables(session: Session, task: Task, parts: tuple[str, ...]) -> readings.Reading:
@@ -116,7 +118,7 @@ KINDS = {
     "walk": Kind(
         "an address cut into indices, the entry picked in each table, the frame and the byte",
         _walk,
-        (_TASK, one("addr", kinds.ADDRESS)),
+        (maybe("task_", kinds.TASK), one("addr", kinds.ADDRESS)),
         (flags("machine", ("toy",)),),
     ),
     "tables": Kind(

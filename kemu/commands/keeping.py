@@ -19,6 +19,7 @@ from kemu.commands.branches import quiet
 from kemu.commands.general import DEEPEST_RUN
 from kemu.commands.hostfile import read_lines, replace_file
 from kemu.errors import UsageError
+from kemu.experiment.knowledge import NO_TASK
 from kemu.language import kinds
 from kemu.language.result import INTERRUPTED
 from kemu.language.spec import FREE, command, maybe, one
@@ -58,8 +59,8 @@ def experiment(session: Session) -> list[str]:
     """The lines of the file; the session is at the end."""
     records = session.timeline.records
     lines = [HEAD, MACHINE + machine(session), *(record.text for record in records)]
-    current = records[-1].current if records else 1
-    if session.current_pid != current:
+    current = records[-1].current if records else NO_TASK
+    if session.current_pid not in (current, NO_TASK):
         lines.append(f"use @{session.current_pid}")
     marks = [f"goto {event}; mark {name}" for name, event in session.marks.items()]
     lines += [*marks, "goto end"] if marks else []

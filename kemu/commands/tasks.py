@@ -160,9 +160,9 @@ def kill(session: Session, task: Task, signal: int, sender: Task | None) -> Outc
 
 
 def _sender(session: Session) -> Task:
-    """The current task, or init if that task has ended or is blocked."""
-    current = session.current
-    return session.tasks[1] if current.blocked_in or current.exit_state else current
+    """The current task, or init if there is none or it is blocked."""
+    pid = session.current_pid
+    return session.tasks[1] if not pid or session.current.blocked_in else session.current
 
 
 @own_body(
@@ -177,11 +177,11 @@ def tgkill(session: Session, task: Task, signal: int, sender: Task | None) -> Ou
             f"by: {session.name_of(sender.pid)} cannot run now",
             hint="name a task that is neither blocked nor ended",
         )
-    current = session.current
-    able = session.tasks[1] if current.blocked_in or current.exit_state else current
     shown = [session.name_of(task.pid), words.signal_name(signal)]
     note_no_stop(session, task, signal)
-    return call(session, sender or able, "tgkill", task.tgid, task.pid, signal, shown=shown)
+    return call(
+        session, sender or _sender(session), "tgkill", task.tgid, task.pid, signal, shown=shown
+    )
 
 
 @own_body(

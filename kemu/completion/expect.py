@@ -90,7 +90,7 @@ def _first_words(session: Session, word: str) -> list[Candidate]:
     return found
 
 
-def _task(session: Session, made: Command, tokens: tuple[Token, ...]) -> Task:
+def _task(session: Session, made: Command, tokens: tuple[Token, ...]) -> Task | None:
     """The task that the half-typed command is about."""
     if len(tokens) > 1 and any(argument.kind.name == "TASK" for argument in made.arguments[:1]):
         name = tokens[1].text
@@ -100,8 +100,9 @@ def _task(session: Session, made: Command, tokens: tuple[Token, ...]) -> Task:
             if name.startswith("@") and name[1:].isdecimal() and len(name) < 10
             else -1,
         )
-        return session.tasks.get(pid, session.current)
-    return session.current
+        pid = pid if pid in session.tasks else session.current_pid
+        return session.tasks.get(pid)
+    return session.tasks.get(session.current_pid or -1)
 
 
 def _given(word: str, tokens: tuple[Token, ...]) -> bool:

@@ -41,11 +41,11 @@ RECENT = 12
 
 
 class Place(NamedTuple):
-    """Where something is to be completed: the task that the command is about, the word so far, and
-    the words before it, of which the first is the name of the command."""
+    """Where something is to be completed: the task that the command is about if any, the word so
+    far, and the words before it, of which the first is the name of the command."""
 
     session: Session
-    task: Task
+    task: Task | None
     word: str
     before: tuple[str, ...] = ()
 
@@ -74,16 +74,17 @@ def _addresses(place: Place) -> Iterator[Candidate]:
     from kemu.names.session import MARKS
     from kemu.observe.space import address_space
 
-    mm = place.task.mm
-    if mm is None:
+    task = place.task
+    mm = task.mm if task is not None else None
+    if task is None or mm is None:
         return
-    for vma in islice(address_space(place.task).vmas, MOST_LOOKED):
+    for vma in islice(address_space(task).vmas, MOST_LOOKED):
         if hex(vma.start).startswith(place.word):
             yield (
                 hex(vma.start),
                 f"{vma.perm} {vma.pages} page{'s' * (vma.pages != 1)} {vma.name}".rstrip(),
             )
-    name = place.session.name_of(place.task.pid)
+    name = place.session.name_of(task.pid)
     for mark, field in MARKS.items():
         if getattr(mm, field):
             yield f"{name}.{mark}", f"{getattr(mm, field):#x}"
@@ -94,9 +95,9 @@ def _frames(place: Place) -> Iterator[Candidate]:
     maps it."""
     kernel = place.session.kernel.globals
     geometry, bits = kernel["geometry"], kernel["bits"]
-    others = [task for task in place.session.tasks.values() if task is not place.task]
+    tasks = sorted(place.session.tasks.values(), key=lambda task: task is not place.task)
     seen: set[int] = set()
-    for task, leaf in _leaves([task for task in (place.task, *others) if task.mm is not None]):
+    for task, leaf in _leaves([task for task in tasks if task.mm is not None]):
         pfn = geometry.entry_pfn(leaf.entry)
         if leaf.entry & bits.present and pfn not in seen:
             seen.add(pfn)
@@ -122,7 +123,7 @@ def _leaves(tasks: list[Task]) -> Iterator[tuple[Task, Leaf]]:
 
 def _descriptors(place: Place) -> Iterator[Candidate]:
     """Open files of the task."""
-    files = place.task.files
+    files = place.task.files if place.task is not None else None
     if files is None:
         return
     paths = {id(node): path for path, node in _files(place.session)}

@@ -22,6 +22,7 @@ import attrs
 from kemu.abi.uapi import PAGE_SIZE as PAGE
 from kemu.commands.table import find
 from kemu.conform import words
+from kemu.experiment.knowledge import INIT
 from kemu.language.bind import bind
 from kemu.language.spec import Command
 from kemu.language.tokens import Line, split
@@ -141,7 +142,8 @@ class Translator:
         action = self.tables.actions.get(made.name)
         if action is None:
             raise Unexpressed(self.tables.reasons.get(made.name, "only kemu has it"))
-        return action(self, Asked(made, values, values.get("task") or self.session.current, record))
+        acting = values.get("task") or self.session.tasks[self.session.current_pid or INIT]
+        return action(self, Asked(made, values, acting, record))
 
     def _on(self, cpu: int, line: Line, record: Record) -> list[Op]:
         ops = self._ops(line, record)

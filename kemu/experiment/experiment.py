@@ -26,7 +26,7 @@ import attrs
 
 from kemu.abi.uapi import ENOSPC
 from kemu.errors import UsageError
-from kemu.experiment.knowledge import INIT, Knowledge, Record, Timeline, Wrong
+from kemu.experiment.knowledge import INIT, NO_TASK, Knowledge, Record, Timeline, Wrong
 from kemu.experiment.tasknames import TaskNames
 from kemu.interrupts import uninterruptible
 from kemu.kernel.fs.files import shmem_limit
@@ -342,7 +342,7 @@ class Experiment(TaskNames):
         """A `use` command for the command list if looking around changed the current task."""
         records = self.timeline.records
         current = self.current_pid
-        if current == (records[-1].current if records else INIT):
+        if current in (NO_TASK, records[-1].current if records else NO_TASK):
             return []
         return [Record(f"use @{current}", first, first, current)]
 

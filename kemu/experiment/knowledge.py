@@ -19,7 +19,8 @@ import attrs
 from kemu.readings import Reading
 
 INIT = 1
-"""The pid that is current at first."""
+NO_TASK = 0
+"""The pid of the current task where there is none: at boot, and after it has ended."""
 
 
 @attrs.frozen
@@ -90,7 +91,7 @@ class Knowledge:
     timelines: tuple[Timeline, ...] = (Timeline(1),)
     shown: int = 1
     names: tuple[Name, ...] = ()
-    used: tuple[Use, ...] = (Use(0, INIT),)
+    used: tuple[Use, ...] = ()
     homes: tuple[Home, ...] = ()
     marks: dict[str, int] = attrs.field(factory=dict)
     failures: tuple[tuple[Record, Reading], ...] = ()

@@ -19,7 +19,7 @@ from contextlib import contextmanager
 import attrs
 
 from kemu.errors import UsageError
-from kemu.experiment.knowledge import INIT, Home, Knowledge, Name, Use
+from kemu.experiment.knowledge import NO_TASK, Home, Knowledge, Name, Use
 from kemu.kernel.include.sched_types import task_struct as Task
 from kemu.kernel.init.boot import Kernel
 from kemu.trace.barrier import Table
@@ -135,6 +135,9 @@ class TaskNames:
     def _task_hint(self, name: str) -> str:
         from difflib import get_close_matches
 
+        pid = next((pid for _, known, pid in reversed(self.known.names) if known == name), None)
+        if pid is not None and self._born(pid) <= self.now:
+            return "undo takes the last command back; ps lists the tasks"
         near = get_close_matches(name[:40], list(self.names()), n=1)
         return (
             f"did you mean '{near[0]}'? (ps lists the tasks)"
@@ -144,18 +147,36 @@ class TaskNames:
 
     @property
     def current_pid(self) -> int:
-        """The pid of the task that commands without TASK act on: the last one used that exists at
-        this moment."""
-        for event, pid in reversed(self.known.used):
-            task = self.tasks.get(pid)
-            if event <= self.now and task is not None and not task.exit_state:
-                return pid
-        return INIT
+        """The pid of the task that commands without TASK act on: the last one used up to this
+        moment, NO_TASK if it has ended. Another one is never chosen instead."""
+        pid = self._used()
+        task = self.tasks.get(pid)
+        return pid if pid and task is not None and not task.exit_state else NO_TASK
 
     @property
     def current(self) -> Task:
-        """The task that commands without TASK act on."""
-        return self.tasks[self.current_pid]
+        """The task that commands without TASK act on. Raises UsageError if there is none."""
+        pid = self.current_pid
+        if pid != NO_TASK:
+            return self.tasks[pid]
+        used = self._used()
+        if not used:
+            raise UsageError(
+                "no current task", hint="spawn app makes a process; use TASK chooses one"
+            )
+        killed = any(
+            getattr(reading, "killed", False) and getattr(reading, "pid", 0) == used
+            for _, reading in self.known.failures
+        )
+        raise UsageError(
+            f"no current task: {self.name_of(used)} (pid {used}) has ended",
+            hint=("why signal tells why, " if killed else "")
+            + "undo takes it back; use TASK chooses another (ps lists them)",
+        )
+
+    def _used(self) -> int:
+        """The pid that was used last up to this moment; NO_TASK before the first."""
+        return next((pid for event, pid in reversed(self.known.used) if event <= self.now), NO_TASK)
 
     def use(self, pid: int) -> None:
         """Make the pid current."""

@@ -24,7 +24,7 @@ def placed(
     """The error as one about what was typed; `words`: those of each argument by its name; `hint`:
     for an error without one. An error about some other text stays where it is."""
     text, column, length = error.text, error.column, error.length
-    named = words.get(error.about, ())
+    named = words.get(error.about) or words.get(f"{error.about}_", ())
     if error.index < len(named) and text in ("", named[error.index].value):
         word = named[error.index]
         if text and text in word.text:

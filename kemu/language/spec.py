@@ -75,7 +75,7 @@ class Argument:
     def label(self) -> str:
         """What help calls it, in the synopsis and in the list: its name in capitals, or the word
         where nothing else can be typed."""
-        return getattr(self.kind, "literal", "") or self.name.upper()
+        return getattr(self.kind, "literal", "") or self.name.rstrip("_").upper()
 
     @property
     def meaning(self) -> str:

@@ -93,7 +93,7 @@ class SessionNames:
         """`$pid`, `$last`, `$1`."""
         values = self.session.debugger.values
         if text == "$pid":
-            return self.session.current_pid
+            return self.session.current.pid
         number = text[1:]
         if text == "$last" and self.session.debugger.last is not None:
             return self.session.debugger.last

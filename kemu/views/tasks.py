@@ -211,13 +211,18 @@ def faults(minor: int, major: int, effect: str = "") -> str:
     return f"  ({words})" if words else ""
 
 
+ERROR_WORDS = {"P": "present", "W": "write", "U": "user", "R": "reserved bit", "I": "fetch"}
+"""What the letters of a page fault's error code mean."""
+
+
 def access(reading: AccessOutcome, style: Style) -> str:
     """A load, store or fetch: the bytes, or the signal."""
     r = reading
     head = f"{r.kind} {r.name} {r.address:#x}"
     if r.signal:
         where = f" at {r.fault_address:#x}" if r.fault_address or r.code != "SI_KERNEL" else ""
-        code = f", error code {r.error_code}" if r.error_code else ""
+        words = ", ".join(ERROR_WORDS[letter] for letter in r.error_code if letter in ERROR_WORDS)
+        code = f", error code {r.error_code} ({words})" if words else ""
         end = "; the task is dead" if r.killed else ""
         return f"{head}: {style.paint(r.signal, 'error')} ({r.code}){where}{code}{end}" + faults(
             r.minor, r.major

@@ -212,7 +212,7 @@ def test_a_name_with_a_number_behind_a_dot_is_a_task_and_no_expression():
         ("set verify maybe", "maybe"),
         ("frame 99999999", "99999999"),
         ("graph rmap 0x5f5e0ff", "0x5f5e0ff"),
-        ("vma 0x1", "0x1"),
+        ("spawn app; vma 0x1", "0x1"),
         ("on 9 ps", "9"),
         ("step x", "x"),
         ("break vma app.rss", "app.rss"),

@@ -168,7 +168,7 @@ def test_bytes_that_are_no_text_are_an_error_and_no_traceback():
 
 
 def test_a_reader_that_goes_away_is_no_error():
-    command = f"{sys.executable} -m kemu -c 'layout; layout; ps; mem; mem' | head -1"
+    command = f"{sys.executable} -m kemu -c 'spawn app; layout; layout; ps; mem; mem' | head -1"
     done = subprocess.run(  # noqa: S602 - a pipe of the shell is what is tested
         command, shell=True, capture_output=True, text=True, timeout=120, check=False
     )

@@ -40,7 +40,7 @@ def test_a_story_of_fork_becomes_a_program():
 def test_names_and_expressions_mean_what_they_meant_then():
     ops = operations(
         "spawn app; mmap app 0x10000 4p rw; fork as kid; use kid; write (0x10000 + 1p) 7b; exit "
-        "kid; read 0x10000"
+        "kid; use app; read 0x10000"
     )
     assert [(op["op"], op["p"]) for op in ops] == [
         ("mmap", "A"),

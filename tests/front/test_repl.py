@@ -259,12 +259,12 @@ def shown(runner):
 
 
 def test_the_prompt_says_where_the_experiment_stands(runner):
-    assert prompt(runner.session) == "kemu #0 init> "
+    assert prompt(runner.session) == "kemu #0> "
     talk(runner, "spawn app")
     end = runner.session.end
     assert prompt(runner.session) == f"kemu #{end} app> "
     talk(runner, "back")
-    assert prompt(runner.session).startswith(f"kemu #{end - 1}/{end} past ")
+    assert prompt(runner.session).startswith(f"kemu #{end - 1}/{end} past> ")
     assert "PAST, inside 'spawn app'" in toolbar(runner.session)
 
 

@@ -109,14 +109,58 @@ def test_a_task_that_is_not_yet_there_is_told_apart_from_one_that_is_gone(sessio
     assert "late" not in session.names()
 
 
-def test_the_current_task_is_the_last_used_that_lives(session):
+def test_the_current_task_is_the_last_used_while_it_lives(session):
     assert session.current.pid == 3
     session.run("spawn other")
     assert session.current.pid == 4
     session.run("exit other")
+    with pytest.raises(UsageError, match=r"no current task: other \(pid 4\) has ended"):
+        session.run("mmap 0x10000 1p rw")
+    session.run("use app; mmap 0x10000 1p rw")
     assert session.current.pid == 3
-    session.run("goto 0")
-    assert session.current.pid == 1
+    with pytest.raises(UsageError, match="no current task") as caught:
+        session.run("goto 0; mmap 0x10000 1p rw")
+    assert "spawn app" in caught.value.hint
+
+
+@pytest.mark.parametrize("line", ["maps", "mmap 1p rw", "fork", "print $pid", "why pte 0x1000"])
+def test_no_command_falls_to_init_by_itself(line):
+    made = Session()
+    with pytest.raises(UsageError, match="no current task"):
+        made.run(line)
+    made.run("spawn app; read app 0")
+    with pytest.raises(UsageError, match=r"app \(pid 3\) has ended") as caught:
+        made.run(line)
+    assert "why signal tells why, undo takes it back" in caught.value.hint
+    assert made.run(f"use init; {line}")[-1].ok
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "read app 0",
+        "spawn x; pipe2 x; close x 3; mmap x 0x10000 1p rw; write_fd x 4 0x10000 1",
+        "fetch app app.stack-8",
+    ],
+)
+def test_after_a_death_by_signal_the_way_out_is_named(line):
+    made = Session()
+    (*_, result) = made.run("spawn app; " + line)
+    assert "why signal tells why; undo takes it back" in result.notes
+    assert made.reading("why signal").rule
+    made.run("undo")
+    assert not any(task.exit_state for task in made.tasks.values())
+
+
+def test_a_name_that_is_gone_says_that_undo_brings_it_back():
+    made = Session()
+    made.run("spawn app; fork app as kid; exit kid; wait app")
+    with pytest.raises(UsageError, match="pid 4 is gone") as caught:
+        made.run("maps kid")
+    assert caught.value.hint.startswith("undo")
+    made.run("undo; maps kid; undo")
+    with pytest.raises(UsageError, match="is created at"):
+        made.run("goto 1; maps kid")
 
 
 def test_a_change_in_the_middle_of_a_command_is_refused_with_the_places_where_it_can_be(session):

@@ -92,7 +92,7 @@ class Terminal:
 
 def test_a_person_works_at_a_terminal():
     with Terminal() as terminal:
-        banner = terminal.see("kemu #0 init>")
+        banner = terminal.see("kemu #0>")
         assert "help lists commands" in _SEQUENCES.sub("", banner)
         terminal.type("spa\t")
         terminal.see("wn")
@@ -109,16 +109,16 @@ def test_a_person_works_at_a_terminal():
         terminal.type("half a comm\x03")
         terminal.see("app>")
         terminal.type("goto 5\r")
-        terminal.see("past init>")
+        terminal.see("past>")
         terminal.type("\x04")
         assert terminal.end() == 0
 
 
 def test_nothing_clears_the_screen_and_nothing_is_grey():
     with Terminal() as terminal:
-        everything = terminal.see("init>")
+        everything = terminal.see("#0>")
         terminal.type("half a line\x03")
-        everything += terminal.see("init>")
+        everything += terminal.see("#0>")
         for command, answer in (
             ("spawn app", "spawn -> 3"),
             ("ps", "kthreadd"),
@@ -141,7 +141,7 @@ def test_nothing_clears_the_screen_and_nothing_is_grey():
 
 def test_without_a_toolbar_there_is_none():
     with Terminal("--no-toolbar") as terminal:
-        shown = terminal.see("init>")
+        shown = terminal.see("#0>")
         terminal.type("quit\r")
         assert terminal.end() == 0
         assert "event 0 of 0" not in shown
@@ -173,7 +173,7 @@ Ctrl-C in a search, paging."""
 
 NEXT_TIME = [
     ("\x1b[A", "alias look walk app 0x10000"),
-    ("\x03", "init>"),
+    ("\x03", "#0>"),
     ("spawn app\r", "app>"),
     ("look\r", "stops   not present", "app>"),
     ("set toolbar off\r", "toolbar: off"),
@@ -189,7 +189,7 @@ def talk(script, home):
     """Type the script; what was seen between its last answer and the end is not looked at."""
     pager = f'{sys.executable} -c "import sys; print(len(sys.stdin.read().splitlines()), chr(80) + chr(71))"'
     with Terminal(KEMU_HOME=str(home), PAGER=pager) as terminal:
-        terminal.see("#0 init>")
+        terminal.see("#0>")
         for keys, *answers in script:
             time.sleep(HUMAN)
             terminal.type(keys)
@@ -207,7 +207,7 @@ def test_a_session_from_the_first_start_to_the_next_one(tmp_path):
 
 def test_another_width_is_taken_at_the_next_command():
     with Terminal() as terminal:
-        terminal.see("init>")
+        terminal.see("#0>")
         terminal.resize(30, 60)
         terminal.type("help\r")
         terminal.see("explains a command")

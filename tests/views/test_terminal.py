@@ -297,7 +297,7 @@ def test_the_picture_after_a_command_stays_short():
         ),
         (
             r.AccessOutcome(3, "app", "write", 0x20000, 8, b"", 0, 0, "SIGSEGV", "SEGV_MAPERR", 0x20000, "W|U", killed=True),
-            "write app 0x20000: SIGSEGV (SEGV_MAPERR) at 0x20000, error code W|U; the task is dead",
+            "write app 0x20000: SIGSEGV (SEGV_MAPERR) at 0x20000, error code W|U (write, user); the task is dead",
         ),
     ],
 )  # fmt: skip

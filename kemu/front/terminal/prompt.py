@@ -14,7 +14,8 @@ LONGEST_COMMAND = 30
 def prompt(session: Session) -> str:
     """`kemu #12 app> `, or `kemu #41/57 past app> ` where newer events exist."""
     where = f"#{session.now}/{session.end} past" if session.past else f"#{session.now}"
-    return f"kemu {where} {session.name_of(session.current_pid)}> "
+    current = session.current_pid
+    return f"kemu {where}{f' {session.name_of(current)}' if current else ''}> "
 
 
 def toolbar(session: Session, width: int = 0) -> str:
@@ -31,12 +32,14 @@ def toolbar(session: Session, width: int = 0) -> str:
 
 
 def _facts(session: Session) -> list[str]:
-    current = session.current
-    waits = f" waits in {current.blocked_in}" if current.blocked_in else ""
+    pid = session.current_pid
+    current = session.current if pid else None
+    waits = f" waits in {current.blocked_in}" if current and current.blocked_in else ""
+    task = f"{session.name_of(pid)} (pid {pid}){waits}" if current else "no current task"
     parts = [f"lesson {session.desk.place}"] if session.desk.place else []
     parts += [
         f"event {session.now} of {session.end}",
-        f"{session.name_of(current.pid)} (pid {current.pid}){waits}",
+        task,
     ]
     if session.past:
         inside = session.command_at(session.now)

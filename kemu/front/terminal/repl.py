@@ -104,7 +104,7 @@ class Repl:
         session = self.runner.session
         text = text.strip() or (self.repeat if preference(session, "repeat") == "on" else "")
         self.repeat = text if _word(session, text) in REPEATED else ""
-        if text == "exit" and not self.warned_about_exit:
+        if text == "exit" and session.current_pid and not self.warned_about_exit:
             self.warned_about_exit = True
             self.runner.output.say(EXIT_HINT.format(task=session.name_of(session.current_pid)))
             return
