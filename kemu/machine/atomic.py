@@ -12,17 +12,11 @@ from typing import Any
 
 from kemu.errors import KernelBug
 from kemu.trace.steps import attached, is_removed, step, step_until
+from kemu.trace.tape import add
 
 INT_MIN, INT_MAX = -0x80000000, 0x7FFFFFFF
 REFCOUNT_SATURATED = -0x40000000
 """What a refcount becomes on any misuse: halfway into the negative numbers (C: INT_MIN / 2)."""
-
-
-def _wrap(value: int) -> int:
-    """``value`` as a C int."""
-    if INT_MIN <= value <= INT_MAX:
-        return value
-    return ((value + 0x80000000) & 0xFFFFFFFF) - 0x80000000
 
 
 def atomic_read(obj: Any, field: str) -> int:
@@ -41,23 +35,19 @@ def atomic_set(obj: Any, field: str, value: int) -> None:
 def atomic_add_return(obj: Any, field: str, i: int) -> int:
     """Add ``i`` and return the new value (int)."""
     step()
-    value = _wrap(getattr(obj, field) + i)
-    setattr(obj, field, value)
-    return value
+    return add(obj, field, i)
 
 
 def atomic_inc(obj: Any, field: str) -> None:
     """Add 1."""
     step()
-    value = getattr(obj, field)
-    setattr(obj, field, value + 1 if value != INT_MAX else INT_MIN)
+    add(obj, field, 1)
 
 
 def atomic_dec(obj: Any, field: str) -> None:
     """Subtract 1."""
     step()
-    value = getattr(obj, field)
-    setattr(obj, field, value - 1 if value != INT_MIN else INT_MAX)
+    add(obj, field, -1)
 
 
 def atomic_add(obj: Any, field: str, i: int) -> None:
@@ -96,7 +86,7 @@ def atomic_inc_not_zero(obj: Any, field: str) -> bool:
     value = getattr(obj, field)
     if value == 0:
         return False
-    setattr(obj, field, value + 1 if value != INT_MAX else INT_MIN)
+    add(obj, field, 1)
     return True
 
 

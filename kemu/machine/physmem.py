@@ -34,11 +34,6 @@ class Frame(Table[int, int]):
         self.pfn = pfn
 
 
-INDEX = tuple(range(WORDS))
-"""The keys of all frames: one object a number, however many frames have it (a table of 512 entries
-is read faster so)."""
-
-
 class PhysMem:
     """``nr_frames`` frames of RAM from physical address 0."""
 
@@ -54,12 +49,8 @@ class PhysMem:
     load: ClassVar[Callable[[Any, int], int]] = tape.load
     """The 8-byte word at a physical address (u64, aligned)."""
 
-    def store(self, pa: int, value: int) -> None:
-        """Store the 8-byte word ``value`` (u64) at ``pa`` (aligned)."""
-        frame = self.frames.get(pa >> 12)
-        if frame is None:
-            frame = self._first_store(pa >> 12)
-        frame.put(INDEX[(pa >> 3) & 511], value or None)
+    store: ClassVar[Callable[[Any, int, int], None]] = tape.store
+    """Store an 8-byte word (u64) at a physical address (aligned)."""
 
     def _first_store(self, pfn: int) -> Frame:
         if not 0 <= pfn < self.nr_frames:

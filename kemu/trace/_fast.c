@@ -9,7 +9,7 @@
 #include <Python.h>
 #include <structmember.h>
 
-#define VERSION 2	/* as in _plain.py */
+#define VERSION 3	/* as in _plain.py */
 
 #ifndef SOURCE
 #define SOURCE 0	/* CRC-32 of this file, so that a test can see whether it was compiled as it is now */
@@ -23,12 +23,20 @@ static PyObject *object_setattr;	/* object.__setattr__, the _restore of a struct
 static PyObject *table_put;		/* put below, the _restore of a table */
 static PyObject *restore_name;		/* "_restore" */
 static PyObject *frames_name;		/* "frames" */
+static PyObject *first_store_name;	/* "_first_store" */
+static PyObject *index_of[512];		/* the keys of all frames */
 
 /* Append the items to the list, all or none. */
 static int append(PyObject *list, PyObject *const *items, int count)
 {
 	Py_ssize_t size = PyList_GET_SIZE(list);
 
+	if (size + count <= ((PyListObject *)list)->allocated) {
+		for (int i = 0; i < count; i++)
+			PyList_SET_ITEM(list, size + i, Py_NewRef(items[i]));
+		Py_SET_SIZE(list, size + count);
+		return 0;
+	}
 	for (int i = 0; i < count; i++) {
 		if (PyList_Append(list, items[i]) < 0) {
 			PyList_SetSlice(list, size, PY_SSIZE_T_MAX, NULL);
@@ -129,22 +137,62 @@ static int store_field(PyObject *obj, PyObject *field, PyObject *value)
 	return 0;
 }
 
-static PyObject *recorded_setattr(PyObject *self, PyObject *const *args, Py_ssize_t count)
+/* The barrier: record, then store. */
+static int recorded_setattro(PyObject *self, PyObject *field, PyObject *value)
 {
-	PyObject **place, *old;
+	PyObject **place = slot(self, field), *old;
 	int done;
 
-	if (expect("__setattr__", count, 2) < 0)
-		return NULL;
-	place = slot(self, args[0]);
-	old = place ? Py_NewRef(*place) : PyObject_GetAttr(self, args[0]);
+	if (!value)
+		return PyObject_GenericSetAttr(self, field, value);
+	old = place ? Py_NewRef(*place) : PyObject_GetAttr(self, field);
 	if (!old)
-		return NULL;
-	done = record(self, args[0], old, args[1]);
+		return -1;
+	done = record(self, field, old, value);
 	Py_DECREF(old);
-	if (done < 0 || store_field(self, args[0], args[1]) < 0)
+	return done < 0 ? -1 : store_field(self, field, value);
+}
+
+static PyObject *raw(PyObject *self, PyObject *const *args, Py_ssize_t count)
+{
+	if (expect("raw", count, 2) < 0 || store_field(self, args[0], args[1]) < 0)
 		return NULL;
 	Py_RETURN_NONE;
+}
+
+static PyObject *bar(PyObject *module, PyObject *const *args, Py_ssize_t count)
+{
+	PyTypeObject *type;
+
+	if (expect("bar", count, 2) < 0)
+		return NULL;
+	if (!PyType_Check(args[0]))
+		return PyErr_Format(PyExc_TypeError, "bar() takes a class");
+	type = (PyTypeObject *)args[0];
+	type->tp_setattro = args[1] == Py_True ? recorded_setattro : PyObject_GenericSetAttr;
+	PyType_Modified(type);
+	Py_RETURN_NONE;
+}
+
+static PyObject *add(PyObject *module, PyObject *const *args, Py_ssize_t count)
+{
+	PyObject *old, *value;
+	long sum;
+
+	if (expect("add", count, 3) < 0)
+		return NULL;
+	old = PyObject_GetAttr(args[0], args[1]);
+	if (!old)
+		return NULL;
+	sum = PyLong_AsLong(old);
+	Py_DECREF(old);
+	sum += PyLong_AsLong(args[2]);
+	if (PyErr_Occurred())
+		return NULL;
+	value = PyLong_FromLong((int)(unsigned int)sum);
+	if (value && PyObject_SetAttr(args[0], args[1], value) < 0)
+		Py_CLEAR(value);
+	return value;
 }
 
 /* ---------------------------------------------------------------- tables */
@@ -166,25 +214,64 @@ static PyObject *put(PyObject *self, PyObject *const *args, Py_ssize_t count)
 	Py_RETURN_NONE;
 }
 
-static PyObject *recorded_put(PyObject *self, PyObject *const *args, Py_ssize_t count)
+/* Record, then set a key. */
+static int record_key(PyObject *table, PyObject *key, PyObject *value)
 {
-	PyObject *old;
+	PyObject *old = PyDict_GetItemWithError(table, key);
 	int done;
 
-	if (expect("put", count, 2) < 0)
-		return NULL;
-	old = PyDict_GetItemWithError(self, args[0]);
 	if (!old && PyErr_Occurred())
-		return NULL;
+		return -1;
 	old = Py_NewRef(old ? old : Py_None);
-	done = record(self, args[0], old, args[1]);
+	done = record(table, key, old, value);
 	Py_DECREF(old);
-	if (done < 0 || store_key(self, args[0], args[1]) < 0)
+	return done < 0 ? -1 : store_key(table, key, value);
+}
+
+static PyObject *recorded_put(PyObject *self, PyObject *const *args, Py_ssize_t count)
+{
+	if (expect("put", count, 2) < 0 || record_key(self, args[0], args[1]) < 0)
 		return NULL;
 	Py_RETURN_NONE;
 }
 
-/* ---------------------------------------------------------------- going over a log */
+/* ---------------------------------------------------------------- a log */
+
+static PyObject *changes(PyObject *module, PyObject *const *args, Py_ssize_t count)
+{
+	long long i, mask, was;
+	Py_ssize_t found = 0;
+
+	if (expect("changes", count, 5) < 0)
+		return NULL;
+	if (!PyList_CheckExact(args[0]) || !PyList_CheckExact(args[1]))
+		return PyErr_Format(PyExc_TypeError, "changes() takes lists");
+	i = PyLong_AsLongLong(args[3]);
+	mask = PyLong_AsLongLong(args[4]);
+	if (PyErr_Occurred())
+		return NULL;
+	for (Py_ssize_t at = 0; at < PyList_GET_SIZE(args[1]); at++) {
+		PyObject *items[] = {PyList_GET_ITEM(args[1], at), args[2], NULL, NULL};
+		int done = 0;
+
+		items[2] = PyObject_GetAttr(items[0], args[2]);
+		if (!items[2])
+			return NULL;
+		was = PyLong_AsLongLong(items[2]);
+		if (was == -1 && PyErr_Occurred())
+			done = -1;
+		else if (((was + i) & mask) != was) {
+			items[3] = PyLong_FromLongLong((was + i) & mask);
+			done = items[3] ? append(args[0], items, 4) : -1;
+			found++;
+		}
+		Py_DECREF(items[2]);
+		Py_XDECREF(items[3]);
+		if (done < 0)
+			return NULL;
+	}
+	return PyLong_FromSsize_t(found);
+}
 
 /* obj._restore(field, value), where ``how`` is the _restore of its type */
 static int restore(PyObject *how, PyObject *obj, PyObject *field, PyObject *value)
@@ -243,9 +330,7 @@ static unsigned long long word(PyObject *frames, unsigned long long pfn, int ind
 	Py_XDECREF(key);
 	if (!frame)
 		return PyErr_Occurred() ? -1ULL : 0;
-	key = PyLong_FromLong(index);
-	found = key ? PyDict_GetItemWithError(frame, key) : NULL;
-	Py_XDECREF(key);
+	found = PyDict_GetItemWithError(frame, index_of[index & 511]);
 	if (!found)
 		return PyErr_Occurred() ? -1ULL : 0;
 	return PyLong_AsUnsignedLongLong(found);
@@ -280,23 +365,61 @@ static PyObject *load(PyObject *self, PyObject *pa)
 	return found == -1ULL && PyErr_Occurred() ? NULL : PyLong_FromUnsignedLongLong(found);
 }
 
+static PyObject *store(PyObject *self, PyObject *const *args, Py_ssize_t count)
+{
+	unsigned long long pa;
+	PyObject *frames, *pfn, *frame, *value;
+	int done;
+
+	if (expect("store", count, 2) < 0)
+		return NULL;
+	pa = PyLong_AsUnsignedLongLong(args[0]);
+	if (pa == -1ULL && PyErr_Occurred())
+		return NULL;
+	frames = PyObject_GetAttr(self, frames_name);
+	pfn = frames ? PyLong_FromUnsignedLongLong(pa >> 12) : NULL;
+	frame = pfn ? Py_XNewRef(PyDict_GetItemWithError(frames, pfn)) : NULL;
+	if (pfn && !frame && !PyErr_Occurred())
+		frame = PyObject_CallMethodOneArg(self, first_store_name, pfn);
+	Py_XDECREF(frames);
+	Py_XDECREF(pfn);
+	if (!frame)
+		return NULL;
+	value = PyObject_IsTrue(args[1]) ? args[1] : Py_None;
+	done = record_key(frame, index_of[pa >> 3 & 511], value);
+	Py_DECREF(frame);
+	if (done < 0)
+		return NULL;
+	Py_RETURN_NONE;
+}
+
+/* The number in a slot of a tuple; on an error an exception is set. */
+static unsigned long long number(PyObject *tuple, Py_ssize_t slot)
+{
+	PyObject *item = PyTuple_GetItem(tuple, slot);
+
+	return item ? PyLong_AsUnsignedLongLong(item) : 0;
+}
+
 static PyObject *last_table(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
-	unsigned long long pfn, va, plain, pointer, entry;
-	int pfn_shift, shift, mask;
-	PyObject *upper, *key, *found;
+	unsigned long long pfn, va, plain, pointer, pfn_shift, entry;
+	PyObject *upper, *level, *key, *found;
 
 	if (expect("last_table", count, 4) < 0)
 		return NULL;
 	pfn = PyLong_AsUnsignedLongLong(args[2]) >> 12;
 	va = PyLong_AsUnsignedLongLong(args[3]);
-	if (PyErr_Occurred() || !PyArg_ParseTuple(args[1], "OKKi", &upper, &plain, &pointer, &pfn_shift))
+	upper = PyTuple_GetItem(args[1], 0);
+	plain = number(args[1], 1);
+	pointer = number(args[1], 2);
+	pfn_shift = number(args[1], 3);
+	if (PyErr_Occurred())
 		return NULL;
 	for (Py_ssize_t i = 0; i < PyTuple_Size(upper); i++) {
-		if (!PyArg_ParseTuple(PyTuple_GET_ITEM(upper, i), "ii", &shift, &mask))
-			return NULL;
-		entry = word(args[0], pfn, va >> shift & mask);
-		if (entry == -1ULL && PyErr_Occurred())
+		level = PyTuple_GET_ITEM(upper, i);
+		entry = word(args[0], pfn, va >> number(level, 0) & number(level, 1));
+		if (PyErr_Occurred())
 			return NULL;
 		if ((entry & plain) != pointer)
 			Py_RETURN_NONE;
@@ -317,7 +440,10 @@ static PyObject *last_table(PyObject *module, PyObject *const *args, Py_ssize_t 
 static PyMethodDef functions[] = {
 	{FASTCALL(direct), "direct(log, marks, refuse)"},
 	{FASTCALL(emit), "emit(obj, field, old, new)"},
+	{FASTCALL(bar), "bar(cls, up)"},
+	{FASTCALL(add), "add(obj, field, i)"},
 	{"mark", mark, METH_O, "mark(fid)"},
+	{FASTCALL(changes), "changes(log, objects, field, i, mask)"},
 	{"back", back, METH_O, "back(log)"},
 	{"forward", forward, METH_O, "forward(log)"},
 	{FASTCALL(last_table), "last_table(frames, pointers, root, va)"},
@@ -325,10 +451,11 @@ static PyMethodDef functions[] = {
 };
 
 static PyMethodDef methods[] = {
-	{FASTCALL(recorded_setattr), "__setattr__ of a structure"},
 	{FASTCALL(put), "put of a table"},
 	{FASTCALL(recorded_put), "put of a table"},
 	{"load", load, METH_O, "load of a PhysMem"},
+	{FASTCALL(store), "store of a PhysMem"},
+	{FASTCALL(raw), "object.__setattr__, past the barrier"},
 };
 
 static struct PyModuleDef definition = {
@@ -338,24 +465,31 @@ static struct PyModuleDef definition = {
 PyMODINIT_FUNC PyInit__fast(void)
 {
 	PyObject *module = PyModule_Create(&definition);
-	PyTypeObject *of[] = {&PyBaseObject_Type, &PyDict_Type, &PyDict_Type, &PyBaseObject_Type};
+	PyTypeObject *of[] = {&PyDict_Type, &PyDict_Type, &PyBaseObject_Type, &PyBaseObject_Type, &PyBaseObject_Type};
 
 	frames_name = PyUnicode_InternFromString("frames");
-	for (int i = 0; module && i < 4; i++) {
+	for (int i = 0; module && i < 5; i++) {
 		PyObject *method = PyDescr_NewMethod(of[i], &methods[i]);
 
 		if (!method || PyModule_AddObjectRef(module, methods[i].ml_name, method) < 0)
 			Py_CLEAR(module);
-		if (i == 1)
+		if (i == 0)
 			table_put = Py_XNewRef(method);
+		if (i == 4)
+			object_setattr = Py_XNewRef(method);
 		Py_XDECREF(method);
 	}
 	if (module && (PyModule_AddIntConstant(module, "SOURCE", SOURCE) < 0
 		       || PyModule_AddIntConstant(module, "VERSION", VERSION) < 0))
 		Py_CLEAR(module);
+	first_store_name = PyUnicode_InternFromString("_first_store");
+	for (int i = 0; module && i < 512; i++) {
+		index_of[i] = PyLong_FromLong(i);
+		if (!index_of[i])
+			Py_CLEAR(module);
+	}
 	restore_name = PyUnicode_InternFromString("_restore");
-	object_setattr = PyObject_GetAttrString((PyObject *)&PyBaseObject_Type, "__setattr__");
-	if (!frames_name || !restore_name || !object_setattr)
+	if (!frames_name || !first_store_name || !restore_name || !object_setattr)
 		Py_CLEAR(module);
 	return module;
 }

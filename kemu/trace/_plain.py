@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-VERSION = 2
+VERSION = 3
 """Counts the changes of what the two offer; ``_fast.c`` has the same number."""
 
 Refuse = Callable[[Any, Any], None]
@@ -58,13 +58,28 @@ def mark(fid: int) -> None:
     _tape.extend_marks((len(_tape.log), fid))
 
 
-_store = object.__setattr__
+raw = object.__setattr__
 
 
-def recorded_setattr(self: Any, name: str, value: Any) -> None:
+def _recorded_setattr(self: Any, name: str, value: Any) -> None:
     """``__setattr__`` of a structure while there is a barrier: record, then store."""
     _tape.extend((self, name, getattr(self, name), value))
-    _store(self, name, value)
+    raw(self, name, value)
+
+
+def bar(cls: Any, up: bool) -> None:
+    """Put the barrier before the fields of ``cls``, or take it away."""
+    if up:
+        cls.__setattr__ = _recorded_setattr
+    elif "__setattr__" in vars(cls):
+        del cls.__setattr__
+
+
+def add(obj: Any, field: str, i: int) -> int:
+    """Add ``i`` to a field that is a C int: the new value."""
+    value: int = (getattr(obj, field) + i + 0x80000000 & 0xFFFFFFFF) - 0x80000000
+    setattr(obj, field, value)
+    return value
 
 
 def put(self: dict[Any, Any], key: Any, value: Any) -> None:
@@ -82,6 +97,18 @@ def recorded_put(self: dict[Any, Any], key: Any, value: Any) -> None:
         self.pop(key, None)
     else:
         self[key] = value
+
+
+def changes(log: list[Any], objects: list[Any], field: str, i: int, mask: int) -> int:
+    """Append to ``log``, for each of the objects, the change of a number in ``field`` from ``old``
+    to ``(old + i) & mask``, unless nothing changes; how many were appended."""
+    before = len(log)
+    for obj in objects:
+        old = getattr(obj, field)
+        new = old + i & mask
+        if new != old:
+            log += (obj, field, old, new)
+    return (len(log) - before) // 4
 
 
 def back(log: list[Any]) -> None:
@@ -107,6 +134,19 @@ def load(self: Any, pa: int) -> int:
     """``load`` of a PhysMem: the 8-byte word at physical address ``pa`` (u64, aligned)."""
     word: int = self.frames.get(pa >> 12, _NOTHING).get((pa >> 3) & 511, 0)
     return word
+
+
+INDEX = tuple(range(512))
+"""The keys of all frames: one object per number, however many frames have it (a table of 512
+entries is read faster so)."""
+
+
+def store(self: Any, pa: int, value: int) -> None:
+    """``store`` of a PhysMem: the 8-byte word ``value`` (u64) at ``pa`` (aligned)."""
+    frame = self.frames.get(pa >> 12)
+    if frame is None:
+        frame = self._first_store(pa >> 12)
+    frame.put(INDEX[(pa >> 3) & 511], value or None)
 
 
 def last_table(

@@ -72,20 +72,13 @@ def _refuse(obj: Any, field: Any) -> None:
     )
 
 
-def _watched(_obj: Any, _attribute: attrs.Attribute[Any], value: Any) -> Any:
-    """Stands in for the barrier while attrs makes a class: a class with such a hook gets an
-    ``__init__`` that goes round it."""
-    return value
-
-
 @dataclass_transform(field_specifiers=(attrs.field,))
 def struct(cls: type[T]) -> type[T]:
     """Make ``cls`` a kernel structure: attrs class with slots, compared by identity, every
     assignment recorded."""
-    made = attrs.define(cls, slots=True, eq=False, weakref_slot=False, on_setattr=_watched)
-    made._restore = object.__setattr__  # type: ignore[attr-defined]
+    made = attrs.define(cls, slots=True, eq=False, weakref_slot=False, init=False, on_setattr=None)
+    made._restore = tape.raw  # type: ignore[attr-defined]
     made._cell = True  # type: ignore[attr-defined]
-    _way_round[made] = made.__init__
     STRUCTS.append(made)
     _barrier_in_struct(made, _now.recording)
     return made
@@ -93,31 +86,24 @@ def struct(cls: type[T]) -> type[T]:
 
 def _barrier_in_struct(cls: type, up: bool) -> None:
     """Put the barrier into ``cls``, or take it out."""
-    if up:
-        cls.__setattr__ = tape.recorded_setattr  # type: ignore[method-assign,assignment]
-        cls.__init__ = _way_round[cls]  # type: ignore[misc]
-    elif "__setattr__" in vars(cls):
-        del cls.__setattr__
-        cls.__init__ = _straight_init(cls)  # type: ignore[misc]
-
-
-_way_round: dict[type, Any] = {}
-"""The ``__init__`` that goes round the barrier, by class."""
+    tape.bar(cls, up)
+    cls.__init__ = _init(cls, bypass=up)  # type: ignore[misc]
 
 
 @cache
-def _straight_init(cls: type) -> Any:
-    """An ``__init__`` for ``cls`` that assigns its fields: without a barrier there is nothing to go
-    round, and what goes round takes three times as long."""
-    parameters, body, space = _assignments(cls)
+def _init(cls: type, *, bypass: bool) -> Any:
+    """An ``__init__`` for ``cls`` that assigns its fields; with ``bypass``, past the barrier."""
+    parameters, body, space = _assignments(cls, bypass=bypass)
     exec(f"def __init__({', '.join(['self', *parameters])}):\n{body}", space)
     return space["__init__"]
 
 
-def _assignments(cls: type) -> tuple[list[str], str, dict[str, Any]]:
+def _assignments(cls: type, *, bypass: bool) -> tuple[list[str], str, dict[str, Any]]:
     """How the fields of ``self``, a ``cls``, get their first values: parameters, statements, and
-    the names that these use."""
-    parameters, body, space = [], [], {"_not_given": attrs.NOTHING}
+    the names that these use.  ``bypass``: the statements go past the barrier."""
+    parameters, body = [], []
+    space: dict[str, Any] = {"_not_given": attrs.NOTHING, "_raw": tape.raw}
+    assign = "    _raw(self, {0!r}, {1})\n" if bypass else "    self.{0} = {1}\n"
     for field in sorted(attrs.fields(cls), key=lambda field: bool(field.kw_only)):
         default: Any = field.default
         makes = isinstance(default, attrs.Factory)  # type: ignore[arg-type]
@@ -135,7 +121,7 @@ def _assignments(cls: type) -> tuple[list[str], str, dict[str, Any]]:
                 if makes
                 else field.alias
             )
-        body.append(f"    self.{field.name} = {value}\n")
+        body.append(assign.format(field.name, value))
     return parameters, "".join(body), space
 
 
@@ -143,7 +129,7 @@ def maker(cls: type[T]) -> Callable[..., T]:
     """A function that makes structures of ``cls`` as fast as if there were no barrier, for making
     many: each is begun as one of a class of the same shape without barrier, and becomes one of
     ``cls`` when its fields are in place."""
-    parameters, body, space = _assignments(cast(type, cls))
+    parameters, body, space = _assignments(cast(type, cls), bypass=False)
     bare: Any = type(
         cls.__name__,
         cls.__bases__,

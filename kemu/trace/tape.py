@@ -34,12 +34,16 @@ implementation, WHY_PLAIN = _choose()
 direct: Callable[[list[Any] | None, list[int] | None, Refuse | None], None] = implementation.direct
 emit: Callable[[Any, Any, Any, Any], None] = implementation.emit
 mark: Callable[[int], None] = implementation.mark
-recorded_setattr: Callable[[Any, str, Any], None] = implementation.recorded_setattr
+raw: Callable[[Any, str, Any], None] = implementation.raw
+bar: Callable[[type, bool], None] = implementation.bar
+add: Callable[[Any, str, int], int] = implementation.add
 put: Callable[[Any, Any, Any], None] = implementation.put
 recorded_put: Callable[[Any, Any, Any], None] = implementation.recorded_put
+changes: Callable[[list[Any], list[Any], str, int, int], int] = implementation.changes
 back: Callable[[list[Any]], None] = implementation.back
 forward: Callable[[list[Any]], None] = implementation.forward
 load: Callable[[Any, int], int] = implementation.load
+store: Callable[[Any, int, int], None] = implementation.store
 last_table: Callable[[dict[int, Any], Pointers, int, int], dict[int, int] | None] = (
     implementation.last_table
 )

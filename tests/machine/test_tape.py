@@ -42,16 +42,16 @@ def box(made):
 
     class Box:
         __slots__ = ("empty", "field")
-        __setattr__ = made.recorded_setattr
-        _restore = object.__setattr__
+        _restore = made.raw
         constant = 5
 
     class Shelf(dict):
         _restore = made.put
         put = made.recorded_put
 
+    made.bar(Box, True)
     found = Box()
-    object.__setattr__(found, "field", 1)
+    made.raw(found, "field", 1)
     return found, Shelf()
 
 
@@ -67,6 +67,74 @@ def test_an_assignment_is_four_slots_and_then_stored(made):
     one.field = 3
     assert log == [one, "field", 1, 2, one, "field", 2, 3]
     assert one.field == 3
+
+
+def test_a_field_is_stored_past_the_barrier(made):
+    one, _ = box(made)
+    log = []
+    made.direct(log, [], None)
+    made.raw(one, "empty", 5)
+    made.raw(one, "field", 6)
+    assert (one.empty, one.field, log) == (5, 6, [])
+
+
+def test_without_a_barrier_an_assignment_is_no_event(made):
+    one, _ = box(made)
+    log = []
+    made.direct(log, [], None)
+    made.bar(type(one), False)
+    one.field = 7
+    assert (one.field, log) == (7, [])
+    made.bar(type(one), True)
+    one.field = 8
+    assert log == [one, "field", 7, 8]
+
+
+@pytest.mark.parametrize(
+    ("old", "i", "new"),
+    [(1, 1, 2), (1, -1, 0), (2**31 - 1, 1, -(2**31)), (-(2**31), -1, 2**31 - 1), (0, 0, 0)],
+)
+def test_adding_to_a_field_wraps_as_a_c_int(made, old, i, new):
+    one, _ = box(made)
+    made.raw(one, "field", old)
+    log = []
+    made.direct(log, [], None)
+    assert made.add(one, "field", i) == new
+    assert (one.field, log) == (new, [one, "field", old, new])
+
+
+def test_changes_of_a_number_are_appended_where_there_are_any(made):
+    boxes = [box(made)[0] for _ in range(3)]
+    for number, one in enumerate(boxes):
+        made.raw(one, "field", number)
+    log = ["before"] * 4
+    assert made.changes(log, boxes, "field", 0, ~1) == 1
+    assert log[4:] == [boxes[1], "field", 1, 0]
+    assert made.changes(log, boxes, "field", -1, -1) == 3
+    assert log[8::4] == boxes
+    assert log[11::4] == [-1, 0, 1]
+    assert [one.field for one in boxes] == [0, 1, 2]
+
+
+def test_a_word_is_stored_in_its_frame_which_is_made_if_it_is_absent(made):
+    class Ram:
+        store = made.store
+
+        def __init__(self):
+            self.frames = {}
+
+        def _first_store(self, pfn):
+            self.frames[pfn] = box(made)[1]
+            return self.frames[pfn]
+
+    ram, log = Ram(), []
+    made.direct(log, [], None)
+    ram.store(0x5FF8, 2**64 - 1)
+    ram.store(0x5000, 3)
+    ram.store(0x5FF8, 0)
+    frame = ram.frames[5]
+    assert frame == {0: 3}
+    assert log == [frame, 511, None, 2**64 - 1, frame, 0, None, 3, frame, 511, 2**64 - 1, None]
 
 
 def test_a_key_is_set_replaced_and_removed(made):
@@ -152,7 +220,9 @@ def test_a_key_that_cannot_be_one_is_an_error(made):
     assert (log, shelf) == ([], {})
 
 
-@pytest.mark.parametrize("name", ["direct", "emit", "mark", "recorded_setattr", "put", "back"])
+@pytest.mark.parametrize(
+    "name", [*["direct", "emit", "mark", "bar", "add", "changes", "put", "store", "back"]]
+)
 def test_another_number_of_arguments_is_an_error(made, name):
     with pytest.raises(TypeError):
         getattr(made, name)()

@@ -29,7 +29,7 @@ def history(program, seed):
 
     log = [told(value) for value in journal.log]
     marks = [
-        FUNCTIONS[mark].name if i % 2 and mark >= 0 else mark
+        (("" if mark >= 0 else "end of ") + FUNCTIONS[max(mark, ~mark)].name) if i % 2 else mark
         for i, mark in enumerate(journal.marks)
     ]
     refused = refusals()

@@ -271,7 +271,14 @@ def table_of(entry: int) -> int:
 
 def _offset(entry: int, shift: int, address: int) -> int:
     """The entry for ``address`` in the table to which ``entry`` points; 0 if ``entry`` is empty."""
-    return table_of(entry) + (address >> shift & 511) * 8 if entry else 0
+    bits = system.bits
+    if entry & bits.leads == bits.present:
+        table = (entry & bits.pfn_mask) << bits.base_shift
+    elif entry:
+        table = table_of(entry)
+    else:
+        return 0
+    return table + (address >> shift & 511) * 8
 
 
 def pgd_offset(mm: mm_struct, address: int) -> int:

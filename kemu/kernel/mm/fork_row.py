@@ -51,14 +51,9 @@ def copy_row(src_vma: vm_area_struct, dst_pte: int, src_pte: int, nr: int) -> li
     if [p for p in pages if p.compound_head is not None or p.order]:
         return None
     row = Row()
-    counts = [p._refcount for p in pages]
-    row.change(pages, ["_refcount"] * len(pages), counts, [count + 1 for count in counts])
-    counts = [p._mapcount for p in pages]
-    row.change(pages, ["_mapcount"] * len(pages), counts, [count + 1 for count in counts])
-    exclusive = [p for p in pages if p.flags & PG_anon_exclusive]
-    flags = [p.flags for p in exclusive]
-    cleared = {f: f & ~PG_anon_exclusive for f in set(flags)}  # one number for all pages with it
-    row.change(exclusive, ["flags"] * len(flags), flags, [cleared[f] for f in flags])
+    row.update(pages, "_refcount", 1)
+    row.update(pages, "_mapcount", 1)
+    exclusive = row.update(pages, "flags", mask=~PG_anon_exclusive)
     protect = ~write if is_cow_mapping(vm_flags) else ~0
     old = [pte for pte in entries if pte & ~protect]
     loose = keys if len(old) == len(keys) else [i for i in keys if src[i] & ~protect]
@@ -72,7 +67,7 @@ def copy_row(src_vma: vm_area_struct, dst_pte: int, src_pte: int, nr: int) -> li
     keys += guards
     row.change([dst] * len(keys), keys, [None] * len(keys), copied)
     row.do("copied")
-    return _rss(pages, all_exclusive=len(exclusive) == len(pages))
+    return _rss(pages, all_exclusive=exclusive == len(pages))
 
 
 def _rss(pages: list[page], *, all_exclusive: bool) -> list[int]:

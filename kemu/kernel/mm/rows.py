@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from kemu.trace.tape import back, emit, forward
+from kemu.trace.tape import back, changes, emit, forward
 
 
 class Bulk:
@@ -49,6 +49,11 @@ class Row:
         self.log += [None] * (4 * len(objects))
         self.log[at::4], self.log[at + 1 :: 4] = objects, fields
         self.log[at + 2 :: 4], self.log[at + 3 :: 4] = old, new
+
+    def update(self, objects: list[Any], field: str, i: int = 0, mask: int = -1) -> int:
+        """Add, for each of the objects, the change of a number in ``field``: ``i`` is added, then
+        only the bits of ``mask`` are kept.  How many of them change."""
+        return changes(self.log, objects, field, i, mask)
 
     def do(self, what: str) -> None:
         """Record the event (``what``: copied, zapped, put) and make the changes."""

@@ -72,8 +72,7 @@ def zap_row(
     frame = system.phys.frames[ptes[0][0] >> PAGE_SHIFT]
     keys = [(at >> 3) & 511 for at, _, _ in ptes]
     row.change([frame] * len(keys), keys, entries, [None] * len(keys))
-    counts = [p._mapcount for p in pages]
-    row.change(pages, ["_mapcount"] * len(pages), counts, [count - 1 for count in counts])
+    row.update(pages, "_mapcount", -1)
     row.do("zapped")
     return pages, rss
 
@@ -102,7 +101,7 @@ def put_row(folios: list[folio]) -> bool:
     if len({p.flags >> ZONES_PGSHIFT for p in freed}) > 1:
         return False
     row = Row()
-    row.change(folios, ["_refcount"] * len(folios), counts, [count - 1 for count in counts])
+    row.update(folios, "_refcount", -1)
     if freed:
         _free(row, freed)
     row.do("put")
@@ -156,9 +155,8 @@ def _free(row: Row, freed: list[folio]) -> None:
     cells.set(system.vmstat, "PGFREE", system.vmstat.PGFREE + len(freed))
     joined = {id(obj) for obj, *_ in cells.cells.values()}
     others = [p for p in freed if id(p) not in joined]
-    flags, mappings = [p.flags for p in freed], [p.mapping for p in freed]
-    clean = [f & ~PAGE_FLAGS_CHECK_AT_PREP for f in flags]
-    row.change(freed, ["flags"] * len(freed), flags, clean)
+    mappings = [p.mapping for p in freed]
+    row.update(freed, "flags", mask=~PAGE_FLAGS_CHECK_AT_PREP)
     row.change(freed, ["mapping"] * len(freed), mappings, [None] * len(freed))
     nothing = [None] * len(others)
     row.change(others, ["next"] * len(others), [p.next for p in others], nothing)
