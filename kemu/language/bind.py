@@ -39,13 +39,15 @@ class Call:
 
 def bind(made: Command, line: Line, session: Session) -> Call:
     """The call that the line makes. Raises UsageError with the place."""
-    match = _Match(made, line, session, known=True)
-    matched = match.run()
+    strict = _Match(made, line, session, known=True)
+    matched = strict.run()
     if matched is None:
         match = _Match(made, line, session, known=False)
         matched = match.run()
     if matched is None:
-        raise match.unknown_first() or match.error()
+        # With a surplus word, one before it that names nothing is the mistake.
+        blamed = strict if match.expected is None and strict.furthest < match.furthest else match
+        raise match.unknown_first() or blamed.error()
     values: dict[str, Any] = {argument.name: argument.default for argument in made.arguments}
     values |= {option.name: () if option.kind is None else None for option in made.options}
     for part, tokens in matched:

@@ -18,7 +18,10 @@ from kemu.language.tokens import unescape
 WIDEST = 128
 """Bits. A number may not pass this anywhere in an expression; an address is at most 64."""
 
-SUFFIXES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "p": PAGE_SIZE}
+SUFFIXES = {
+    "": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30,
+    "p": PAGE_SIZE,
+}  # fmt: skip
 KEYWORDS = frozenset({"and", "or", "not"})
 
 _WORD = re.compile(

@@ -98,7 +98,10 @@ class NumberKind(Offered):
                 f"{shorten(str(value))} is below {self.low}", hint=self._hint_for(value)
             )
         if value > self.high:
-            raise UsageError(f"{value:#x} is above {self.high:#x}", hint=self._hint_for(value))
+            raise UsageError(
+                f"{_either_base(value)} is above {_either_base(self.high)}",
+                hint=self._hint_for(value),
+            )
         return value
 
     def _hint_for(self, value: int) -> str:
@@ -107,7 +110,16 @@ class NumberKind(Offered):
             return (
                 f"as an unsigned 64-bit number it is {value + 2**64:#x}; write that if you mean it"
             )
-        return f"from {self.low} to {self.high:#x}" if self.hint == SEE_EXPRESSIONS else self.hint
+        if self.hint != SEE_EXPRESSIONS:
+            return self.hint
+        if self.high < 1 << 16:
+            return f"from {self.low} to {self.high}"
+        return f"write {self.low} or more" if value < self.low else f"at most {self.high:#x}"
+
+
+def _either_base(value: int) -> str:
+    """A count in base 10, anything larger in base 16."""
+    return str(value) if value < 1 << 16 else f"{value:#x}"
 
 
 class WordKind:

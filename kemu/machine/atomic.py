@@ -19,6 +19,13 @@ REFCOUNT_SATURATED = -0x40000000
 """What a refcount becomes on any misuse: halfway into the negative numbers (C: INT_MIN / 2)."""
 
 
+def _wrap(value: int) -> int:
+    """``value`` as a C int."""
+    if INT_MIN <= value <= INT_MAX:
+        return value
+    return ((value + 0x80000000) & 0xFFFFFFFF) - 0x80000000
+
+
 def atomic_read(obj: Any, field: str) -> int:
     """The value (int)."""
     step()

@@ -14,15 +14,8 @@ from types import CodeType, FunctionType
 from typing import Any, cast
 
 from kemu.machine import atomic
-from kemu.machine.atomic import ADD_OVF, INT_MAX, INT_MIN, SUB_UAF, refcount_warn_saturate
+from kemu.machine.atomic import ADD_OVF, INT_MAX, SUB_UAF, _wrap, refcount_warn_saturate
 from kemu.trace.steps import step
-
-
-def _wrap(value: int) -> int:
-    """``value`` as a C int."""
-    if INT_MIN <= value <= INT_MAX:
-        return value
-    return ((value + 0x80000000) & 0xFFFFFFFF) - 0x80000000
 
 
 def atomic_inc(obj: Any, field: str) -> None:

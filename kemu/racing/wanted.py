@@ -13,7 +13,7 @@ from kemu.language.suggest import did_you_mean
 from kemu.races import litmus, schedule
 from kemu.races.cases import KERNEL_CASES
 from kemu.races.programs import LITMUS, Knobs, build
-from kemu.racing.knobs import KERNEL, Options
+from kemu.racing.knobs import KERNEL, KNOBS, Options
 
 KERNEL_LOCKS = ("ptl", "mmap_lock", "vma_lock", "folio_lock")
 LITMUS_LOCK = "lock"
@@ -65,6 +65,15 @@ def quoted(text: str) -> str:
 def read(words: tuple[str, ...], options: Options) -> Wanted:
     """What the words after `race` mean.  UsageError for a case that there is not, or too few or
     many commands."""
+    for index, word in enumerate(words):
+        if word.startswith("--"):
+            options_of_race = [option for knob in KNOBS for option in knob.words]
+            raise UsageError(
+                f"race: no option {word[:40]}",
+                hint=did_you_mean(word, options_of_race) or "help race lists them",
+                about="what",
+                index=index,
+            )
     replay = words[0] == "replay"
     words = words[1:] if replay else words
     given = words[-1] if replay and words and schedule.looks_like_one(words[-1]) else ""

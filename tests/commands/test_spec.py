@@ -130,7 +130,7 @@ def test_arguments_are_found_by_their_shape(text, expected):
         ("read app ap.heap", "expression: nothing is called 'ap.heap'", 9, 7),
         ("goto nowhere", "event: no mark named 'nowhere'", 5, 7),
         ("signal app SGEV handle", "signal: expected a signal", 11, 4),
-        ("write app 0x10000 300b", "data: 0x12c is above 0xff", 18, 4),
+        ("write app 0x10000 300b", "data: 300 is above 255", 18, 4),
         ("write app 0x10000 ''", "data: nothing to store", 18, 2),
         ("mmap app 1p r file", "file: missing", 18, 1),
         ("mmap app 1p r file /a@", "file: expected an offset after @", 19, 3),
@@ -139,7 +139,7 @@ def test_arguments_are_found_by_their_shape(text, expected):
         ("mlock2 app 0x10000 onfault", "length: missing; expected bytes or pages", 19, 7),
         ("mkfile /x tmpfs", "size: missing; expected bytes or pages", 10, 5),
         ("graph --diff", "kind: missing; expected one of walk", 6, 6),
-        ("exit app 256", "code: 0x100 is above 0xff", 9, 3),
+        ("exit app 256", "code: 256 is above 255", 9, 3),
         ("set zzz on", "setting: expected a setting (see: show), got 'zzz'", 4, 3),
         (
             "pkey_mprotect app 0x10000 1p r app",
@@ -148,6 +148,7 @@ def test_arguments_are_found_by_their_shape(text, expected):
             3,
         ),
         ("print", "expression: missing", 5, 1),
+        ("mmap app 0x1000 zz rw", "prot: expected letters of rwx, or none, got 'zz'", 16, 2),
     ],
 )
 def test_a_mistake_names_the_argument_and_its_place(text, what, column, length):
@@ -166,9 +167,11 @@ def test_a_mistake_names_the_argument_and_its_place(text, what, column, length):
         ("read app -4096", "0xfffffffffffff000"),
         ("mmap app 4p", "usage: mmap [TASK]"),
         ("goto befor", "did you mean 'before'?"),
-        ("exit app 256", "from 0 to 0xff"),
-        ("kill app -1", "from 0 to 0x40"),
-        ("close app 0x80000000", "from -2147483648 to 0x7fffffff"),
+        ("exit app 256", "from 0 to 255"),
+        ("kill app -1", "from 0 to 64"),
+        ("step -1", "write 0 or more"),
+        ("goto -5", "write 0 or more"),
+        ("close app 0x80000000", "at most 0x7fffffff"),
     ],
 )
 def test_an_error_says_what_to_do_next(text, hint):

@@ -320,6 +320,7 @@ def test_a_bad_schedule_is_cut_where_it_goes_wrong():
     [
         (("write parent 0x10000 2",), {}, "at least two commands"),
         (("cowcow",), {}, "no case named 'cowcow'"),
+        (("cow-cow", "--bond", "1"), {}, "no option --bond"),
         ((*WRITES, *WRITES), {}, "at most 3"),
         (("write parent 0x10000 2", "write parent 0x10000 3"), {}, "two CPUs at once"),
         (("write parent 0x10000 2", "ps"), {}, "not something that a program does"),
