@@ -81,7 +81,10 @@ def _content(host: str) -> bytes:
 @command(
     "mkfile",
     arguments=(one("path", kinds.PATH), one("size", kinds.SIZE), maybe("seed", kinds.EXIT_CODE)),
-    options=(flags("kind", ("disk", "tmpfs")), flags("form", ("sparse",))),
+    options=(
+        flags("kind", ("disk", "tmpfs"), "on disk, or in memory"),
+        flags("form", ("sparse",), "allocate no pages"),
+    ),
     effect=CHANGE,
     summary="make a file inside kemu",
     more="Page i is filled with the byte 0x10*(k+1)+i, where k counts the files made so far, "

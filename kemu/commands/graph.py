@@ -119,10 +119,13 @@ KINDS = {
         "an address cut into indices, the entry picked in each table, the frame and the byte",
         _walk,
         (maybe("task_", kinds.TASK), one("addr", kinds.ADDRESS)),
-        (flags("machine", ("toy",)),),
+        (flags("machine", ("toy",), "in a small textbook machine"),),
     ),
     "tables": Kind(
-        "the page tables as a tree of frames", _tables, (_TASK,), (flags("parts", ("kernel",)),)
+        "the page tables as a tree of frames",
+        _tables,
+        (_TASK,),
+        (flags("parts", ("kernel",), "the kernel half too"),),
     ),
     "sharing": Kind(
         "the tables of several processes, joined at the frames they share",
@@ -132,7 +135,12 @@ KINDS = {
     "mm": Kind("task, mm_struct, VMAs, anon_vmas and files", _mm, (_TASK,)),
     "rmap": Kind("every path from a frame back to its mappings", _rmap, (one("pfn", kinds.FRAME),)),
     "tree": Kind("the processes and what they share", _tree),
-    "mem": Kind("all of RAM, one cell per frame", _mem, (), (flags("cells", ("refcount",)),)),
+    "mem": Kind(
+        "all of RAM, one cell per frame",
+        _mem,
+        (),
+        (flags("cells", ("refcount",), "the counts, not the owners"),),
+    ),
     "layout": Kind("the whole address space to a readable scale", _layout, (_TASK,)),
 }
 PLOT = "plot"

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 TASK = maybe("task", kinds.TASK)
 _START = "spawn app; mmap app 0x10000 3p rw; write app 0x10000 7; "
-_PROC = flags("form", ("proc",))
+_PROC = flags("form", ("proc",), "the kernel's text, byte for byte")
 MOST_PAGES = 1 << 16
 """Largest number of pages that one `pagemap` shows."""
 
@@ -101,7 +101,7 @@ def maps(session: Session, task: Task, form: tuple[str, ...]) -> Shown:
 @command(
     "smaps",
     arguments=(TASK,),
-    options=(flags("form", ("proc", "rollup")),),
+    options=(flags("form", ("proc", "rollup"), "the kernel's text; the sums over all mappings"),),
     summary="the mappings with their pages, as /proc/PID/smaps",
     more=(
         "With rollup, shows the sums over all mappings; with proc, the kernel's text, byte for "
@@ -208,7 +208,7 @@ def walk(session: Session, task: Task, addr: int) -> readings.Translation:
 @command(
     "pt",
     arguments=(TASK,),
-    options=(flags("parts", ("kernel",)),),
+    options=(flags("parts", ("kernel",), "the kernel half too"),),
     summary="the page tables of a process",
     more="Runs of empty entries are folded. With kernel, shows also the kernel half, which "
     "all processes share.",

@@ -31,7 +31,7 @@ _RANGE_TEXT = (
     "trace",
     arguments=RANGE,
     options=(
-        flags("detail", ("all",)),
+        flags("detail", ("all",), "low-level events too"),
         keyword("form", kinds.WordKind("FORMAT", ("ftrace", "chrome")), "--format"),
         keyword("file", kinds.HOST_PATH, "-o"),
     ),
@@ -78,7 +78,7 @@ def trace(
 @command(
     "calls",
     arguments=RANGE,
-    options=(flags("detail", ("events",)),),
+    options=(flags("detail", ("events",), "each event too"),),
     effect=FREE,
     summary="the kernel functions of a command or a range, as a tree",
     more=_RANGE_TEXT + " With events, shows also each event under the function that caused it.",
@@ -99,7 +99,7 @@ def calls(
 @command(
     "diff",
     arguments=RANGE,
-    options=(flags("detail", ("all",)), keyword("timeline", kinds.COUNT)),
+    options=(flags("detail", ("all",), "low-level events too"), keyword("timeline", kinds.COUNT)),
     effect=FREE,
     summary="what differs between two moments",
     more=_RANGE_TEXT

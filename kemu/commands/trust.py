@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 
 @command(
     "verify",
-    options=(flags("along", {"--every-event": True, "every-event": True}),),
+    options=(
+        flags("along", {"--every-event": True, "every-event": True}, "at each event, not only now"),
+    ),
     effect=FREE,
     summary="check the invariants of the kernel",
     more="Counts everything twice: references against holders, entries against mappings, TLBs "

@@ -31,6 +31,7 @@ from kemu.trace.barrier import sealed
 from kemu.trace.frames import FUNCTIONS
 from kemu.trace.identity import Numbers
 from kemu.trace.journal import SLOTS, Journal
+from kemu.trace.tape import raw
 
 PACKAGES = ("kemu.kernel.", "kemu.machine.", "kemu.trace.")
 """The modules of the classes and constants that a journal may name."""
@@ -174,7 +175,7 @@ class _Reader:
         for number, _, held, *keys in lines:
             obj = self.objects[number]
             for name, value in held.items():
-                object.__setattr__(obj, name, self.value(value))
+                raw(obj, name, self.value(value))
             for key, value in keys[0] if keys else ():
                 dict.__setitem__(obj, self.value(key), self.value(value))
 

@@ -94,12 +94,13 @@ FEW = 3
 @attrs.frozen
 class Option:
     """Words after the arguments, in any order: flag words (`kind` None), or a word and its value,
-    or its `values`."""
+    or its `values`. `what` says what a single flag word means."""
 
     name: str
     words: Mapping[str, Any]
     kind: Kind | None = None
     values: int = 1
+    what: str = ""
 
     @property
     def label(self) -> str:
@@ -116,7 +117,8 @@ class Option:
             return self.kind.what
         if len(self.words) > FEW:
             return f"words: {' '.join(self.words)}"
-        return "optional words" if len(self.words) > 1 else "an optional word"
+        prefix = getattr(self.words, "prefix", "")
+        return self.what or " ".join(f"{prefix}{word.upper()}" for word in self.words)
 
     def __str__(self) -> str:
         return f"[{self.label}]" if self.kind is not None else f"[{self.label}]..."
@@ -147,10 +149,11 @@ def rest(name: str, kind: Kind, needed: bool = True) -> Argument:
     return Argument(name, kind, "rest" if needed else "maybe rest")
 
 
-def flags(name: str, words: Mapping[str, Any] | Iterable[str]) -> Option:
+def flags(name: str, words: Mapping[str, Any] | Iterable[str], what: str = "") -> Option:
     """Words of which any number may follow the arguments; the command gets a tuple of their
-    values."""
-    return Option(name, words if isinstance(words, Mapping) else {word: word for word in words})
+    values. `what`: what they mean, if they are not Linux's."""
+    found = words if isinstance(words, Mapping) else {word: word for word in words}
+    return Option(name, found, what=what)
 
 
 def keyword(name: str, kind: Kind, word: str = "") -> Option:

@@ -142,8 +142,8 @@ def big():
                 mapping=model.mapping,
                 index=model.index + number * 512 + index,
             )
-            object.__setattr__(found, "_refcount", 1)
-            object.__setattr__(found, "_mapcount", 0)
+            found._restore("_refcount", 1)
+            found._restore("_mapcount", 0)
             system.mem_map[pfn] = found
             below[index] = leaf | pfn << 12
         pfn = next(pfns)
