@@ -23,6 +23,8 @@ THINGS = {
     "task": "a field of a task: task TASK [FIELD]",
     "tlb": "a TLB entry of a CPU: tlb ADDRESS [CPU]",
     "counter": "a number of the whole machine: counter NAME",
+    "ram": "a word of RAM: ram ADDRESS",
+    "field": "a field of what trace prints, in its words: regs of app ax",
 }
 """Thing that may be asked about -> syntax."""
 
@@ -51,7 +53,8 @@ _THING_TEXT = (
     "absence; mm TASK FIELD a number of the address space, such as MM_ANONPAGES or total_vm; "
     "task TASK [FIELD] a field of the task (default state); tlb ADDRESS the entry in CPU 0's "
     "TLB, tlb ADDRESS 1 in CPU 1's; counter NAME a number of the whole machine, such as "
-    "PGFAULT or nr_free_pages."
+    "PGFAULT or nr_free_pages. A thing may also be named as in an expression, refcount(0x112), "
+    "app.rss, or as trace and context print it: pfn 0x112 _refcount, mm of app total_vm."
 )
 
 
@@ -69,6 +72,7 @@ _THING_TEXT = (
         _START + "why",
         _START + "why pte app 0x10000",
         _START + "why frame pfn(app,0x10000)",
+        _START + "why refcount(pfn(app, 0x10000)); why mm of kid total_vm; history kid.rss",
         _START + "read app 0; why signal",
     ),
 )
@@ -77,6 +81,10 @@ def why(
 ) -> readings.Reading:
     """The events that led to a thing, or the check that failed."""
     if what is None:
+        if task_ is not None or at is not None or field is not None:
+            raise UsageError(
+                "why: of what?", hint="for example: why pte TASK ADDRESS (see: help why)"
+            )
         return why_here(session)
     if what in FAILURES:
         from kemu.explain.failures import why_failed
@@ -234,9 +242,16 @@ def _thing(
         if what == "mm":
             return things.counter(task, field or "total_vm", name)
         return things.of_task(task, field or "state", name)
-    if what == "counter":
+    if what in ("field", "counter"):
+        if what == "field":
+            return things.printed(session.kernel, field, session.name_of)
         _check_counter(command, field)
         return things.of_kernel(field)
+    return _place(session, what, given, _needed(command, what, at, field), field)
+
+
+def _needed(command: str, what: str, at: int | None, field: str) -> int:
+    """The place of the thing. Raises UsageError if it is missing."""
     if at is None:
         word = "PFN" if what == "frame" else "ADDRESS"
         wrong = f"expected {word}, got '{field[:40]}'" if field else f"{word} is missing"
@@ -244,15 +259,24 @@ def _thing(
         raise UsageError(
             f"{command} {what}: {wrong}", hint=hint, about="field" if field else "what"
         )
+    return at
+
+
+def _place(session: Session, what: str, given: Task | None, at: int, field: str) -> Thing:
+    """The thing at a frame or an address."""
+    from kemu.explain import why as things
+
     with blaming("at"):
         if what == "frame":
             return things.frame(at, field or "_refcount")
-        if what == "tlb":
-            return things.tlb_entry(_cpu(session, field), at)
+        if what in ("tlb", "ram"):
+            return things.ram(at) if what == "ram" else things.tlb_entry(_cpu(session, field), at)
         task = given or session.current
         name = session.name_of(task.pid)
         return (
-            things.entry(task, at, name) if what == "pte" else things.mapping(task, at, field, name)
+            things.entry(task, at, name, field)
+            if what == "pte"
+            else things.mapping(task, at, field, name)
         )
 
 
@@ -268,9 +292,9 @@ def _check_field(what: str, field: str) -> None:
 
 
 def _check_counter(command: str, field: str) -> None:
-    from kemu.explain.why import kernel_fields
+    from kemu.explain.why import counted
 
-    known = kernel_fields()
+    known = counted()
     if not field:
         raise UsageError(
             f"{command} counter: NAME is missing",

@@ -23,7 +23,9 @@ from kemu.language.bind import bind
 from kemu.language.place import placed
 from kemu.language.resolve import resolve
 from kemu.language.result import Result
+from kemu.language.shapes import opens_expression
 from kemu.language.spec import LOOK
+from kemu.language.things import HEADS
 from kemu.language.tokens import Line, Token
 from kemu.readings import Text
 
@@ -32,6 +34,18 @@ if TYPE_CHECKING:
 
 PY = "--py"
 """After any command: show the equivalent call of `kemu.Session`."""
+
+
+def _printing(line: Line) -> Line:
+    """A bare expression, as `print` of it; any other line as it is."""
+    first = line.tokens[0]
+    if table.known(first.text) or first.quoted:
+        return line
+    if first.text.partition("(")[0] in table.TABLE and "(" in first.text:
+        return line
+    if opens_expression(first) or (first.text in HEADS and len(line.tokens) > 1):
+        return line.after("print")
+    return line
 
 
 def perform(session: Session, typed: Line, on: str = "") -> Iterable[Result]:
@@ -43,6 +57,7 @@ def perform(session: Session, typed: Line, on: str = "") -> Iterable[Result]:
         line = resolve(typed, session.desk.aliases)
         if guide is not None:
             line = guide.expand(line)
+        line = _printing(line)
         made = table.named(line.tokens[0].text)
         if line.tokens[-1].text == PY and len(line.tokens) > 1:
             method = "reading" if made.effect == LOOK else "run"

@@ -114,6 +114,11 @@ ALIASES = {
 """Alias -> command: crash's names for looking, gdb's for moving."""
 
 
+def known(word: str) -> bool:
+    """Whether a command has that name, without importing it."""
+    return word in TABLE or word in ALIASES
+
+
 def find(word: str) -> Command | None:
     """The declared command that `word` names, or None. Imports its module."""
     entry = TABLE.get(ALIASES.get(word, word))

@@ -24,8 +24,11 @@ it contains spaces.
   values      $pid (current task)  $last (of a call or print)  $1 (of print)
   functions   print functions lists them; pfn(app, 0x10000) gives none
               where nothing is mapped
+  things      in words, as trace prints them: refcount 0x112 == 2,
+              mm of app total_vm, pte app 0x10000 (see: help why)
 
-print EXPR shows the value, in both bases if they differ.
+print EXPR, or EXPR alone at the prompt, shows the value, in both bases if they
+differ.
 """,
     "formats": """\
 A letter after print or display sets the output format, as in gdb:

@@ -71,7 +71,7 @@ def about(option: Option, word: str) -> str:
 
 def _addresses(place: Place) -> Iterator[Candidate]:
     """The mappings of the task, then the marks of its address space by name."""
-    from kemu.names.session import MARKS
+    from kemu.language.things import MARKS
     from kemu.observe.space import address_space
 
     task = place.task
@@ -210,8 +210,8 @@ def expression_words(session: Session, typed: str) -> tuple[str, list[Candidate]
 
 
 def _expression(session: Session, word: str) -> Iterator[Candidate]:
+    from kemu.language.things import MARKS
     from kemu.names.questions import FUNCTIONS
-    from kemu.names.session import MARKS
 
     owner, dot, _ = word.rpartition(".")
     names = session.names()

@@ -26,12 +26,15 @@ from kemu.kernel.include.system import pfn_to_page, system
 from kemu.kernel.mm.rows import Row
 from kemu.machine import mmu
 from kemu.machine.physmem import Frame
+from kemu.observe.named import key_of, named
 from kemu.observe.space import space_of
 from kemu.trace.identity import Numbers
 from kemu.trace.index import STRETCH, Contents
 from kemu.trace.journal import SLOTS
 
 if TYPE_CHECKING:
+    from kemu.kernel.init.boot import Kernel
+    from kemu.observe.names import Names
     from kemu.trace.journal import Journal
 
 ROWS = frozenset({"copied", "zapped", "put"})
@@ -173,15 +176,16 @@ def word(pfn: int, index: int, text: str) -> Thing:
     return Thing(text, objects, {}, change, frozenset({pfn, index}))
 
 
-def entry(task: task_struct, address: int, name: str) -> Thing:
-    """The last entry that exists on the way to the address."""
+def entry(task: task_struct, address: int, name: str, level: str = "") -> Thing:
+    """The last entry that exists on the way to the address, or the one of the level."""
     mm = space_of(task, lambda _pid: name)
     if not system.geometry.canonical(address):
         raise UsageError(
             f"address: {address:#x} is not canonical", hint="its upper bits must all be the same"
         )
     steps, _ = mmu.walk(system.phys, system.geometry, mm.pgd, address)
-    last = steps[-1]
+    levels = [system.geometry.levels[step.level].name for step in steps]
+    last = steps[levels.index(level)] if level in levels else steps[-1]
     level = system.geometry.levels[last.level].name
     at = address & ~((1 << system.geometry.levels[last.level].shift) - 1)
     found = word(last.entry_pa >> 12, last.entry_pa >> 3 & 511, f"{level} {name} {at:#x}")
@@ -259,6 +263,9 @@ class _Covering:
         return self.bounds.get(vma) or self.gone.setdefault(vma, [vma.vm_start, vma.vm_end])
 
 
+SWAPENTS = MM_COUNTER_NAMES.index("MM_SWAPENTS")
+"""The counter that is not part of RSS."""
+
 BOUNDS = ("vm_start", "vm_end")
 """The fields of a VMA that say what it holds."""
 
@@ -267,6 +274,12 @@ def counter(task: task_struct, field: str, name: str) -> Thing:
     """A number of an mm_struct: a field, or a counter of its resident pages (MM_ANONPAGES ...)."""
     mm = space_of(task, lambda _pid: name)
     birth = field_of(task, f"task {name}", "mm")
+    if field == "rss":
+        return field_of(mm.rss_stat, f"mm of {name}", field)._replace(
+            change=lambda _obj, key, old, new: (old, new) if key != SWAPENTS else None,
+            fields=frozenset(range(len(MM_COUNTER_NAMES))) - {SWAPENTS},
+            birth=birth,
+        )
     if field in MM_COUNTER_NAMES:
         key = MM_COUNTER_NAMES.index(field)
         found = field_of(mm.rss_stat, f"mm of {name}", field)
@@ -282,21 +295,39 @@ def counter(task: task_struct, field: str, name: str) -> Thing:
 def of_kernel(field: str) -> Thing:
     """A number of the whole machine: an event that is counted (PGFAULT ...), free pages, memory
     that was promised."""
-    owner = next(owner for owner in _counted() if field in _field_names(type(owner)))
-    return field_of(owner, "kernel", field)
+    return field_of(counted()[field], "kernel", field)
 
 
-def kernel_fields() -> frozenset[str]:
-    """The names that `of_kernel` knows."""
-    return frozenset().union(*(_field_names(type(owner)) for owner in _counted()))
+def counted() -> dict[str, Any]:
+    """The names that `of_kernel` knows, each with the structure that has the field."""
+    owners: tuple[Any, ...] = (system.vmstat, system.counters, *for_each_zone())
+    return {
+        field.name: owner
+        for owner in reversed(owners)
+        for field in attrs.fields(type(owner))
+        if field.type in ("int", int)
+    }
 
 
-def _counted() -> tuple[Any, ...]:
-    return system.vmstat, system.counters, *for_each_zone()
+def printed(kernel: Kernel, name: str, names: Names) -> Thing:
+    """A field of what `trace` calls so: `regs of kid ax`, `CPU 0 ctxs slot 3`."""
+    owner, _, field = name.rpartition(" ")
+    found = named(kernel, owner, field, names)
+    if found is None:
+        raise UsageError(
+            f"field: trace calls nothing '{owner[:40]}' at this moment",
+            hint="copy a name from a line of trace",
+        )
+    key = key_of(found, field)
+    return field_of(found, owner, field)._replace(
+        change=lambda _obj, name, old, new: (old, new) if name == key else None,
+        fields=frozenset({key}),
+    )
 
 
-def _field_names(cls: type) -> frozenset[str]:
-    return frozenset(field.name for field in attrs.fields(cls) if field.type in ("int", int))
+def ram(address: int) -> Thing:
+    """The word of eight bytes at a physical address."""
+    return word(address >> 12, address >> 3 & 511, f"ram {address & ~7:#x}")
 
 
 def of_task(task: task_struct, field: str, name: str) -> Thing:
@@ -347,7 +378,7 @@ CLASSES: dict[str, type] = {
 
 def known_fields(what: str) -> frozenset[str]:
     """The fields that may be named for a key of `CLASSES`."""
-    counters = MM_COUNTER_NAMES if what == "mm" else ()
+    counters = (*MM_COUNTER_NAMES, "rss") if what == "mm" else ()
     return frozenset(known.name for known in attrs.fields(CLASSES[what])).union(counters)
 
 

@@ -14,9 +14,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from kemu.errors import UsageError
-from kemu.language.expr import Expression, Value, compile_expression, format_value
-from kemu.language.kinds import ExpressionKind
-from kemu.language.lexer import Source
+from kemu.language.expr import Expression, Value, format_value
+from kemu.language.kinds import ExpressionKind, compiled
 from kemu.language.tokens import Line, Token
 
 if TYPE_CHECKING:
@@ -88,7 +87,7 @@ class FormattedKind(ExpressionKind):
                 hint=f"known are {' '.join('/' + letter for letter in FORMATS)} (see: help "
                 "formats)",
             )
-        return compile_expression(Source(line.text, end, token.end))._replace(form=form)
+        return compiled(line.text, end, token.end)._replace(form=form)
 
 
 FORMATTED = FormattedKind()

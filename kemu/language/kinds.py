@@ -21,7 +21,9 @@ from kemu.abi import words as abi
 from kemu.errors import UsageError
 from kemu.language.expr import Expression, compile_expression
 from kemu.language.lexer import Source, shorten
+from kemu.language.shapes import is_expression, is_name
 from kemu.language.suggest import did_you_mean
+from kemu.language.things import as_expression
 from kemu.language.tokens import Line, Token
 from kemu.language.valuekinds import (
     ChoiceKind,
@@ -29,8 +31,6 @@ from kemu.language.valuekinds import (
     NumberKind,
     Offered,
     WordKind,
-    is_expression,
-    is_name,
 )
 
 if TYPE_CHECKING:
@@ -293,7 +293,15 @@ class ExpressionKind(Offered):
 
     def convert(self, token: Token, line: Line, session: Session) -> Expression:
         """The compiled expression."""
-        return compile_expression(Source(line.text, token.column, token.end))
+        return compiled(line.text, token.column, token.end)
+
+
+def compiled(text: str, start: int, end: int) -> Expression:
+    """The expression at `text[start:end]`, in which things may be named by words."""
+    meant = as_expression(text[start:end])
+    if meant != text[start:end]:
+        return compile_expression(Source(meant, 0, len(meant)))
+    return compile_expression(Source(text, start, end))
 
 
 class CommandKind(Offered):

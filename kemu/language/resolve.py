@@ -5,10 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kemu.errors import UsageError
+from kemu.language.things import as_words
 from kemu.language.tokens import Line, Token
 
 WITH_FORMAT = frozenset({"print", "p", "display"})
 """Commands that may carry a format after a slash."""
+
+
+WITH_THING = frozenset({"why", "history"})
+"""Commands about a thing, which may be named in any of its forms."""
 
 
 def resolve(line: Line, aliases: Mapping[str, str]) -> Line:
@@ -30,6 +35,8 @@ def resolve(line: Line, aliases: Mapping[str, str]) -> Line:
             )
         line = lines[0]
     first = line.tokens[0]
+    if first.text in WITH_THING:
+        return line._replace(tokens=(first, *as_words(line.tokens[1:])))
     word, slash, form = first.text.partition("/")
     if not slash or word not in WITH_FORMAT:
         return line

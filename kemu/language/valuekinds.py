@@ -1,22 +1,17 @@
-"""Types of arguments that are numbers and words, and the shapes of tokens: what every other type is
-made of.
+"""Types of arguments that are numbers and words: what every other type is made of.
 
-    a plain word, `app.2`                      a name
-    starts with a digit, $ or (, or
-    holds a dot or an operator                 an expression
-
-Nothing is guessed: the shape of a token alone says which of these it can be.
+Nothing is guessed: the shape of a token alone (`shapes`) says which of these it can be.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from kemu.errors import UsageError
 from kemu.language.expr import Value, compile_expression, describe
 from kemu.language.lexer import BadNumber, Source, shorten
+from kemu.language.shapes import is_expression, is_name
 from kemu.language.suggest import did_you_mean, some_of
 from kemu.language.tokens import Line, Token
 
@@ -24,21 +19,7 @@ if TYPE_CHECKING:
     from kemu.experiment.session import Session
     from kemu.language.spec import Candidate
 
-_NAME = re.compile(r"[A-Za-z_]\w*(\.\d+)*\Z", re.ASCII)
-_OPERATORS = frozenset(".+-*/%&|^<>~()=!")
 SEE_EXPRESSIONS = "see: help expressions"
-
-
-def is_name(token: Token) -> bool:
-    """A plain word, or the name of an unnamed child such as `app.2`."""
-    return not token.quoted and bool(_NAME.match(token.text))
-
-
-def is_expression(token: Token) -> bool:
-    """Starts with a digit, `$` or `(`, or holds a dot or an operator, and is not a name."""
-    if token.quoted or is_name(token) or token.text.startswith("@"):
-        return False
-    return token.text[0] in "$(0123456789" or bool(_OPERATORS & set(token.text))
 
 
 def evaluate(token: Token, line: Line, session: Session) -> Value:

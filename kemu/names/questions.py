@@ -46,12 +46,14 @@ ANY_NUMBER = 99
 def function(
     signature: str, summary: str, *, most: int = 0
 ) -> Callable[[Callable[..., Value]], Callable[..., Value]]:
-    """Declare a function by its signature as the user sees it, such as `pfn(TASK, ADDR)`."""
+    """Declare a function by its signature as the user sees it, such as `pfn(TASK, ADDR)`; what
+    may be left out is in brackets: `frame(PFN[, FIELD])`."""
     name, _, parameters = signature.rstrip(")").partition("(")
-    least = len([part for part in parameters.split(",") if part.strip(" .")])
+    given = [part for part in parameters.split(",") if part.strip(" .")]
+    least = len([part for part in parameters.partition("[")[0].split(",") if part.strip(" .")])
 
     def declare(body: Callable[..., Value]) -> Callable[..., Value]:
-        FUNCTIONS[name] = Function(body, signature, summary, least, most or least)
+        FUNCTIONS[name] = Function(body, signature, summary, least, most or len(given))
         return body
 
     return declare

@@ -18,6 +18,8 @@ import attrs
 from kemu.errors import UsageError
 from kemu.language.expr import Expression, TaskValue, Value
 from kemu.language.suggest import did_you_mean
+from kemu.language.things import MARKS
+from kemu.names import fields as _fields  # noqa: F401 - declares its functions
 from kemu.names import races as _races  # noqa: F401 - declares its functions
 from kemu.names.questions import ANY_NUMBER, FUNCTIONS, Function
 from kemu.names.questions import function as _function
@@ -26,9 +28,6 @@ from kemu.names.questions import task_of as _task
 
 if TYPE_CHECKING:
     from kemu.experiment.session import Session, Task
-
-MARKS = {"heap": "start_brk", "stack": "start_stack", "text": "start_code", "data": "start_data"}
-"""Marks of an address space, by the field of mm_struct that holds them."""
 
 
 class SessionNames:
@@ -180,10 +179,14 @@ def _pfn(session: Session, task: Value, address: Value) -> Value:
 
 
 @_function(
-    "pte(TASK, ADDR)", "the last entry on the way, as a number; none where a table is missing"
+    "pte(TASK, ADDR[, LEVEL])",
+    "the last entry on the way, as a number; none where a table is missing",
 )
-def _pte(session: Session, task: Value, address: Value) -> Value:
+def _pte(session: Session, task: Value, address: Value, level: Value = None) -> Value:
     from kemu.observe.lookup import entry
+
+    if level is not None:
+        return FUNCTIONS["entry"].body(session, task, address, level)
 
     return entry(session.kernel, _task(session, task), _number(address, "address"), session.name_of)
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from kemu.errors import UsageError
-from kemu.kernel.include.mm_types import page
+from kemu.kernel.include.mm_types import MM_COUNTER_NAMES, mm_struct, page
 from kemu.kernel.include.mmzone import nr_free_pages
 from kemu.kernel.include.sched_types import task_struct
 from kemu.kernel.include.system import system
@@ -133,6 +133,39 @@ def refcount(kernel: Kernel, pfn: int) -> int:
     """``_refcount`` of the frame.  ``UsageError`` if the machine has no such frame."""
     with looking(kernel):
         return _page(pfn)._refcount
+
+
+def frame_of(kernel: Kernel, pfn: int) -> page:
+    """The struct page of the frame.  ``UsageError`` if the machine has no such frame."""
+    with looking(kernel):
+        return _page(pfn)
+
+
+def counter_of(mm: mm_struct, name: str) -> int | None:
+    """The counter of resident pages with that name (MM_ANONPAGES ...); None for another name."""
+    return mm.rss_stat[MM_COUNTER_NAMES.index(name)] if name in MM_COUNTER_NAMES else None
+
+
+def word(kernel: Kernel, address: int) -> int:
+    """The word of eight bytes at a physical address.  ``UsageError`` outside of RAM."""
+    with looking(kernel):
+        if address >= system.phys.size:
+            raise UsageError(
+                f"there is no RAM at {address:#x}", hint=f"it ends at {system.phys.size:#x}"
+            )
+        return system.phys.load(address & ~7)
+
+
+def tlb_frame(kernel: Kernel, address: int, cpu: int) -> int | None:
+    """The frame that the CPU's TLB has for the page; None without one."""
+    with looking(kernel):
+        if cpu >= len(system.cpus):
+            raise UsageError(
+                f"no CPU {cpu}", hint=f"the machine has CPUs 0 to {len(system.cpus) - 1}"
+            )
+        tlb = system.cpus[cpu].hw.tlb
+        found = tlb.slots.get((address >> 12) % tlb.size)
+        return found.pfn if found is not None and found.vpn == address >> 12 else None
 
 
 def in_page_cache(kernel: Kernel, pfn: int) -> bool:

@@ -233,6 +233,11 @@ class Directory:
 
     # ---------------------------------------------------------------- asking
 
+    def parts_named(self, name: str) -> list[Any]:
+        """The objects with the name, among those that are part of another."""
+        found = {key for key, part in self.parts.items() if part.name == name}
+        return [obj for obj in self._kept if id(obj) in found]
+
     def task_id(self, task: task_struct) -> tuple[int, str]:
         """(pid, name) of a task, even of one that does not have its pid yet."""
         found = self._tasks.get(id(task))
