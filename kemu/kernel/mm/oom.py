@@ -66,27 +66,22 @@ def out_of_memory() -> bool:
 
 @linux("mm/oom_kill.c")
 def oom_kill_process(victim: task_struct) -> None:
-    """SIGKILL to every task that uses the victim's memory; all but the caller are gone when this
-    returns."""
+    """SIGKILL to every task that uses the victim's memory.  When this returns they are gone, except
+    the caller and the threads of its process, which die with it on its way out of the kernel."""
     mm = victim.mm
     system.vmstat.OOM_KILL += 1
-    for pid in sorted(system.tasks):
-        task = system.tasks[pid]
-        if task.mm is mm:
-            task.flags |= PF_SIGNALED
-            task.exit_code = SIGKILL
-            if task is not current():
-                _let_it_die(task)
-    if victim.mm is not None and victim is current():
-        victim.pending += (siginfo(SIGKILL, SI_KERNEL),)
-
-
-def _let_it_die(task: task_struct) -> None:
-    """Run the victim, so that it exits, and come back."""
     me = current()
-    schedule_to(task)
-    system.fatal_signal(task)
-    schedule_to(me)
+    for task in [system.tasks[pid] for pid in sorted(system.tasks)]:
+        if task.mm is not mm:  # another process, or a thread of one that has just died
+            continue
+        task.flags |= PF_SIGNALED
+        task.exit_code = SIGKILL
+        if task is me:
+            task.pending += (siginfo(SIGKILL, SI_KERNEL),)
+        elif task.signal is not me.signal:
+            schedule_to(task)
+            system.fatal_signal(task)
+            schedule_to(me)
 
 
 @linux("mm/oom_kill.c")
