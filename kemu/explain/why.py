@@ -23,6 +23,7 @@ from kemu.kernel.include.mm_types import MM_COUNTER_NAMES, mm_struct, page, vm_a
 from kemu.kernel.include.mmzone import for_each_zone
 from kemu.kernel.include.sched_types import siginfo, task_struct
 from kemu.kernel.include.system import pfn_to_page, system
+from kemu.kernel.kernel.signal import BARE_SIGKILL
 from kemu.kernel.mm.rows import Row
 from kemu.machine import mmu
 from kemu.machine.physmem import Frame
@@ -387,12 +388,15 @@ PENDING = frozenset({"pending", "shared_pending"})
 
 
 def last_signal(journal: Journal, first: int, last: int) -> tuple[int, siginfo] | None:
-    """(event, signal) of the newest signal that was sent in (first, last]."""
+    """(event, signal) of the newest signal that was sent in (first, last].  The bare SIGKILL by
+    which the end of a process reaches its threads does not count."""
     for stretch in range((last - 1) // STRETCH, first // STRETCH - 1, -1):
         if PENDING.isdisjoint(journal.index.of(journal.log, stretch).fields):
             continue
         for number in range(min(last, (stretch + 1) * STRETCH), max(first, stretch * STRETCH), -1):
             _, field, old, new = journal.event(number)
             if field in PENDING and len(new) > len(old):
-                return number, next(info for info in new if not any(info is known for known in old))
+                info = next(info for info in new if not any(info is known for known in old))
+                if info != BARE_SIGKILL:
+                    return number, info
     return None

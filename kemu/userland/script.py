@@ -181,6 +181,8 @@ class Script:
         else:
             ret = _returned(args[0])
             exit_to_user_mode()
+            if task.exit_state or task.state == TASK_DEAD:
+                return None
         task.restart_block = ()
         return Completed(task.pid, call, ret)
 

@@ -33,11 +33,12 @@ from kemu.kernel.kernel.sched import (
     wake_up_process,
 )
 from kemu.kernel.kernel.signal import (
+    BARE_SIGKILL,
     CLD_EXITED,
     CLD_KILLED,
     __send_signal_locked,
-    complete_signal,
     sig_action,
+    signal_wake_up,
 )
 from kemu.kernel.mm.mmap_lock import mmap_read_lock, mmap_read_unlock
 from kemu.kernel.mm.process_vm import unpin_user_pages_dirty_lock
@@ -126,8 +127,8 @@ def zap_other_threads(tsk: task_struct) -> None:
         if thread is tsk or thread.flags & PF_EXITING:
             continue
         if is_explored() and any(cpu.curr is thread for cpu in system.cpus):
-            thread.pending += (siginfo(SIGKILL),)
-            complete_signal(SIGKILL, thread)
+            thread.pending += (BARE_SIGKILL,)
+            signal_wake_up(thread, True)
             continue
         thread.state = TASK_RUNNING
         thread.blocked_in = ""

@@ -16,6 +16,7 @@ from kemu.abi.uapi import *
 from kemu.kernel.include.sched_types import (
     PF_EXITING,
     PF_SIGNALED,
+    SIGNAL_GROUP_EXIT,
     SIGNAL_UNKILLABLE,
     TASK_DEAD,
     TASK_INTERRUPTIBLE,
@@ -30,6 +31,13 @@ from kemu.trace.frames import linux
 CLD_EXITED, CLD_KILLED, CLD_DUMPED = 1, 2, 3
 
 IGNORED_BY_DEFAULT = frozenset({SIGCHLD, SIGCONT, SIGURG, SIGWINCH})
+STOPPING = frozenset({SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU})
+COREDUMP = frozenset(
+    {SIGQUIT, SIGILL, SIGTRAP, SIGABRT, SIGFPE, SIGSEGV, SIGBUS, SIGSYS, SIGXCPU, SIGXFSZ}
+)
+"""Signals that stop a process, and those that end it with a core dump (include/linux/signal.h)."""
+BARE_SIGKILL = siginfo(SIGKILL)
+"""What ends the threads of a process that is ending: in Linux a bit, without a siginfo."""
 SYNCHRONOUS = frozenset({SIGSEGV, SIGBUS, SIGILL, SIGTRAP, SIGFPE, SIGSYS})
 
 
@@ -57,13 +65,45 @@ def __send_signal_locked(info: siginfo, task: task_struct, group: bool) -> None:
         task.signal.shared_pending += (info,)
     else:
         task.pending += (info,)
-    complete_signal(info.signo, task)
+    complete_signal(info.signo, task, group)
 
 
 @linux("kernel/signal.c")
-def complete_signal(sig: int, task: task_struct) -> None:
-    """Wake the task if its sleep can be broken by this signal."""
-    if task.state == TASK_INTERRUPTIBLE or (task.state == TASK_KILLABLE and sig == SIGKILL):
+def complete_signal(sig: int, task: task_struct, group: bool) -> None:
+    """Wake a thread that will take the signal.  One that ends the process without a core dump
+    reaches every thread as SIGKILL, so it breaks sleeps that only SIGKILL can break, such as the
+    parent's in vfork."""
+    threads = task.signal.thread_head if group else ()
+    taker = next((t for t in (task, *threads) if wants_signal(sig, t)), None)
+    if taker is None:
+        return
+    signal = task.signal
+    fatal = sig_fatal(task, sig) and not task.blocked >> sig & 1
+    if fatal and sig not in COREDUMP and not signal.flags & SIGNAL_GROUP_EXIT:
+        signal.flags |= SIGNAL_GROUP_EXIT
+        signal.group_exit_code = sig
+        for thread in signal.thread_head:
+            thread.pending += (BARE_SIGKILL,)
+            signal_wake_up(thread, True)
+        return
+    signal_wake_up(taker, sig == SIGKILL)
+
+
+def wants_signal(sig: int, task: task_struct) -> bool:
+    """True if the thread can take the signal."""
+    if task.flags & PF_EXITING:
+        return False
+    return sig == SIGKILL or not task.blocked >> sig & 1
+
+
+def sig_fatal(task: task_struct, sig: int) -> bool:
+    """True if the action on ``sig`` is to end the process."""
+    return sig_action(task, sig) == "default" and sig not in IGNORED_BY_DEFAULT | STOPPING
+
+
+def signal_wake_up(task: task_struct, fatal: bool) -> None:
+    """Wake the task if a signal, or only a fatal one, can break its sleep."""
+    if task.state == TASK_INTERRUPTIBLE or (task.state == TASK_KILLABLE and fatal):
         wake_up_process(task)
 
 
@@ -150,6 +190,11 @@ def get_signal() -> list[siginfo]:
     task = current()
     taken: list[siginfo] = []
     while not task.exit_state and task.state != TASK_DEAD:
+        if task.signal.flags & SIGNAL_GROUP_EXIT:  # another signal has ended the process already
+            sig = task.signal.group_exit_code & 0x7F
+            taken.append(siginfo(sig))
+            _fatal(task, sig)
+            break
         info = _dequeue(task)
         if info is None:
             break
@@ -163,8 +208,8 @@ def get_signal() -> list[siginfo]:
 
 
 def _fatal(task: task_struct, sig: int) -> None:
-    """True if the default action of ``sig`` is to end the process.  Stopping is not modelled."""
-    if sig in (SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU):
+    """End the process, unless ``sig`` is one that stops it: stopping is not modelled."""
+    if sig in STOPPING:
         return
     task.flags |= PF_SIGNALED
     task.exit_code = sig
