@@ -157,7 +157,8 @@ def anon_pipe_write(file: file, addr: int, size: int) -> int:
     if not pipe.readers:
         __send_signal_locked(siginfo(SIGPIPE), current(), False)
         return -EPIPE  #: no process can read the pipe any more -> a reader that keeps its end open
-    while done < size:
+    done = _append(pipe, addr, size % PAGE_SIZE)
+    while 0 <= done < size:
         step = _write_page(pipe, addr + done, size - done)
         if step <= 0:
             done = done or step
@@ -168,19 +169,25 @@ def anon_pipe_write(file: file, addr: int, size: int) -> int:
     return done
 
 
+def _append(pipe: pipe_inode_info, addr: int, size: int) -> int:
+    """Append what a write has beyond whole pages to the last page, if all of it fits; bytes,
+    -EFAULT."""
+    if not size or not pipe.bufs:
+        return 0
+    page, offset, part, may_append = pipe.bufs[-1]
+    if not may_append or size > PAGE_SIZE - offset - part:
+        return 0
+    data, left = copy_from_user(addr, size)
+    if left:
+        #: {copy_from_user} -> a buffer that is mapped: see maps
+        return -EFAULT
+    system.phys.write((page.pfn << PAGE_SHIFT) + offset + part, data)
+    pipe.bufs = (*pipe.bufs[:-1], (page, offset, part + size, True))
+    return size
+
+
 def _write_page(pipe: pipe_inode_info, addr: int, size: int) -> int:
-    """Fill the last page, or begin a new one; bytes, -EAGAIN, -EFAULT, -ENOMEM."""
-    if pipe.bufs:
-        page, offset, part, may_append = pipe.bufs[-1]
-        room = PAGE_SIZE - offset - part
-        if may_append and size <= room:
-            data, left = copy_from_user(addr, size)
-            if left:
-                #: {copy_from_user} -> a buffer that is mapped: see maps
-                return -EFAULT
-            system.phys.write((page.pfn << PAGE_SHIFT) + offset + part, data)
-            pipe.bufs = (*pipe.bufs[:-1], (page, offset, part + size, True))
-            return size
+    """Begin a new page; bytes, -EAGAIN, -EFAULT, -ENOMEM."""
     if len(pipe.bufs) >= PIPE_DEF_BUFFERS:
         return -EAGAIN  #: the pipe is full -> another try after a read
     data, left = copy_from_user(addr, min(size, PAGE_SIZE))

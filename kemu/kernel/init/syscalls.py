@@ -203,6 +203,8 @@ def sys_execve(path: str, argv: list[bytes], envp: list[bytes] | None = None) ->
 @asmlinkage
 def sys_ftruncate(fd: int, size: int) -> int:
     """ftruncate(2)."""
+    if size < 0:
+        return -EINVAL  #: the size {size} is negative -> a size from 0 up
     file = fget(fd)
     if file is None:
         return -EBADF  #: descriptor {fd} is not open
@@ -210,8 +212,6 @@ def sys_ftruncate(fd: int, size: int) -> int:
         return -EINVAL  #: descriptor {fd} is not open for writing -> open TASK PATH rdwr
     if pipe_of(file) is not None:
         return -EINVAL  #: {fd} is a pipe: it has no size -> a file
-    if size < 0:
-        return -EINVAL  #: the size {size} is negative -> a size from 0 up
     return do_truncate(file.f_inode, size)
 
 
@@ -414,10 +414,10 @@ def sys_lseek(fd: int, offset: int, whence: int = SEEK_SET) -> int:
     file = fget(fd)
     if file is None:
         return -EBADF  #: descriptor {fd} is not open
-    if pipe_of(file) is not None:
-        return -ESPIPE  #: {fd} is a pipe: it has no position -> a file
     if not SEEK_SET <= whence <= SEEK_END:
         return -EINVAL  #: whence {whence} is not set, cur or end
+    if pipe_of(file) is not None:
+        return -ESPIPE  #: {fd} is a pipe: it has no position -> a file
     pos = offset + (0, file.f_pos, file.f_inode.i_size)[whence]
     if not 0 <= pos < 1 << 63:
         return -EINVAL  #: position {pos} is negative or too large -> a position from 0 up
@@ -429,6 +429,8 @@ def sys_lseek(fd: int, offset: int, whence: int = SEEK_SET) -> int:
 def sys_pread(fd: int, addr: int, count: int, pos: int) -> int:
     """pread(2): the number of bytes stored at ``addr``; the store is a kernel-mode access that may
     fault."""
+    if pos < 0:
+        return -EINVAL  #: the offset {pos} is negative -> an offset from 0 up
     file = fget(fd)
     if file is None:
         return -EBADF  #: descriptor {fd} is not open
@@ -442,6 +444,8 @@ def sys_pread(fd: int, addr: int, count: int, pos: int) -> int:
 @asmlinkage
 def sys_pwrite(fd: int, addr: int, count: int, pos: int) -> int:
     """pwrite(2): the number of bytes taken from ``addr``."""
+    if pos < 0:
+        return -EINVAL  #: the offset {pos} is negative -> an offset from 0 up
     file = fget(fd)
     if file is None:
         return -EBADF  #: descriptor {fd} is not open

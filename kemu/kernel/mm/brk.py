@@ -12,7 +12,14 @@ from kemu.kernel.arch.pgtable import vm_get_page_prot
 from kemu.kernel.arch.uaccess import task_size_max
 from kemu.kernel.include.flags import *
 from kemu.kernel.include.linkage import asmlinkage
-from kemu.kernel.include.mm_types import PAGE_ALIGN, PAGE_SHIFT, PAGE_SIZE, U64, mm_struct
+from kemu.kernel.include.mm_types import (
+    PAGE_ALIGN,
+    PAGE_SHIFT,
+    PAGE_SIZE,
+    U64,
+    mm_struct,
+    vm_area_struct,
+)
 from kemu.kernel.include.system import current_mm, system
 from kemu.kernel.mm.gup import __mm_populate
 from kemu.kernel.mm.mmap_lock import mmap_write_lock, mmap_write_unlock
@@ -53,7 +60,14 @@ def _move_break(mm: mm_struct, brk: int) -> tuple[int, int] | None:
         mm.brk = brk
     elif brk <= mm.brk:
         _shrink(mm, brk, newbrk, oldbrk)
-    elif _room_above(mm, oldbrk, newbrk) and not do_brk_flags(oldbrk, newbrk - oldbrk, 0):
+    elif _room_above(mm, oldbrk, newbrk):
+        brkvma = mm.mm_mt.before(
+            oldbrk
+        )  # vma_prev_limit: the bss before the heap is not part of it
+        if brkvma is not None and brkvma.vm_end <= mm.start_brk:
+            brkvma = None
+        if do_brk_flags(brkvma, oldbrk, newbrk - oldbrk, 0):
+            return None
         mm.brk = brk
         if mm.def_flags & VM_LOCKED:
             return oldbrk, newbrk - oldbrk
@@ -76,9 +90,9 @@ def _room_above(mm: mm_struct, oldbrk: int, newbrk: int) -> bool:
 
 
 @linux("mm/mmap.c")
-def do_brk_flags(addr: int, length: int, flags: int) -> int:
-    """Map [addr, addr+length) as private anonymous memory, by extending the VMA before it if that
-    fits; 0 or -ENOMEM."""
+def do_brk_flags(prev: vm_area_struct | None, addr: int, length: int, flags: int) -> int:
+    """Map [addr, addr+length) as private anonymous memory, by extending ``prev`` if that ends there
+    and fits; 0 or -ENOMEM."""
     mm = current_mm()
     flags |= VM_DATA_DEFAULT_FLAGS | VM_ACCOUNT | mm.def_flags
     pages = length >> PAGE_SHIFT
@@ -89,7 +103,6 @@ def do_brk_flags(addr: int, length: int, flags: int) -> int:
         return -ENOMEM
     if __vm_enough_memory(mm, pages):
         return -ENOMEM  #: {__vm_enough_memory}
-    prev = mm.mm_mt.before(addr)
     vmg = vma_merge_struct(
         mm, prev, None, addr, addr + length, flags, addr >> PAGE_SHIFT, just_expand=True
     )
@@ -124,6 +137,6 @@ def vm_brk_flags(addr: int, length: int, flags: int) -> int:
     if addr > task_size_max() - size:
         return -ENOMEM  #: it would end above user memory: {size:#x} bytes from {addr:#x}
     mmap_write_lock(mm)
-    ret = do_vmi_munmap(mm, addr, size) or do_brk_flags(addr, size, flags)
+    ret = do_vmi_munmap(mm, addr, size) or do_brk_flags(mm.mm_mt.before(addr), addr, size, flags)
     mmap_write_unlock(mm)
     return ret

@@ -134,6 +134,8 @@ def do_mseal(start: int, length: int, flags: int) -> int:
     if _has_hole(mm, start, end):
         error = -ENOMEM  #: {_has_hole}
     for vma in [] if error else vmas_in(mm, start, end):
+        if vma.vm_flags & VM_SEALED:
+            continue
         changed = vma_modify_flags(
             vma, max(vma.vm_start, start), min(vma.vm_end, end), vma.vm_flags | VM_SEALED
         )

@@ -10,11 +10,12 @@ The faults happen in the other address space and are charged to the caller.
 from __future__ import annotations
 
 from kemu.abi.uapi import *
-from kemu.kernel.arch.uaccess import copy_from_user, copy_to_user
+from kemu.kernel.arch.uaccess import access_ok, copy_from_user, copy_to_user
 from kemu.kernel.fs.files import fget
-from kemu.kernel.fs.pipe import wakeup_pipe_readers
+from kemu.kernel.fs.pipe import PIPE_DEF_BUFFERS, anon_pipe_read, wakeup_pipe_readers
 from kemu.kernel.include.flags import *
 from kemu.kernel.include.mm_types import (
+    FMODE_WRITE,
     PAGE_ALIGN,
     PAGE_MASK,
     PAGE_SHIFT,
@@ -22,9 +23,12 @@ from kemu.kernel.include.mm_types import (
     mm_struct,
     page,
     page_folio,
+    pipe_inode_info,
 )
+from kemu.kernel.include.sched_types import siginfo
 from kemu.kernel.include.system import current, current_mm, system
 from kemu.kernel.kernel.mm_life import get_task_mm, mmput
+from kemu.kernel.kernel.signal import __send_signal_locked
 from kemu.kernel.mm.filemap import folio_mark_dirty
 from kemu.kernel.mm.gup import (
     FOLL_FORCE,
@@ -227,15 +231,36 @@ def io_unregister_buffer(addr: int, size: int) -> int:
 
 
 def vmsplice(fd: int, addr: int, size: int) -> int:
-    """Put the pages of a range themselves into a pipe, by plain references; bytes, -EBADF,
-    -EFAULT."""
+    """Put the pages of one range themselves into a pipe, by plain references, without waiting
+    for room (SPLICE_F_NONBLOCK); with the end for reading, copy from the pipe.  Bytes, -EBADF, -EFAULT,
+    -EAGAIN (full, or empty), -EPIPE (and SIGPIPE)."""
     file = fget(fd)
     if file is None:
         return -EBADF  #: descriptor {fd} is not open
+    if not access_ok(addr, size):
+        return -EFAULT  #: {addr:#x} is not an address of user memory
     pipe = file.f_inode.i_pipe
+    if not size:
+        return 0
     if pipe is None:
         return -EBADF  #: descriptor {fd} is not a pipe -> a descriptor that pipe gave
-    pieces = _pieces(addr, size)
+    if file.f_mode & FMODE_WRITE:
+        return vmsplice_to_pipe(pipe, addr, size)
+    if not pipe.bufs and pipe.writers:
+        return -EAGAIN  #: the pipe is empty -> another try after a write
+    return anon_pipe_read(file, addr, size)
+
+
+@linux("fs/splice.c")
+def vmsplice_to_pipe(pipe: pipe_inode_info, addr: int, size: int) -> int:
+    """As many pages of the range as there is room for; bytes, or an error if none."""
+    if not pipe.readers:
+        __send_signal_locked(siginfo(SIGPIPE), current(), False)
+        return -EPIPE  #: no process can read the pipe any more -> a reader that keeps its end open
+    room = PIPE_DEF_BUFFERS - len(pipe.bufs)
+    if room <= 0:
+        return -EAGAIN  #: the pipe is full -> another try after a read
+    pieces = _pieces(addr, size)[:room]
     pages: list[page] = []
     ret = gup_fast_fallback(addr & PAGE_MASK, len(pieces), FOLL_GET, pages)
     if ret <= 0:

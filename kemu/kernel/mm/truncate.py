@@ -41,6 +41,8 @@ from kemu.kernel.mm.writeback import filemap_write_and_wait_range
 from kemu.kernel.mm.zap import zap_details, zap_page_range_single
 from kemu.trace.frames import linux
 
+LLONG_MAX = (1 << 63) - 1
+
 
 @linux("mm/memory.c")
 def unmap_mapping_pages(mapping: address_space, start: int, nr: int, even_cows: bool) -> None:
@@ -221,19 +223,26 @@ def generic_fadvise(node: inode, offset: int, length: int, advice: int) -> int:
     """posix_fadvise(2): 0, -EINVAL, -ESPIPE.  ``length`` 0: to the end of the file."""
     if node.i_pipe is not None:
         return -ESPIPE  #: a pipe has no pages to advise on -> a file
-    if offset < 0 or length < 0 or not 0 <= advice <= POSIX_FADV_NOREUSE:
-        return -EINVAL  #: offset or length is negative, or the advice {advice} is unknown
-    end = offset + length if length else U64 & PAGE_MASK
-    if is_shmem(node):
+    if length < 0 or not 0 <= advice <= POSIX_FADV_NOREUSE:
+        return -EINVAL  #: the length {length} is negative, or the advice {advice} is unknown
+    if is_shmem(node) or offset < 0:  # as a page number, a negative offset is beyond every file
         return 0
+    endbyte = min(offset + length, LLONG_MAX) - 1 if length else LLONG_MAX
+    first, last = offset >> PAGE_SHIFT, endbyte >> PAGE_SHIFT
     if advice == POSIX_FADV_WILLNEED:
-        page_cache_ra_unbounded(
-            node, offset >> PAGE_SHIFT, ((end - 1) >> PAGE_SHIFT) - (offset >> PAGE_SHIFT) + 1
-        )
+        page_cache_ra_unbounded(node, first, last - first + 1)
     elif advice == POSIX_FADV_DONTNEED:
-        first, last = (offset + PAGE_SIZE - 1) >> PAGE_SHIFT, (end >> PAGE_SHIFT) - 1
-        filemap_write_and_wait_range(node, offset >> PAGE_SHIFT, end >> PAGE_SHIFT)
-        if last >= first:
-            lru_add_drain_all()
-            invalidate_mapping_pages(node.i_mapping, first, last)
+        filemap_write_and_wait_range(node, first, last)
+        _discard(node, (offset + PAGE_SIZE - 1) >> PAGE_SHIFT, endbyte)
     return 0
+
+
+def _discard(node: inode, first: int, endbyte: int) -> None:
+    """Drop the clean pages from number ``first`` to the byte ``endbyte`` (inclusive): whole ones,
+    and the last of the file although it is not full."""
+    last = endbyte >> PAGE_SHIFT
+    if (endbyte + 1) % PAGE_SIZE and last != (node.i_size - 1) >> PAGE_SHIFT:
+        last -= 1
+    if last >= first:
+        lru_add_drain_all()
+        invalidate_mapping_pages(node.i_mapping, first, last)

@@ -42,7 +42,8 @@ def zap_row(
     if not bulk.enabled or len(ptes) < bulk.min_entries or vma.vm_flags & VM_LOCKED:
         return None
     entries = [pte for _, _, pte in ptes]
-    if not all(pte & (bits.present | bits.protnone) for pte in entries):
+    mapped = bits.present | bits.protnone
+    if [pte for pte in entries if not pte & mapped]:
         return None
     mapping = [pte for pte in entries if not pte & bits.special]
     pages = list(
@@ -92,13 +93,14 @@ def put_row(folios: list[folio]) -> bool:
         return False
     counts = [p._refcount for p in folios]
     freed = [p for p, count in zip(folios, counts, strict=True) if count == 1]
-    if min(counts) < 1 or [
-        p for p in freed if p._mapcount != -1 or p.private or p.page_type or p.flags & PG_locked
-    ]:
+    kinds = {p.flags for p in freed}
+    if min(counts) < 1 or [p for p in freed if p._mapcount != -1 or p.private or p.page_type]:
         return False  # a bad page: the loop says so
     if [p for p in folios if p.compound_head is not None or p.order]:
         return False
-    if len({p.flags >> ZONES_PGSHIFT for p in freed}) > 1:
+    if [flags for flags in kinds if flags & PG_locked] or len(
+        {f >> ZONES_PGSHIFT for f in kinds}
+    ) > 1:
         return False
     row = Row()
     row.update(folios, "_refcount", -1)
