@@ -177,14 +177,14 @@ def test_a_kernel_case_is_set_up_from_the_boot_on_a_timeline_of_its_own():
 
 def test_a_schedule_that_a_case_does_not_have_leaves_everything_as_it_was():
     made = session("spawn mine; mmap mine 0x10000 1p rw; mark spot; goto 3")
-    before = (made.now, made.end, made.state_hash(), made.timeline.records, made.current.pid)
+    before = (made.now, made.end, made.state_hash(), made.timeline.records, made.current_pid)
     assert "cannot take step" in refused(made, "race replay first-touch 0*12,1*300")
     assert (
         made.now,
         made.end,
         made.state_hash(),
         made.timeline.records,
-        made.current.pid,
+        made.current_pid,
     ) == before
     assert len(made.timelines) == 1
     assert made.marks["spot"] == made.end
