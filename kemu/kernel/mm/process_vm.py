@@ -232,8 +232,8 @@ def io_unregister_buffer(addr: int, size: int) -> int:
 
 def vmsplice(fd: int, addr: int, size: int) -> int:
     """Put the pages of one range themselves into a pipe, by plain references, without waiting
-    for room (SPLICE_F_NONBLOCK); with the end for reading, copy from the pipe.  Bytes, -EBADF, -EFAULT,
-    -EAGAIN (full, or empty), -EPIPE (and SIGPIPE)."""
+    for room (SPLICE_F_NONBLOCK); with the end for reading, copy from the pipe.  Bytes, -EBADF,
+    -EFAULT, -EAGAIN (full, or empty), -EPIPE (and SIGPIPE)."""
     file = fget(fd)
     if file is None:
         return -EBADF  #: descriptor {fd} is not open
