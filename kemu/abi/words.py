@@ -24,6 +24,17 @@ class Words(dict[str, int]):
         self.prefix = prefix
         super().__init__((word, numbers[prefix + word.upper()]) for word in words.split())
 
+    def in_c(self, name: str) -> str:
+        """The word for Linux's name: `anon` for MAP_ANONYMOUS; the name itself for any other."""
+        if not name.startswith(self.prefix):
+            return name
+        word = SYNONYMS.get(name, name.removeprefix(self.prefix).lower())
+        return word if word in self else name
+
+
+SYNONYMS = {"MAP_ANONYMOUS": "anon"}
+"""Another name of Linux for a number that has a word."""
+
 
 PROT = {"r": uapi.PROT_READ, "w": uapi.PROT_WRITE, "x": uapi.PROT_EXEC, "-": uapi.PROT_NONE}
 PROT_WORDS = Words("PROT_", "none growsdown growsup")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kemu import readings
+from kemu.errors import UsageError
 from kemu.language import kinds
 from kemu.language.spec import command, maybe, one
 
@@ -12,38 +13,61 @@ if TYPE_CHECKING:
     from kemu.experiment.session import Session, Task
 
 _START = "spawn app; mmap app 0x10000 1p rw; write app 0x10000 7; "
+_FRAME = (maybe("task_", kinds.TASK), one("pfn", kinds.FRAME))
+_PLACE = (
+    "PFN is the number of a frame, or after TASK an address, which means the frame that it leads "
+    "to. "
+)
+
+
+def frame_at(session: Session, task: Task | None, number: int) -> int:
+    """The frame of that number, or without one the frame at the task's address. Raises UsageError
+    where nothing is mapped."""
+    from kemu.observe.lookup import physical
+
+    if task is None:
+        return number
+    found = physical(session.kernel, task, number, session.name_of)
+    if found is None:
+        raise UsageError(
+            f"pfn: nothing is mapped at {number:#x} of {session.name_of(task.pid)}",
+            hint="walk shows which tables exist; read touches the page",
+            about="pfn",
+        )
+    return found >> 12
 
 
 @command(
     "frame",
-    arguments=(one("pfn", kinds.FRAME),),
+    arguments=_FRAME,
     summary="one frame: counts, flags, owners",
-    more="Names every holder of a reference: page-table entries, the page cache, the batches of "
-    "the LRU.",
-    examples=(_START + "frame pfn(app,0x10000)", _START + "fork as kid; frame pfn(kid,0x10000)"),
+    more=_PLACE + "Names every holder of a reference: page-table entries, the page cache, the "
+    "batches of the LRU.",
+    examples=(_START + "frame app 0x10000", _START + "fork as kid; frame pfn(kid,0x10000)"),
     linux="struct page, /proc/kpageflags",
 )
-def frame(session: Session, pfn: int) -> readings.FrameReading:
+def frame(session: Session, task_: Task | None, pfn: int) -> readings.FrameReading:
     """The frame and its struct page."""
     from kemu.observe import frames
 
-    return frames.frame(session.kernel, pfn, session.name_of)
+    return frames.frame(session.kernel, frame_at(session, task_, pfn), session.name_of)
 
 
 @command(
     "rmap",
-    arguments=(one("pfn", kinds.FRAME),),
+    arguments=_FRAME,
     summary="what maps a frame",
-    more="Follows the reverse mapping as the kernel does: anon_vma or file, then every VMA that "
+    more=_PLACE
+    + "Follows the reverse mapping as the kernel does: anon_vma or file, then every VMA that "
     "may map the page.",
-    examples=(_START + "rmap pfn(app,0x10000)", _START + "fork as kid; rmap pfn(kid,0x10000)"),
+    examples=(_START + "rmap app 0x10000", _START + "fork as kid; rmap pfn(kid,0x10000)"),
     linux="rmap_walk (mm/rmap.c)",
 )
-def rmap(session: Session, pfn: int) -> readings.RmapReading:
+def rmap(session: Session, task_: Task | None, pfn: int) -> readings.RmapReading:
     """The reverse walk from the frame."""
     from kemu.observe import frames
 
-    return frames.rmap(session.kernel, pfn, session.name_of)
+    return frames.rmap(session.kernel, frame_at(session, task_, pfn), session.name_of)
 
 
 @command(

@@ -31,10 +31,9 @@ from kemu.language.spec import (
     many,
     maybe,
     one,
-    some,
 )
 from kemu.language.suggest import did_you_mean
-from kemu.language.tokens import Line, Token
+from kemu.language.tokens import Line, Token, split
 
 if TYPE_CHECKING:
     from kemu.experiment.session import Session, Task
@@ -75,7 +74,20 @@ def _tables(session: Session, task: Task, parts: tuple[str, ...]) -> readings.Re
 def _sharing(session: Session, tasks: tuple[Task, ...]) -> readings.Reading:
     from kemu.observe.pictures.sharing import sharing
 
-    return sharing(session.kernel, list(tasks), session.name_of)
+    chosen = list(tasks) or _processes(session)
+    return sharing(session.kernel, chosen, session.name_of)
+
+
+MOST_SHARING = 4
+"""Processes that `graph sharing` draws if none is named."""
+
+
+def _processes(session: Session) -> list[Task]:
+    """The newest processes that were made by commands. Raises UsageError without one."""
+    found = [task for pid, task in sorted(session.tasks.items()) if pid > 2 and task.mm is not None]
+    if not found:
+        raise UsageError("tasks: no process to draw", hint="spawn app makes one")
+    return found[-MOST_SHARING:]
 
 
 def _mm(session: Session, task: Task) -> readings.Reading:
@@ -84,10 +96,11 @@ def _mm(session: Session, task: Task) -> readings.Reading:
     return mm(session.kernel, task, session.name_of)
 
 
-def _rmap(session: Session, pfn: int) -> readings.Reading:
+def _rmap(session: Session, task_: Task | None, pfn: int) -> readings.Reading:
+    from kemu.commands.frames import frame_at
     from kemu.observe.pictures.frames import rmap
 
-    return rmap(session.kernel, pfn, session.name_of)
+    return rmap(session.kernel, frame_at(session, task_, pfn), session.name_of)
 
 
 def _tree(session: Session) -> readings.Reading:
@@ -130,10 +143,14 @@ KINDS = {
     "sharing": Kind(
         "the tables of several processes, joined at the frames they share",
         _sharing,
-        (some("tasks", kinds.TASK),),
+        (many("tasks", kinds.TASK),),
     ),
     "mm": Kind("task, mm_struct, VMAs, anon_vmas and files", _mm, (_TASK,)),
-    "rmap": Kind("every path from a frame back to its mappings", _rmap, (one("pfn", kinds.FRAME),)),
+    "rmap": Kind(
+        "every path from a frame back to its mappings",
+        _rmap,
+        (maybe("task_", kinds.TASK), one("pfn", kinds.FRAME)),
+    ),
     "tree": Kind("the processes and what they share", _tree),
     "mem": Kind(
         "all of RAM, one cell per frame",
@@ -167,7 +184,7 @@ class GraphKind:
         """A word of the table; without `known` anything."""
         return token.text in (*KINDS, PLOT) or not known
 
-    def convert(self, token: Token, line: Line, session: Session) -> Word:
+    def convert(self, token: Token, line: Line, session: Session | None) -> Word:
         """The word with its place."""
         if token.text not in (*KINDS, PLOT):
             guess = did_you_mean(token.text, (*KINDS, PLOT))
@@ -210,7 +227,7 @@ _START = "spawn app; mmap app 0x10000 2p rw; write app 0x10000 7; "
 
 @command(
     "graph",
-    arguments=(one("kind", GraphKind()), many("words", GraphArguments())),
+    arguments=(maybe("kind", GraphKind()), many("words", GraphArguments())),
     options=(
         keyword("file", kinds.HOST_PATH, "-o"),
         Option("diff", {"--diff": None}, kinds.MOMENT, values=2),
@@ -218,10 +235,11 @@ _START = "spawn app; mmap app 0x10000 2p rw; write app 0x10000 7; "
     effect=FREE,
     host=True,
     summary="a picture: walk, tables, sharing, mm, rmap, tree, mem, layout, plot",
-    more="graph walk [TASK] ADDR [toy]; graph tables [TASK] [kernel]; graph sharing TASK "
-    "TASK...; graph mm [TASK]; graph rmap PFN; graph tree; graph mem [refcount]; graph layout "
-    "[TASK]; graph plot EXPR, EXPR... (rss: RSS of each process, free: free frames). Draws on the "
-    "terminal, or with -o FILE writes .svg, .png, .dot or .txt according to the extension. "
+    more="graph alone draws the tree of processes. graph walk [TASK] ADDR [toy]; graph tables "
+    "[TASK] [kernel]; graph sharing [TASK...]; graph mm [TASK]; graph rmap PFN, or TASK ADDR; "
+    "graph tree; graph mem [refcount]; graph layout [TASK]; graph plot EXPR, EXPR... (rss: RSS of "
+    "each process, free: free frames). Draws on the terminal, or with -o FILE writes .svg, .png, "
+    ".dot or .txt according to the extension. "
     "--diff N M shows events N and M with the differences marked: + new, - gone, * changed. "
     "Examples of each: docs/pictures.md.",
     examples=(_START + "fork as kid; graph sharing app kid", _START + "graph walk app 0x10004"),
@@ -229,14 +247,19 @@ _START = "spawn app; mmap app 0x10000 2p rw; write app 0x10000 7; "
 )
 def graph(
     session: Session,
-    kind: Word,
+    kind: Word | None,
     words: tuple[Word, ...],
     file: str | None,
     diff: tuple[int, int] | None,
 ) -> readings.Picture:
-    """The picture, also written to `file` if given."""
+    """The picture, also written to `file` if given; without a kind, the processes."""
     from kemu.commands.graph_files import ending, write
 
+    if kind is None and words:
+        kind = _unknown_kind(words[0])
+    if kind is None:
+        (line,) = split("tree")
+        kind = Word(line.tokens[0], line)
     form = ending(file) if file is not None else ""
     name = kind.token.text
     if name == PLOT:
@@ -247,6 +270,21 @@ def graph(
     else:
         taken = _compared(session, kind, words, diff)
     return taken if file is None else taken.replace(written=write(taken, file, form))
+
+
+def _unknown_kind(word: Word) -> Word:
+    """Raises UsageError about the first word."""
+    token = word.token
+    try:
+        return GraphKind().convert(token, word.line, None)
+    except UsageError as error:
+        raise UsageError(
+            f"kind: {error.what}",
+            text=word.line.text,
+            column=token.column,
+            length=len(token.text),
+            hint=error.hint,
+        ) from error
 
 
 def _take(session: Session, kind: Word, words: tuple[Word, ...]) -> readings.Reading:

@@ -84,6 +84,7 @@ def mm(session: Session, task: Task) -> readings.MmReading:
 @command(
     "maps",
     "vm",
+    "vmmap",
     arguments=(TASK,),
     options=(_PROC,),
     summary="the mappings, as /proc/PID/maps",
@@ -226,6 +227,7 @@ def pt(session: Session, task: Task, parts: tuple[str, ...]) -> readings.PageTab
 @command(
     "dump",
     "rd",
+    "hexdump",
     arguments=(TASK, one("addr", kinds.ADDRESS), maybe("size", kinds.SIZE, 64)),
     summary="the bytes at an address, without touching them",
     more="Unlike read, it does not access the memory: it causes no faults, and marks the "

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from kemu.commands import table
 from kemu.commands.execute import execute
+from kemu.commands.unknown import is_call
 from kemu.errors import HostUnavailable, KernelBug, UsageError
 from kemu.language.bind import bind
 from kemu.language.place import placed
@@ -41,7 +42,8 @@ def _printing(line: Line) -> Line:
     first = line.tokens[0]
     if table.known(first.text) or first.quoted:
         return line
-    if first.text.partition("(")[0] in table.TABLE and "(" in first.text:
+    called, opening, _ = first.text.partition("(")
+    if opening and called not in HEADS and (table.known(called) or is_call(called)):
         return line
     if opens_expression(first) or (first.text in HEADS and len(line.tokens) > 1):
         return line.after("print")
@@ -58,7 +60,7 @@ def perform(session: Session, typed: Line, on: str = "") -> Iterable[Result]:
         if guide is not None:
             line = guide.expand(line)
         line = _printing(line)
-        made = table.named(line.tokens[0].text)
+        made = table.named(line.tokens[0].text, line.source)
         if line.tokens[-1].text == PY and len(line.tokens) > 1:
             method = "reading" if made.effect == LOOK else "run"
             call = f"kemu.{method}({line.source[: -len(PY)].rstrip()!r})"

@@ -15,7 +15,7 @@ from kemu.language.expr import Expression
 from kemu.language.formats import FORMATTED
 from kemu.language.spec import FREE, command, keyword, many, maybe, one, rest
 from kemu.language.suggest import did_you_mean, one_of
-from kemu.readings import Text
+from kemu.readings import Reading, Text
 
 if TYPE_CHECKING:
     from kemu.experiment.session import Session
@@ -192,23 +192,51 @@ def display(session: Session, expression: Expression | None) -> Text:
     return Text(stops.displays(session) or ("no displays; display EXPR adds one",))
 
 
+INFO = {
+    "breakpoints": "the stops, with their hit counts",
+    "watchpoints": "the same list",
+    "display": "the displays",
+    "registers": "regs of the current task",
+    "frame": "bt",
+    "stack": "bt",
+    "threads": "ps",
+    "inferiors": "ps",
+}
+OTHERS = {"registers": "regs", "frame": "bt", "stack": "bt", "threads": "ps", "inferiors": "ps"}
+"""Words of gdb's info, and the commands for those that have one."""
+
+
 @command(
     "info",
-    arguments=(one("what", kinds.WordKind("WHAT", ("breakpoints", "display"))),),
+    arguments=(maybe("what", kinds.PrefixKind("WHAT", INFO)),),
     effect=FREE,
-    summary="list the stops with their hit counts, or the displays",
+    summary="list the stops with their hit counts, the displays, and what gdb's info has",
+    more="The first letters are enough: info b, info reg. Alone, shows stops and displays. "
+    + "; ".join(f"{word}: {what}" for word, what in INFO.items())
+    + ".",
     examples=(
         "break do_wp_page; watch init.rss; info breakpoints",
         "display init.rss; info display",
+        "spawn app; info reg; break do_wp_page; info b",
     ),
     linux="info of gdb(1)",
 )
-def info(session: Session, what: str) -> Text:
-    """All stops, or all displays."""
-    if what == "display":
-        return Text(stops.displays(session) or ("no displays; display EXPR adds one",))
-    lines = [_line(stop) for stop in session.debugger.stops]
-    return Text(tuple(lines) or ("no breakpoints; see break, watch, catch",))
+def info(session: Session, what: str | None) -> Reading:
+    """All stops, all displays, or the reading of the command for the rest."""
+    if what in OTHERS:
+        from kemu.commands.table import named
+
+        task = {"task": session.current} if what == "registers" else {}
+        reading: Reading = named(OTHERS[what]).function(session, **task)
+        return reading
+    shown = stops.displays(session) or ("no displays; display EXPR adds one",)
+    listed = [_line(stop) for stop in session.debugger.stops]
+    return Text(
+        (
+            *(() if what == "display" else listed or ["no breakpoints; see break, watch, catch"]),
+            *(shown if what in (None, "display") else ()),
+        )
+    )
 
 
 def _line(stop: Stop) -> str:

@@ -49,6 +49,7 @@ _REST = (
         "commands.looking",
         "ps tree mm maps smaps status stat pagemap vma dump regs walk pt",
     ),
+    ("looking", "commands.examine", "x"),
     ("looking", "commands.frames", "frame rmap mem tlb free"),
     ("looking", "commands.graph", "graph"),
     ("looking", "front.terminal.reporting", "report"),
@@ -108,6 +109,8 @@ ALIASES = {
     "backtrace": "bt",
     "where": "bt",
     "l": "list",
+    "vmmap": "maps",
+    "hexdump": "dump",
     "n": "next",
     **{alias: word for word, row in BY_WORD.items() for alias in row.also},
 }
@@ -132,11 +135,9 @@ def find(word: str) -> Command | None:
     return REGISTRY[word]
 
 
-def named(word: str) -> Command:
+def named(word: str, source: str = "") -> Command:
     """The declared command that `word` names. Imports its module. Raises UsageError for an unknown
-    word."""
-    from kemu.language.suggest import did_you_mean
-
+    word; `source` is the whole command."""
     found = find(word)
     if found is not None:
         return found
@@ -145,8 +146,10 @@ def named(word: str) -> Command:
             f"no command '{word}': no lesson is being taken",
             hint="lesson lists the lessons, lesson start NUMBER starts one",
         )
-    guess = did_you_mean(word, [*TABLE, *ALIASES])
-    raise UsageError(f"no command '{word[:40]}'", hint=guess or "help lists the commands")
+    from kemu.commands.unknown import unknown
+
+    commands = {**dict(zip(TABLE, TABLE, strict=True)), **ALIASES}
+    raise unknown(word, source, commands, lambda name: named(name).synopsis)
 
 
 def load_all() -> list[Command]:

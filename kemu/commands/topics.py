@@ -107,7 +107,7 @@ every user. NO_COLOR, FORCE_COLOR and PAGER are respected.
 Aliases of commands: gdb's for moving, crash's for looking.
 
   b break   c continue   n next   s step   fin finish   p print   tb tbreak
-  l list    backtrace where=bt
+  l list    backtrace where=bt    vmmap=maps   hexdump=dump
   rs reverse-step=back   rn reverse-next   rc reverse-continue
   rfin reverse-finish    vm maps   vtop walk   rd dump   wr write
   memfd memfd_create     prlimit setrlimit   h help   q quit

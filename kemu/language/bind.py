@@ -60,7 +60,8 @@ def _convert(part: Argument | Option, tokens: list[Token], line: Line, session: 
     with the argument's name."""
     kind = part.kind
     if kind is None:
-        return tuple(part.words[token.text] for token in tokens)  # type: ignore[union-attr]  # only an Option has no kind
+        given = [part.values_of(token.text) for token in tokens]  # type: ignore[union-attr]  # only an Option has no kind
+        return tuple(value for values in given for value in values or ())
     values = []
     for token in tokens:
         try:
@@ -125,7 +126,7 @@ class _Match:
         return list(range(longest, shortest - 1, -1))
 
     def fits(self, head: Argument, token: Token) -> bool:
-        if not token.quoted and token.text in self.made.option_words:
+        if not token.quoted and self.made.option_of(token.text) is not None:
             return False
         return head.kind.fits(token, self.session, self.known)
 
@@ -140,7 +141,7 @@ class _Match:
         """Match the tokens from `at` on as options; all of them must be some."""
         found: dict[str, tuple[Option, list[Token]]] = {}
         while at < len(self.line.tokens):
-            option = self.option(self.line.tokens[at])
+            option = self.made.option_of(self.line.tokens[at].text)
             if option is None:
                 self.stuck(None, at)
                 return None
@@ -152,9 +153,6 @@ class _Match:
             found.setdefault(option.name, (option, []))[1].extend(self.line.tokens[at:end])
             at = end
         return list(found.values())
-
-    def option(self, token: Token) -> Option | None:
-        return next((option for option in self.made.options if token.text in option.words), None)
 
     def stuck(self, wanted: Argument | Option | None, at: int) -> list[int]:
         """Remember the furthest failure; of several there, the last needed argument makes the best

@@ -30,6 +30,7 @@ from kemu.language.valuekinds import (
     NumberedKind,
     NumberKind,
     Offered,
+    PrefixKind,
     WordKind,
 )
 
@@ -42,6 +43,7 @@ __all__ = [
     "NumberKind",
     "NumberedKind",
     "Offered",
+    "PrefixKind",
     "WordKind",
     "is_expression",
     "is_name",
@@ -105,9 +107,16 @@ class NewTaskKind(NameKind):
         return name
 
 
+def _prot_word(name: str) -> str:
+    """`r` for PROT_READ, `+growsdown` for PROT_GROWSDOWN."""
+    word = name.removeprefix("PROT_").lower()
+    letter = {"read": "r", "write": "w", "exec": "x", "none": "none"}.get(word)
+    return letter or f"+{word}"
+
+
 class ProtKind:
     """Protection: letters of `rwx`, `-` or `none`; `growsdown` and `growsup` with a `+`:
-    `rw+growsdown`."""
+    `rw+growsdown`; or as C writes it: `PROT_READ|PROT_WRITE`."""
 
     name = "PROT"
     what = "letters of rwx, or none"
@@ -119,6 +128,10 @@ class ProtKind:
         )
 
     def _value(self, text: str) -> int | None:
+        if "PROT_" in text:
+            text = "".join(
+                sorted(map(_prot_word, text.split("|")), key=lambda word: word[0] == "+")
+            )
         letters, *words = text.split("+")
         if letters not in abi.PROT_WORDS and (
             not letters or len(letters) > 3 or set(letters) - set("rwx-")
@@ -333,7 +346,7 @@ SIZE = NumberKind(
 COUNT = NumberKind("COUNT", "a number", 0, 2**31)
 NUMBER = NumberKind("NUMBER", "a number", -(2**63), _U64)
 EXIT_CODE = NumberKind("CODE", "a number from 0 to 255", 0, 255)
-FRAME = NumberKind("PFN", "a frame number", 0, 2**40)
+FRAME = NumberKind("PFN", "a frame number, or after TASK an address", 0, _U64)
 CPU = NumberKind("CPU", "the number of a CPU", 0, 4096)
 PROT = ProtKind()
 SIGNAL = NumberedKind(

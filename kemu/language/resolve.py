@@ -8,7 +8,7 @@ from kemu.errors import UsageError
 from kemu.language.things import as_words
 from kemu.language.tokens import Line, Token
 
-WITH_FORMAT = frozenset({"print", "p", "display"})
+WITH_FORMAT = frozenset({"print", "p", "display", "x"})
 """Commands that may carry a format after a slash."""
 
 

@@ -102,6 +102,17 @@ class Option:
     values: int = 1
     what: str = ""
 
+    def values_of(self, text: str) -> tuple[Any, ...] | None:
+        """The values of a word, or of several as C writes them (MAP_SHARED|MAP_ANONYMOUS); None
+        for anything else."""
+        if text in self.words:
+            return (self.words[text],)
+        in_c = getattr(self.words, "in_c", None)
+        if self.kind is not None or in_c is None:
+            return None
+        words = [in_c(part) for part in text.split("|")]
+        return tuple(self.words[word] for word in words) if set(words) <= set(self.words) else None
+
     @property
     def label(self) -> str:
         """What help calls it, in the synopsis and in the list: the word with its value, or the flag
@@ -182,6 +193,10 @@ class Command:
     @option_words.default
     def _option_words(self) -> tuple[str, ...]:
         return tuple(word for option in self.options for word in option.words)
+
+    def option_of(self, text: str) -> Option | None:
+        """The option that the word belongs to."""
+        return next((o for o in self.options if o.values_of(text) is not None), None)
 
     def is_about_session(self, values: Mapping[str, Any]) -> bool:
         """Does the command, for all that it may change the machine, with these arguments only set

@@ -3,6 +3,7 @@ wrong)."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 
@@ -12,6 +13,40 @@ def nearest(word: str, known: Iterable[str]) -> str:
 
     found = get_close_matches(word[:40], sorted(set(known)), n=1, cutoff=0.6)
     return found[0] if found else ""
+
+
+def closest(word: str, known: Iterable[str]) -> str:
+    """The known word that a typing error makes of `word` most easily, or an empty text: one letter
+    more, less or another, or two letters that changed places, count one error; a word that only
+    lacks its end, and letters in another order, are likelier than others."""
+    from difflib import SequenceMatcher
+
+    typed, best = word[:40].lower(), ((99.0, True, 0.0, ""), "")
+    for name in sorted(set(known)):
+        ratio = SequenceMatcher(None, typed, name).ratio()
+        errors = _errors(typed, name)
+        begins = len(typed) > 2 and name.startswith(typed)
+        inside = not Counter(typed) - Counter(name)
+        if not (ratio >= 0.6 or errors <= 1 or begins or (inside and errors <= 2)):
+            continue
+        cost = 0.5 if begins else errors - inside
+        key = (cost, name[:1] != typed[:1], -ratio, name)
+        best = min(best, (key, name))
+    return best[1]
+
+
+def _errors(one: str, other: str) -> int:
+    """The number of typing errors between two words (optimal string alignment)."""
+    rows = [list(range(len(other) + 1))]
+    for i, a in enumerate(one, 1):
+        row = [i]
+        for j, b in enumerate(other, 1):
+            cost = min(rows[-1][j] + 1, row[-1] + 1, rows[-1][j - 1] + (a != b))
+            if i > 1 and j > 1 and a == other[j - 2] and one[i - 2] == b:
+                cost = min(cost, rows[-2][j - 2] + 1)
+            row.append(cost)
+        rows.append(row)
+    return rows[-1][-1]
 
 
 def one_of(words: Sequence[str]) -> str:

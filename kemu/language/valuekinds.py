@@ -6,6 +6,8 @@ Nothing is guessed: the shape of a token alone (`shapes`) says which of these it
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import reduce
+from operator import or_
 from typing import TYPE_CHECKING, Any
 
 from kemu.errors import UsageError
@@ -117,6 +119,7 @@ class WordKind:
         prefix: str = "",
     ) -> None:
         self.name = name
+        self.source = words
         self.words = dict(words) if isinstance(words, Mapping) else {word: word for word in words}
         self.what = what or f"one of {', '.join(self.words)}"
         self.fold = fold
@@ -130,19 +133,27 @@ class WordKind:
     def key(self, token: Token) -> str:
         """The word as the table spells it."""
         if not self.fold:
-            return token.text
+            in_c = getattr(self.source, "in_c", None)
+            return token.text if in_c is None else str(in_c(token.text))
         word = token.text.upper()
         return word.removeprefix("SIG")
+
+    def keys(self, token: Token) -> list[str]:
+        """The words of several flags, as C joins them."""
+        parts = token.text.split("|")
+        return [self.key(Token(part, part, token.column, quoted=False)) for part in parts]
 
     def fits(self, token: Token, session: Session, known: bool) -> bool:
         """A word of the set; without `known` any plain word, but where there is only one."""
         return not token.quoted and (
-            self.key(token) in self.words or (not known and is_name(token) and not self.literal)
+            set(self.keys(token)) <= set(self.words)
+            or (not known and is_name(token) and not self.literal)
         )
 
     def convert(self, token: Token, line: Line, session: Session) -> Any:
         """The word's value."""
-        key = self.key(token)
+        keys = self.keys(token)
+        key = next((key for key in keys if key not in self.words), keys[0])
         if key not in self.words:
             guess = did_you_mean(key, self.words)
             known = (
@@ -153,7 +164,8 @@ class WordKind:
             raise UsageError(
                 f"expected {self.what}, got '{shorten(token.text)}'", hint=guess or known
             )
-        return self.words[key]
+        values = [self.words[key] for key in keys]
+        return reduce(or_, values) if len(values) > 1 else values[0]
 
     def complete(self, session: Session) -> Iterable[Candidate]:
         """The words, with what they stand for."""
@@ -173,6 +185,14 @@ class ChoiceKind(WordKind):
     def complete(self, session: Session) -> Iterable[Candidate]:
         """The words, with what each is for."""
         return list(self.about.items())
+
+
+class PrefixKind(ChoiceKind):
+    """A choice of which the first letters are enough, as in gdb; of several that fit, the first."""
+
+    def key(self, token: Token) -> str:
+        """The whole word."""
+        return next((word for word in self.words if word.startswith(token.text)), token.text)
 
 
 class NumberedKind(WordKind):

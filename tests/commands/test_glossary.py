@@ -44,7 +44,7 @@ def test_no_spelling_stands_for_two_words():
 
 
 def test_a_command_of_that_name_has_its_page_below():
-    assert "\nframe PFN" in Session().text("help frame")
+    assert "\nframe [TASK] PFN" in Session().text("help frame")
 
 
 @pytest.mark.parametrize("word", ["fork", "sizes", "nonsense words"])

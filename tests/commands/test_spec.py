@@ -138,7 +138,7 @@ def test_arguments_are_found_by_their_shape(text, expected):
         ("ps app", "ps: unexpected 'app'", 3, 3),
         ("mlock2 app 0x10000 onfault", "length: missing; expected bytes or pages", 19, 7),
         ("mkfile /x tmpfs", "size: missing; expected bytes or pages", 10, 5),
-        ("graph --diff", "kind: missing; expected one of walk", 6, 6),
+        ("graph --diff", "diff: missing; expected an event number", 12, 1),
         ("exit app 256", "code: 256 is above 255", 9, 3),
         ("set zzz on", "setting: expected a setting (see: show), got 'zzz'", 4, 3),
         (
@@ -196,7 +196,7 @@ def test_a_name_with_a_number_behind_a_dot_is_a_task_and_no_expression():
     [
         ("set color purple", "purple"),
         ("help zzqq", "zzqq"),
-        ("info breakpoint", "breakpoint"),
+        ("info breakpint", "breakpint"),
         ("context loud", "loud"),
         ("finish nosuch", "nosuch"),
         ("undo", "undo"),

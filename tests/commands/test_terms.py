@@ -36,5 +36,5 @@ def test_the_page_names_every_term_and_fits_on_a_narrow_terminal():
 def test_help_tells_a_term_where_there_is_no_command_of_that_name():
     session = Session()
     assert "esident set size" in session.text("help RSS")
-    assert "\nframe PFN" in session.text("help frame")
+    assert "\nframe [TASK] PFN" in session.text("help frame")
     assert "zombie" in session.text("help terms")

@@ -45,7 +45,7 @@ def test_every_kind_fits_80_columns_in_both_sets_of_characters(kemu, words):
         ("walk 0x8000 toy", "not an address of the toy"),
         ("tables @99", "no task"),
         ("tables kthreadd", "has no address space"),
-        ("sharing", "tasks: missing"),
+        ("rmap parent 0x999000", "nothing is mapped"),
         ("sharing parent nobody", "no task"),
         ("rmap 0x999999", "does not exist"),
         ("rmap", "pfn: missing"),
