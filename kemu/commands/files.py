@@ -26,7 +26,10 @@ LARGEST = 256 << 20
     summary="copy a file of the host into kemu",
     more="It becomes a file on disk whose pages are clean in the page cache. The default path "
     "is / and the name of the file.",
-    examples=("help load", "load 'missing' # fails: the file does not exist"),
+    examples=(
+        "spawn app; save story.kemu; load story.kemu as /story; ls",
+        "spawn app; save s.kemu; load s.kemu as /s; mmap app 0x10000 1p r file /s; ls",
+    ),
     linux="the page cache",
 )
 def load(session: Session, host: str, path: str | None) -> Text:

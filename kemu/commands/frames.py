@@ -42,7 +42,7 @@ def frame_at(session: Session, task: Task | None, number: int) -> int:
     arguments=_FRAME,
     summary="one frame: counts, flags, owners",
     more=_PLACE + "Names every holder of a reference: page-table entries, the page cache, the "
-    "batches of the LRU.",
+    "batches of the LRU, and so which processes share it.",
     examples=(_START + "frame app 0x10000", _START + "fork as kid; frame pfn(kid,0x10000)"),
     linux="struct page, /proc/kpageflags",
 )
@@ -59,7 +59,7 @@ def frame(session: Session, task_: Task | None, pfn: int) -> readings.FrameReadi
     summary="what maps a frame",
     more=_PLACE
     + "Follows the reverse mapping as the kernel does: anon_vma or file, then every VMA that "
-    "may map the page.",
+    "may map the page: all that share it.",
     examples=(_START + "rmap app 0x10000", _START + "fork as kid; rmap pfn(kid,0x10000)"),
     linux="rmap_walk (mm/rmap.c)",
 )

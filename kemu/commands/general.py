@@ -148,7 +148,10 @@ def unalias(session: Session, name: str) -> Text:
         "A line has one or more commands; # starts a comment. Stops after the first command "
         "that fails."
     ),
-    examples=("help run", "run 'missing.kemu' # fails: the file does not exist"),
+    examples=(
+        "spawn app; fork as kid; save story.kemu; goto 0; run story.kemu",
+        "spawn app; save app.kemu; goto 0; run app.kemu; ps",
+    ),
 )
 def run_(session: Session, path: str) -> Iterator[Result]:
     """The results of the commands in the file, each as soon as it is available."""

@@ -5,16 +5,17 @@ All text about a command comes from its declaration (`spec.command`).
 
 from __future__ import annotations
 
-from textwrap import wrap
+from textwrap import shorten, wrap
 from typing import TYPE_CHECKING
 
 from kemu.commands import table
 from kemu.commands.glossary import entry_for
 from kemu.commands.terms import meaning_of
 from kemu.commands.topics import TOPICS
+from kemu.commands.unknown import OUTSIDE
 from kemu.errors import UsageError
 from kemu.language import kinds
-from kemu.language.spec import FREE, Command, command, one, rest
+from kemu.language.spec import FREE, Command, command, rest
 from kemu.language.suggest import did_you_mean
 from kemu.readings import Text
 
@@ -31,8 +32,9 @@ WIDTH = 78
     effect=FREE,
     summary="show the list of commands, or the page of one",
     more="A term of the lessons, such as RSS or zero page, is explained first. Any word that "
-    "is not a term, a command or a topic is searched for in all pages, as apropos does.",
-    examples=("help", "help fork"),
+    "is not a term, a command or a topic is searched for in all pages, as apropos does. The labels "
+    "of the overview are topics; the name of a kernel function tells what it does.",
+    examples=("help", "help fork", "help looking; help do_wp_page"),
 )
 def help_(session: Session, word: str | None) -> Text:
     """The overview, a term, the page of a command, a topic, or the result of a search."""
@@ -51,10 +53,47 @@ def help_(session: Session, word: str | None) -> Text:
         )
     if made is not None:
         return Text(tuple(page(made)))
+    found = topic(word)
+    if not found and word in OUTSIDE:
+        found = [f"kemu {word}, in the host's shell: {OUTSIDE[word]}"]
+    if not found:
+        line = meaning_of(word)
+        found = (
+            [line, "help terms lists the others"]
+            if line
+            else [*function_page(word), f"list {word} shows its code"]
+            if function_page(word)
+            else search(word)
+        )
+    return Text(tuple(found))
+
+
+def topic(word: str) -> list[str]:
+    """The page of a topic, which every label of the overview is; empty for any other word."""
     if word in TOPICS:
-        return Text(tuple(TOPICS[word].rstrip().split("\n")))
-    line = meaning_of(word)
-    return Text((line, "help terms lists the others") if line else tuple(search(word)))
+        return TOPICS[word].rstrip().split("\n")
+    if word == "topics":
+        labels = [(name, f"commands: {what}") for name, what in table.GROUPS.items()]
+        return columns([*labels, *((name, first_line(name)) for name in TOPICS)], width=WIDTH)
+    if word in table.GROUPS:
+        made = [table.named(name) for name, entry in table.TABLE.items() if entry.group == word]
+        rows = [(one.name, one.summary) for one in made]
+        return [f"{word}: {table.GROUPS[word]}", *columns(rows, width=WIDTH)]
+    return []
+
+
+def first_line(name: str) -> str:
+    """How the page of a topic begins."""
+    return shorten(TOPICS[name].partition("\n\n")[0], WIDTH - 16, placeholder=" ...")
+
+
+def function_page(word: str) -> list[str]:
+    """What a kernel function is and does; empty for any other word."""
+    from kemu.commands.code import about
+    from kemu.observe.moves import functions
+
+    name = word.removesuffix("()")
+    return about(name) if any(known.name == name for known in functions()) else []
 
 
 def explained(word: str) -> list[str]:
@@ -76,11 +115,12 @@ def explained(word: str) -> list[str]:
 
 @command(
     "apropos",
-    arguments=(one("word", kinds.WORD),),
+    arguments=(rest("word", kinds.WORD),),
     effect=FREE,
-    summary="find commands by a word",
-    more="Searches names, pages and topics; matching names are listed first.",
-    examples=("apropos copy", "apropos refcount"),
+    summary="find commands and kernel functions by words",
+    more="Searches names, pages, topics and the kernel's functions for all of the words, in any "
+    "of their forms (share finds shared and sharing); matching names are listed first.",
+    examples=("apropos copy", "apropos shared frame", "apropos reverse mapping"),
     linux="apropos(1)",
 )
 def apropos(_session: Session, word: str) -> Text:
@@ -149,44 +189,90 @@ def _lesson(made: Command) -> list[str]:
     return [f"lesson: {found.id} ({found.title})"] if found else []
 
 
+MOST_FUNCTIONS = 12
+"""Kernel functions that a search lists."""
+
+MISS = 3
+"""The rank of a page that does not contain the words."""
+
+SHORT = 3
+"""A word with fewer letters is looked for in names alone: any page holds it."""
+
+
 def search(word: str, asked: str = "help") -> list[str]:
-    """Commands whose name contains the word, then those whose page does, then topics.
+    """Commands whose names contain the words, then those whose pages do, then topics and kernel
+    functions.
 
     Raises UsageError, whose text starts with the command `asked`, if nothing matches."""
-    lowered = word.lower()
-    found = [(_rank(made, lowered), made) for made in table.load_all()]
-    hits = [
-        made
-        for rank, made in sorted(
-            (pair for pair in found if pair[0] < MISS), key=lambda pair: pair[0]
-        )
+    stems = [stem(one) for one in word.lower().split()]
+    found = [(_rank(made, stems), made) for made in table.load_all()]
+    hits = [pair[1] for pair in sorted(found, key=lambda pair: pair[0]) if pair[0] < MISS]
+    rows = [(made.name, made.summary) for made in hits]
+    pages = {**TOPICS, **dict.fromkeys(table.GROUPS, "")}
+    rows += [
+        (name, f"topic: help {name}")
+        for name, text in pages.items()
+        if all(one in name or (len(one) >= SHORT and one in text.lower()) for one in stems)
     ]
-    topics = [
-        topic for topic, text in TOPICS.items() if lowered in topic or lowered in text.lower()
-    ]
-    if not hits and not topics:
-        guess = did_you_mean(word, [*table.TABLE, *table.ALIASES, *TOPICS])
-        raise UsageError(
-            f"{asked}: nothing found for '{word[:40]}'",
-            hint=guess or "help lists the commands",
-            about="word",
-        )
-    margin = max(len(name) for name in [*(made.name for made in hits), *topics]) + 2
-    rows = [(made.name, made.summary) for made in hits] + [
-        (topic, f"topic: help {topic}") for topic in topics
-    ]
+    rows += _functions(stems)
+    if not rows:
+        raise nothing(word, asked)
+    margin = max(len(name) for name, _ in rows) + 2
     return [f"{name:<{margin}}{about}" for name, about in rows]
 
 
-MISS = 3
-"""The rank of a command that does not contain the word."""
+def stem(word: str) -> str:
+    """The word without the ending of its form: `shar` of share, shared, sharing."""
+    for ending in ("ings", "ing", "ies", "ed", "es", "s", "e", "y"):
+        if word.endswith(ending) and len(word) - len(ending) >= SHORT:
+            return word.removesuffix(ending)
+    return word
 
 
-def _rank(made: Command, word: str) -> int:
-    """The place of the word: 0 name, 1 summary, 2 page, MISS nowhere."""
-    if any(word in name for name in made.words):
+def _functions(stems: list[str]) -> list[tuple[str, str]]:
+    """Kernel functions with the words in their names, then in what they do."""
+    from kemu.observe.moves import first_words, functions
+
+    names = sorted({known.name for known in functions()})
+    if all(len(one) < SHORT for one in stems):
+        return []
+    by_name = [name for name in names if all(one in name.lower() for one in stems)]
+    by_text = [
+        name
+        for name in names
+        if name not in by_name and all(one in first_words(name).lower() for one in stems)
+    ]
+    chosen = [*by_name, *(by_text if len(stems) > 1 else [])]
+    more = len(chosen) - MOST_FUNCTIONS
+    rows = [(f"{name}()", "kernel function: source, list, break") for name in chosen]
+    if more > 0:
+        rows = rows[:MOST_FUNCTIONS]
+        rows[-1] = (rows[-1][0], f"kernel function; {more} more match")
+    return rows
+
+
+def nothing(word: str, asked: str) -> UsageError:
+    """The complaint about words that no page contains."""
+    complaint = table.missing(word) if len(word.split()) == 1 else None
+    near = complaint.hint if complaint is not None else "fewer words find more"
+    what = complaint.what.partition(": ")[2] if complaint is not None else ""
+    guess = did_you_mean(word, [*table.TABLE, *table.ALIASES, *TOPICS])
+    return UsageError(
+        f"{asked}: nothing found for '{word[:40]}'" + (f": {what}" if what else ""),
+        hint=guess if guess and not what and "here it is" not in near else near,
+        about="word",
+    )
+
+
+def _rank(made: Command, stems: list[str]) -> int:
+    """The place of the words: 0 name, 1 summary, 2 page, MISS nowhere."""
+    if all(any(one in name for name in made.words) for one in stems):
         return 0
-    if word in made.summary.lower():
+    if any(len(one) < SHORT for one in stems):
+        return MISS
+    if all(one in made.summary.lower() for one in stems):
         return 1
-    text = "\n".join((made.synopsis, made.more, made.linux, *made.examples)).lower()
-    return 2 if word in text else MISS
+    text = "\n".join(
+        (*made.words, made.summary, made.synopsis, made.more, made.linux, *made.examples)
+    ).lower()
+    return 2 if all(one in text for one in stems) else MISS

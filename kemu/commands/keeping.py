@@ -40,8 +40,8 @@ HEAD, MACHINE, STATE = "# kemu experiment", "# machine ", "# state "
     more="restore and kemu run FILE run them again, to the same state. The file is text and "
     "can be edited.",
     examples=(
-        "help save",
-        "spawn app; save '/no/such/folder/x.kemu' # fails: the folder does not exist",
+        "spawn app; mmap app 0x10000 1p rw; save story.kemu",
+        "spawn app; mark born; save story.kemu; restore story.kemu; goto born",
     ),
 )
 def save(session: Session, path: str) -> Text:
@@ -81,7 +81,10 @@ def machine(session: Session) -> str:
     summary="run a saved experiment again, from boot",
     more="It becomes a new timeline. The final state is compared with the saved one. If a "
     "command fails, the timeline is discarded.",
-    examples=("help restore", "restore 'missing.kemu' # fails: the file does not exist"),
+    examples=(
+        "spawn app; fork as kid; save story.kemu; restore story.kemu",
+        "spawn app; save app.kemu; exit app; restore app.kemu; ps",
+    ),
 )
 def restore(session: Session, path: str) -> Text:
     """The saved commands, on a new timeline."""
@@ -135,7 +138,7 @@ def _again(session: Session, line: str, where: str) -> None:
     host=True,
     summary="all commands so far with their output",
     more="Printed, or written to a file.",
-    examples=("spawn app; transcript", "spawn app; ps; transcript"),
+    examples=("spawn app; transcript", "spawn app; ps; transcript session.txt"),
 )
 def transcript(session: Session, path: str | None) -> Text:
     """Every command with its output."""

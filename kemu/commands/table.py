@@ -146,10 +146,15 @@ def named(word: str, source: str = "") -> Command:
             f"no command '{word}': no lesson is being taken",
             hint="lesson lists the lessons, lesson start NUMBER starts one",
         )
+    raise missing(word, source)
+
+
+def missing(word: str, source: str = "") -> UsageError:
+    """The complaint about a word that is not a command; `source` is the whole command."""
     from kemu.commands.unknown import unknown
 
     commands = {**dict(zip(TABLE, TABLE, strict=True)), **ALIASES}
-    raise unknown(word, source, commands, lambda name: named(name).synopsis)
+    return unknown(word, source, commands, lambda name: named(name).synopsis)
 
 
 def load_all() -> list[Command]:

@@ -73,8 +73,12 @@ INSTEAD = {
 }
 """Words that people try, by what means the same here."""
 
-OUTSIDE = frozenset({"doctor", "demo", "grade"})
-"""Commands of the host's shell: kemu doctor."""
+OUTSIDE = {
+    "doctor": "what this computer offers, and where kemu keeps its files",
+    "demo": "fork and copy-on-write in a minute, without typing",
+    "grade": "grade what a class has handed in",
+}
+"""Commands of the host's shell, such as kemu doctor, and what they do."""
 
 NOT_MODELLED = {
     "swap": "swap space",

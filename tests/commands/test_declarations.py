@@ -8,8 +8,9 @@ import sys
 
 import pytest
 
+from kemu.api import Session
 from kemu.commands import table
-from kemu.commands.helping import overview, page, search
+from kemu.commands.helping import overview, page, search, topic
 from kemu.commands.topics import TOPICS
 from kemu.errors import UsageError
 from kemu.front.terminal.paging import FALLBACK_ROWS, KEPT
@@ -86,9 +87,68 @@ def test_a_search_finds_names_before_pages_and_topics_last():
     assert names[0] == "mmap"
     assert names.index("munmap") < names.index("fork")
     assert lines != search("mremap")
-    last = ["topic: help" in line for line in search("page")]
+    found = [line for line in search("page") if not line.split()[0].endswith("()")]
+    assert search("page")[: len(found)] == found
+    last = ["topic: help" in line for line in found]
     assert any(last)
     assert last == sorted(last)
+
+
+@pytest.mark.parametrize(
+    ("words", "among"),
+    [
+        ("share", {"rmap", "frame", "graph", "fork"}),
+        ("shared frame", {"frame", "graph"}),
+        ("reverse mapping", {"rmap"}),
+        ("backtrace", {"bt"}),
+        ("kernel function code", {"list"}),
+        ("wp_page", {"do_wp_page()", "wp_page_copy()"}),
+        ("copies", {"fork"}),
+    ],
+)
+def test_a_search_takes_several_words_in_any_form_and_finds_functions(words, among):
+    names = {line.split()[0] for line in search(words, "apropos")}
+    assert among <= names
+    assert Session().text(f"apropos {words}").splitlines() == search(words, "apropos")
+
+
+def test_every_label_that_help_prints_is_a_topic():
+    labels = [line.split()[0] for line in overview() if not line.startswith((" ", "help "))]
+    assert len(labels) == len(table.GROUPS) + 1
+    for label in labels:
+        page_ = topic(label)
+        assert page_, label
+        assert max(map(len, page_)) <= 80
+
+
+@pytest.mark.parametrize("word", ["doctor", "demo", "grade"])
+def test_help_knows_the_commands_of_the_hosts_shell(word):
+    assert Session().text(f"help {word}").startswith(f"kemu {word}, in the host's shell")
+
+
+def test_help_of_a_kernel_function_tells_what_it_does():
+    assert "Linux: mm/memory.c" in Session().text("help do_wp_page")
+    assert Session().text("help do_wp_page()") == Session().text("help do_wp_page").replace(
+        "list do_wp_page shows", "list do_wp_page() shows"
+    )
+
+
+@pytest.mark.parametrize("word", ["q", "e"])
+def test_a_single_letter_is_not_looked_for_in_texts(word):
+    names = [line.split()[0] for line in search(word)]
+    assert all(
+        any(word in other for other in table.find(name).words) for name in names if table.find(name)
+    )
+
+
+@pytest.mark.parametrize(
+    ("word", "said"), [("futex", "does not model"), ("setuid", "does not model")]
+)
+def test_help_about_what_is_not_there_says_what_is_known(word, said):
+    with pytest.raises(UsageError) as caught:
+        search(word)
+    assert said in caught.value.what
+    assert caught.value.hint
 
 
 def test_a_search_that_finds_nothing_suggests_a_word():

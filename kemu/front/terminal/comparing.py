@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     "every step compared. Shows the first difference of each program, or every one with all. kemu "
     "conform --help lists what it can "
     "do outside the shell.",
-    examples=("help conform", "conform ./missing # fails: the file does not exist"),
+    examples=("conform recorded.jsonl", "conform recorded.jsonl all"),
     linux="the kernel that made the recordings",
 )
 def conform(session: Session, paths: tuple[str, ...], form: tuple[str, ...]) -> Conformance:
@@ -58,8 +58,8 @@ def conform(session: Session, paths: tuple[str, ...], form: tuple[str, ...]) -> 
     "family, in an address window of their own. Operations that cannot be repeated are listed. An "
     "access is repeated as one byte per page. Needs Linux on x86-64, no root.",
     examples=(
-        "help real",
-        "spawn app; mmap app 0x10000 2p rw; write app 0x10000 7; alias ask real; help real",
+        "spawn app; mmap app 0x10000 2p rw; write app 0x10000 7; real",
+        "spawn app; mmap app 0x10000 1p r; write app 0x10000 7; real",
     ),
     linux="this computer's kernel",
 )

@@ -53,8 +53,8 @@ TITLE = "kemu session"
     f"moment it begins there, with two it shows the commands between them; at most {MOST_EVENTS} "
     "events. See docs/report.md.",
     examples=(
-        "spawn app; report -o '/no/such/folder/story.html' # fails: the folder does not exist",
-        "spawn app; report # fails: it needs a file",
+        "spawn app; mmap app 0x10000 1p rw; write app 0x10000 7; report -o story.html",
+        "spawn app; mark before; fork as kid; report before end -o fork.html title 'One fork'",
     ),
 )
 def report(
