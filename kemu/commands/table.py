@@ -146,6 +146,12 @@ def named(word: str, source: str = "") -> Command:
             f"no command '{word}': no lesson is being taken",
             hint="lesson lists the lessons, lesson start NUMBER starts one",
         )
+    if word.startswith("!") or word == "py":
+        raise UsageError(
+            f"{word[:40]}: at the prompt alone: no script, saved experiment or lesson reaches the "
+            "host so",
+            hint="see: help prompt",
+        )
     raise missing(word, source)
 
 

@@ -89,6 +89,20 @@ At a terminal:
   Ctrl-L          clear the screen; nothing else does
   Ctrl-Z          suspend kemu; fg resumes it
 """,
+    "prompt": """\
+What can be typed at the prompt besides commands:
+
+  maps app | head -3    the output through a program of the host
+  calls > story.txt     the output into a file
+  ! ls                  a command of the host's shell
+  py                    a Python prompt on the session, where kemu is a
+                        kemu.Session; Ctrl-D returns. py CODE runs one statement
+  app.rss + 2           an expression, as print
+
+In an expression | and > are operators; put the program or the file in quotes
+there: print app.rss > 'rss.txt'. Scripts, -c, saved experiments and lessons
+know none of |, >, ! and py.
+""",
     "config": """\
 When the shell starts at a terminal, it runs the file config in the settings
 folder: set, alias, context and display commands, one per line; # for comments.

@@ -20,7 +20,9 @@ def front_end(options: Options, session: Session | None = None) -> int:
     """Run what the command line asks for, on a new session unless one is given. Return the exit
     code."""
     _tame(sys.stdin)
-    session = session or Session(mem=options.mem, geometry=options.geometry, cpus=options.cpus)
+    from kemu import api
+
+    session = session or api.Session(mem=options.mem, geometry=options.geometry, cpus=options.cpus)
     session.desk.preferences.update(asked_for(options))
     runner = Runner(options, session, make_output(options))
     try:

@@ -24,6 +24,7 @@ from kemu.front.terminal.bug import report_bug, stopped
 from kemu.front.terminal.completer import KemuCompleter
 from kemu.front.terminal.config import Config
 from kemu.front.terminal.history import StateHistory
+from kemu.front.terminal.host import on_host
 from kemu.front.terminal.output import TextOutput
 from kemu.front.terminal.prompt import prompt, toolbar
 from kemu.front.terminal.waiting import Wait, is_held
@@ -108,7 +109,8 @@ class Repl:
             self.warned_about_exit = True
             self.runner.output.say(EXIT_HINT.format(task=session.name_of(session.current_pid)))
             return
-        self._run(text)
+        if not on_host(self.runner, text):
+            self._run(text)
         self._typed_on()
         for warning in filter(None, (ask() for ask in self.news)):
             self.runner.output.say(warning)
