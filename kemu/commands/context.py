@@ -80,9 +80,31 @@ def change_of(session: Session, text: str, first: int, last: int, how: str) -> C
 
     with session.traveling():
         found = diff(session.kernel, first, last, session.name_of)
-    if how == "full":
-        return Change(command=text, first=first, last=last, difference=found)
-    return _short(Change(command=text, first=first, last=last, difference=found))
+    full = Change(command=text, first=first, last=last, difference=found)
+    return full if how == "full" else _in_one_line(full) if how == "line" else _short(full)
+
+
+LINE_WIDTH = 110
+"""Columns of the one line of `context line`; what does not fit is counted."""
+
+
+def _in_one_line(full: Change) -> Text | None:
+    """The short change in one line: the thing, its old and its new value."""
+    changes = full.difference.changes
+    mapped = {change.what for change in changes if change.field == "_mapcount"}
+    parts = [_words(change) for change in changes if _matters(change, mapped)]
+    line = f"#{full.first} -> #{full.last}  "
+    for number, part in enumerate(parts):
+        left = len(parts) - number
+        if number and len(line) + len(part) > LINE_WIDTH:
+            return Text((f"{line}and {left} more: context",))
+        line += part + ("; " if left > 1 else "")
+    return Text((line,)) if parts else None
+
+
+def _words(change: FieldChange) -> str:
+    what = change.what if change.kind in ("pte", "frame") else change.what.removeprefix("mm of ")
+    return f"{what} {change.field} {change.old} -> {change.new}".replace("  ", " ")
 
 
 def _short(full: Change) -> Change | None:
@@ -120,20 +142,21 @@ def _matters(change: FieldChange, mapped: set[str]) -> bool:
         many(
             "words",
             kinds.ChoiceKind(
-                "WHAT", {**HOWS, **SECTIONS}, "off, short, full, all, or names of sections"
+                "WHAT", {**HOWS, **SECTIONS}, "off, line, short, full, all, or names of sections"
             ),
         ),
     ),
     effect=FREE,
     summary="show the last change, or choose what is shown after each change",
-    more="off, short or full choose the amount; the names of sections (changes, calls, "
-    "picture, display), or all, choose the content. The default is short at a terminal, "
+    more="off, line (one line), short or full choose the amount; the names of sections (changes, "
+    "calls, picture, display), or all, choose the content. The default is short at a terminal, "
     "otherwise off. After a move, calls lists the functions that were entered; after a "
     "command, only full shows the call tree. context alone shows the last change in full; "
     "show context shows the choice.",
     examples=(
         "spawn app; context",
         "context short changes picture; spawn app; fork as kid; show context",
+        "context line; spawn app; mmap app 0x10000 1p rw; write app 0x10000 7",
     ),
 )
 def context(session: Session, words: tuple[str, ...]) -> Change | Text:

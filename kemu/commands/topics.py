@@ -3,6 +3,28 @@
 from __future__ import annotations
 
 from kemu.commands.terms import terms_page
+from kemu.views.colours import LEGEND
+from kemu.views.style import ROLES
+
+NAMES = {"31": "red", "32": "green", "33": "yellow", "35": "magenta", "36": "cyan"}
+"""The colours of a terminal by their number."""
+
+
+def colours_page() -> str:
+    """What colour means, from the tables that paint."""
+    rows = [f"  {NAMES[ROLES[role].split(';')[-1]]:<10}{what}" for role, what in LEGEND.items()]
+    return "\n".join(
+        [
+            "What colour means at a terminal; each meaning has its word or letter as well:",
+            "",
+            *rows,
+            "",
+            "set color never switches it off, and so does NO_COLOR. Pictures in SVG name",
+            "their colours in a line below.",
+            "",
+        ]
+    )
+
 
 TOPICS: dict[str, str] = {
     "terms": terms_page(),
@@ -103,6 +125,7 @@ In an expression | and > are operators; put the program or the file in quotes
 there: print app.rss > 'rss.txt'. Scripts, -c, saved experiments and lessons
 know none of |, >, ! and py.
 """,
+    "colours": colours_page(),
     "config": """\
 When the shell starts at a terminal, it runs the file config in the settings
 folder: set, alias, context and display commands, one per line; # for comments.

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
 HOWS = {
     "off": "nothing",
+    "line": "the essentials in one line",
     "short": "the essentials",
     "full": "everything",
     "all": "all sections",
@@ -38,4 +39,6 @@ def sections(session: Session) -> frozenset[str]:
     """The sections that are shown now."""
     if session.desk.context == "off":
         return frozenset()
+    if session.desk.context == "line":
+        return frozenset(("changes", "display"))
     return frozenset(session.desk.preferences.get("sections", " ".join(SECTIONS)).split())

@@ -117,7 +117,7 @@ def _with_context(session: Session, made: readings.Moment, begin: int) -> readin
 
     wanted = sections(session)
     now = session.now
-    if not wanted or begin == now:
+    if not wanted or begin == now or session.desk.context == "line":
         return made
     calls = (
         open_here(session)

@@ -46,13 +46,24 @@ class Style(NamedTuple):
     fold: bool = False
 
     def paint(self, text: str, role: str) -> str:
-        """``text`` in the colour of ``role`` (changed, error, kernel, name); pad before
+        """``text`` in the colour of ``role`` (a key of ROLES); pad before
         painting."""
         return f"\x1b[{ROLES[role]}m{text}\x1b[0m" if self.colour and text else text
 
 
-ROLES = {"changed": "1;33", "error": "1;31", "kernel": "36", "name": "1"}
-"""ANSI attributes: bold yellow, bold red, cyan, bold."""
+ROLES = {
+    "changed": "1;33",
+    "error": "1;31",
+    "kernel": "36",
+    "name": "1",
+    "writable": "1;33",
+    "copy": "1;35",
+    "reuse": "32",
+    "stale": "1;31",
+    "new": "32",
+    "address": "36",
+}
+"""ANSI attributes: 1 bold, 31 red, 32 green, 33 yellow, 35 magenta, 36 cyan."""
 
 PLAIN = Style()
 

@@ -56,7 +56,7 @@ def test_a_setting_may_be_made_in_the_past(session):
         ("set nothing on", "expected a setting"),
         ("set color red blue", "set: unexpected 'blue'"),
         ("set context loud", "context: expected off"),
-        ("context loud", "expected off, short, full"),
+        ("context loud", "expected off, line, short, full"),
     ],
 )
 def test_a_wrong_setting_is_one_clear_line(session, line, what):

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, Protocol, TextIO
 from kemu.commands.settings import preference
 from kemu.front.terminal.complaint import render as render_complaint
 from kemu.language.result import Quit, Result
-from kemu.readings import Picture
+from kemu.readings import LessonList, LessonSteps, LessonText, Listing, Picture, Text
+from kemu.views.colours import coloured
 
 if TYPE_CHECKING:
     from kemu.experiment.session import Session
@@ -139,7 +140,10 @@ class TextOutput:
         parts = (
             to_text(result, style),
             *notes,
-            *(fitted(text, style) for text in self._context(result, session, style)),
+            *(
+                coloured(fitted(text, style), style)
+                for text in self._context(result, session, style)
+            ),
         )
         self._write("\n".join(text for text in parts if text), session)
         if result.error is not None:
@@ -249,6 +253,10 @@ class JsonOutput:
         self.out.flush()
 
 
+PLAIN_TEXT = (Text, LessonText, LessonList, LessonSteps, Listing)
+"""Readings that are text for people, or code: their words have no colour."""
+
+
 def to_text(result: Result, style: Style) -> str:
     """The reading of the result as text; empty if there is nothing to show."""
     if result.reading is None or isinstance(result.reading, Quit):
@@ -260,7 +268,9 @@ def to_text(result: Result, style: Style) -> str:
     from kemu.views.terminal import render
 
     text = render(result.reading, style)
-    return text if isinstance(result.reading, Picture) else fitted(text, style)
+    if isinstance(result.reading, PLAIN_TEXT):
+        return fitted(text, style)
+    return coloured(text if isinstance(result.reading, Picture) else fitted(text, style), style)
 
 
 def fitted(text: str, style: Style) -> str:

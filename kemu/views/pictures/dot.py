@@ -6,14 +6,14 @@ a label reads as its own is protected, then `graphviz.nohtml` keeps a text such 
 taken for HTML. Records, not HTML-like labels: the engines differ there, and one of them prints the
 node's name instead. No clusters: their order differs from version to version.
 
-Nothing depends on colour: a shared frame has a thick border, what allows writing a thick arrow,
-what differs a mark.
+Colour only underlines: a shared frame has a thick border, what allows writing a thick arrow, what a
+write would do and what differs are words and marks. The legend below names each colour used.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from kemu.views.pictures.model import Diagram, Edge, Node
@@ -22,16 +22,36 @@ from kemu.views.pictures.text import plain
 FONT = "Courier"
 ROLES: dict[str, dict[str, str]] = {
     "table": {},
-    "frame": {"style": "rounded"},
-    "shared": {"style": "rounded", "penwidth": "2.5"},
-    "task": {"style": "rounded"},
-    "mm": {"penwidth": "2"},
+    "frame": {"style": "rounded,filled", "fillcolor": "#e6f2e6"},
+    "shared": {"style": "rounded,filled", "fillcolor": "#fdebd0", "penwidth": "2.5"},
+    "task": {"style": "rounded,filled", "fillcolor": "#e8eef7"},
+    "mm": {"style": "filled", "fillcolor": "#e8eef7", "penwidth": "2"},
     "note": {"color": "none"},
 }
 """How a node of each role differs from the plain record."""
 
-MARKED = {"+": {"penwidth": "3"}, "-": {"style": "dashed", "penwidth": "2"}, "*": {"penwidth": "3"}}
+MARKED = {
+    "+": {"penwidth": "3", "color": "#1b7837"},
+    "-": {"style": "dashed", "penwidth": "2", "color": "#b2182b"},
+    "*": {"penwidth": "3", "color": "#8a6d00"},
+}
 """How a node or an edge that differs is drawn; the mark itself is in the text."""
+
+WRITES = {"COPY": "#b35900", "REUSE": "#6a3d9a", "in place": "#1b7837"}
+"""The colour of an arrow, by what its text says about a write."""
+
+LEGEND = {
+    "shared": "shared frame: orange",
+    "frame": "other frame: green",
+    "task": "task and mm: blue",
+    "COPY": "a write copies: orange arrow",
+    "REUSE": "a write reuses: violet arrow",
+    "in place": "writable: green arrow",
+    "+": "new: green border",
+    "-": "gone: red border",
+    "*": "changed: yellow border",
+}
+"""What a colour means, by role, words or mark; each is told by shape, words or marks too."""
 
 _SPECIAL = re.compile(r"[\\{}|<> ]")
 
@@ -78,6 +98,7 @@ def source(*pictures: tuple[str, Diagram]) -> str:
     ]
     titles = dict.fromkeys(diagram.title for _, diagram in pictures if diagram.title)
     common = [*titles, *common] if len(titles) == 1 else common
+    common += legend([diagram for _, diagram in pictures])
     _whole(graph, pictures[0][1].down, common)
     if len(pictures) > 1:
         _headings(
@@ -107,6 +128,22 @@ def source(*pictures: tuple[str, Diagram]) -> str:
             _edge(graph, edge, ports)
     text: str = graph.source
     return text
+
+
+def legend(diagrams: Sequence[Diagram]) -> list[str]:
+    """A line that names the colours of the pictures; none for a picture without."""
+    nodes = [node for diagram in diagrams for node in diagram.nodes]
+    edges = [edge for diagram in diagrams for edge in diagram.edges]
+    used = {node.role for node in nodes} | {node.mark for node in nodes}
+    used |= {_write(edge) for edge in edges} | {edge.mark for edge in edges}
+    words = [text for key, text in LEGEND.items() if key in used]
+    return [f"colours: {', '.join(words)}"] if words else []
+
+
+def _write(edge: Edge) -> str:
+    """What the text of the arrow says about a write, a key of `WRITES`, or an empty text."""
+    found = next((word for word in WRITES if word in edge.text), "")
+    return found or ("in place" if edge.thick else "")
 
 
 def _whole(graph: Any, down: bool, lines: list[str]) -> None:
@@ -149,9 +186,11 @@ def _edge(graph: Any, edge: Edge, ports: dict[tuple[str, str], str]) -> None:
     tail, head = ports[edge.tail, edge.tail_cell], ports[edge.head, edge.head_cell]
     text = f"{edge.mark} {edge.text}".strip()
     look = {"label": label(text)} if text else {}
+    look |= {"color": WRITES[_write(edge)]} if _write(edge) else {}
     look |= {"penwidth": "2"} if edge.thick else {}
     look |= {"style": "dashed"} if edge.dashed or edge.mark == "-" else {}
     look |= {"penwidth": "3"} if edge.mark in ("+", "*") else {}
+    look |= {"color": MARKED[edge.mark]["color"]} if edge.mark else {}
     look |= {"minlen": "3"} if edge.wide else {}
     if edge.back:
         graph.edge(head, tail, dir="back", **look)

