@@ -18,7 +18,6 @@ from kemu.kernel.include.flags import (
 )
 from kemu.kernel.include.mm_types import (
     FMODE_WRITE,
-    PAGE_SHIFT,
     PAGE_SIZE,
     mm_struct,
     vm_area_struct,
@@ -154,25 +153,14 @@ def rights_are_permitted(scan: Scan) -> Iterator[Finding]:
 
 @invariant(19, when=QUIESCENT)
 def anonymous_vmas_are_private(scan: Scan) -> Iterator[Finding]:
-    """Memory without ``vm_ops`` is private; if it was never written, its offset is its address.
+    """Memory without ``vm_ops`` is private: shared anonymous memory has shmem's.
 
-    Shared anonymous memory has shmem's ops; private /dev/zero keeps the file.  mm/vma.c:
-    __mmap_new_vma; mm/mremap.c."""
+    Its offset says nothing: what MREMAP_DONTUNMAP left empty has no anon_vma any more, and keeps
+    the offset that it had.  mm/vma.c: __mmap_new_vma; mm/shmem.c: shmem_zero_setup."""
     for mm in scan.spaces:
         for vma in mm.mm_mt:
             if vma.vm_ops is None and vma.vm_flags & VM_SHARED:
                 yield where(scan, vma), "VM_SHARED", "it is anonymous"
-            elif untouched(vma) and vma.vm_pgoff != vma.vm_start >> PAGE_SHIFT:
-                yield (
-                    where(scan, vma),
-                    f"vm_pgoff {vma.vm_pgoff:#x}",
-                    f"it starts at page {vma.vm_start >> PAGE_SHIFT:#x}",
-                )
-
-
-def untouched(vma: vm_area_struct) -> bool:
-    """True for private anonymous memory that never had a page."""
-    return vma.vm_ops is None and vma.vm_file is None and vma.anon_vma is None
 
 
 @invariant(21, when=QUIESCENT)
@@ -229,8 +217,9 @@ def open_files_are_counted(scan: Scan) -> Iterator[Finding]:
 
 @invariant(22, when=QUIESCENT)
 def commit_charge_adds_up(scan: Scan) -> Iterator[Finding]:
-    """The committed memory is the pages of accounted VMAs and of the nameless files of shared
-    memory; no shared VMA is accounted.
+    """The committed memory is the pages of accounted VMAs, the size of shared anonymous memory and
+    the pages of other files of memory; no shared VMA is accounted.  The growth of a stack that is
+    not accounted, since it cannot be written, is charged all the same, and for ever.
 
     mm/util.c: __vm_enough_memory; mm/shmem.c: shmem_acct_size."""
     vmas = [vma for mm in scan.spaces for vma in mm.mm_mt]
@@ -238,16 +227,18 @@ def commit_charge_adds_up(scan: Scan) -> Iterator[Finding]:
         if vma.vm_flags & VM_ACCOUNT and vma.vm_flags & VM_SHARED:
             yield where(scan, vma), "VM_ACCOUNT", "shared memory is charged to its file"
     files = sum(
-        file_pages(node)
+        node.i_mapping.nrpages if node.noreserve else file_pages(node) * (node.kind == "shm")
         for node in scan.inodes
-        if node.kind == "shm" and not node.noreserve and node.i_count > 0
+        if node.noreserve or node.i_count > 0
     )
     private = sum(vma_pages(vma) for vma in vmas if vma.vm_flags & VM_ACCOUNT)
-    if system.counters.vm_committed_as != files + private:
+    leaked = system.counters.vm_leaked
+    if system.counters.vm_committed_as != files + private + leaked:
         yield (
             "the machine",
             f"vm_committed_as {system.counters.vm_committed_as}",
-            f"{private} private + {files} shared pages",
+            f"{private} private + {files} shared pages"
+            + (f" + {leaked} of stacks" if leaked else ""),
         )
 
 

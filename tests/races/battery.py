@@ -352,11 +352,12 @@ def _read_only(w):
     w.invariants()
 
 
-@story("memory that was never touched moves")
-def _untouched(w):
-    w.mmap(0, 0, 2)
-    w.mremap(0, 0, 2, 6)
-    w.write(0, 6, 1)
+@story("shared memory without a name")
+def _shared(w):
+    w.mmap(0, 0, 2, "rw", "shared")
+    w.fork(0)
+    w.write(0, 0, 1)
+    w.read(1, 0)
     w.finish()
 
 
@@ -454,7 +455,7 @@ WHERE = {
     "split_forgets_offset": "a thread on the other CPU",
     "split_forgets_to_shrink": "a thread on the other CPU",
     "brk_below_its_start": "the heap",
-    "mremap_keeps_the_old_offset": "memory that was never touched moves",
+    "shared_memory_without_ops": "shared memory without a name",
     "mprotect_asks_nobody": "a file that is open for reading only",
     "mlock_is_not_counted": "locked memory",
     "mappings_without_limit": "many mappings",

@@ -298,8 +298,9 @@ class sysctl:
 
 @struct
 class counters:
-    """The next pid, the next ids of objects and the commit charge; ``random`` is the seed of the
-    random numbers and the number of words drawn from it."""
+    """The next pid, the next ids of objects and the commit charge.  ``vm_leaked`` pages of it were
+    charged for the growth of stacks that are not accounted, and stay, as in Linux; ``random`` is
+    the seed of the random numbers and the number of words drawn from it."""
 
     last_pid: int = 2
     next_mm: int = 1
@@ -307,5 +308,6 @@ class counters:
     next_anon_vma: int = 1
     next_ino: int = 1
     vm_committed_as: int = 0
+    vm_leaked: int = 0
     shmem_used_blocks: int = 0
     random: tuple[int, int] = (0, 0)

@@ -26,7 +26,11 @@ def acct_stack_growth(vma: vm_area_struct, size: int, grow: int) -> int:
         #: a stack of {size:#x} bytes would exceed RLIMIT_STACK
         #: -> a higher limit: setrlimit TASK stack SIZE
         return -ENOMEM
-    return -ENOMEM if __vm_enough_memory(mm, grow) else 0  #: {__vm_enough_memory}
+    if __vm_enough_memory(mm, grow):
+        return -ENOMEM  #: {__vm_enough_memory}
+    if not vma.vm_flags & VM_ACCOUNT:
+        system.counters.vm_leaked += grow
+    return 0
 
 
 @linux("mm/mmap.c")
