@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from kemu.abi.uapi import *
 from kemu.kernel.arch.pgtable import vm_get_page_prot
+from kemu.kernel.arch.uaccess import task_size_max
 from kemu.kernel.fs.file_table import get_file
 from kemu.kernel.fs.files import fget, is_shmem
 from kemu.kernel.include.flags import *
@@ -31,6 +32,7 @@ from kemu.kernel.mm.filemap import generic_file_vm_ops
 from kemu.kernel.mm.gup import __mm_populate
 from kemu.kernel.mm.mmap_lock import mmap_write_lock, mmap_write_unlock
 from kemu.kernel.mm.munmap import (
+    do_vmi_munmap,
     vma_munmap_struct,
     vms_clean_up_area,
     vms_complete_munmap_vmas,
@@ -71,8 +73,28 @@ def ksys_mmap_pgoff(addr: int, length: int, prot: int, flags: int, fd: int, pgof
         if flags & MAP_HUGETLB:
             return -EINVAL  #: {fd} is not a file of huge pages -> leave hugetlb out
     elif flags & MAP_HUGETLB:
-        return -ENOMEM  #: no huge pages are reserved -> leave hugetlb out
+        return _mmap_huge_pages(addr, length, flags)
     return vm_mmap_pgoff(file, addr, length, prot, flags, pgoff)
+
+
+def _mmap_huge_pages(addr: int, length: int, flags: int) -> int:
+    """mmap(2) of huge pages on a machine that has reserved none: -EINVAL, -EEXIST, -ENOMEM; a fixed
+    mapping has taken away what was there before."""
+    mm, huge = current_mm(), 1 << system.pmd_shift
+    size = (length + huge - 1) & -huge
+    if not length:
+        return -EINVAL  #: the length is 0 -> a length above 0
+    if not flags & (MAP_FIXED | MAP_FIXED_NOREPLACE) or addr + size > task_size_max():
+        return -ENOMEM  #: no huge pages are reserved -> leave hugetlb out
+    if addr % huge:
+        #: {addr:#x} is not a multiple of the size of a huge page -> an address that is
+        return -EINVAL
+    if flags & MAP_FIXED_NOREPLACE and find_vma_intersection(mm, addr, addr + size) is not None:
+        return -EEXIST  #: something is mapped there already -> fixed, or another address
+    mmap_write_lock(mm)
+    error = do_vmi_munmap(mm, addr, size)
+    mmap_write_unlock(mm)
+    return error or -ENOMEM  #: no huge pages are reserved -> leave hugetlb out
 
 
 @linux("mm/util.c")

@@ -103,21 +103,27 @@ def mmap_address_hint_valid(addr: int, length: int) -> bool:
 
 
 def unmapped_area_topdown(mm: mm_struct, low: int, high: int, length: int) -> int:
-    """The end of the highest gap of ``length`` bytes in [low, high), minus ``length``; -ENOMEM."""
+    """The end of the highest gap of ``length`` bytes in [low, high), minus ``length``; -ENOMEM.
+
+    Where a gap is too close to a stack above it, everything from the stack's guard gap on is left
+    out, also below other mappings."""
     low = max(low, system.sysctl.mmap_min_addr)
     vmas = mm.mm_mt.vmas
     i = mm.mm_mt.index(high)
-    end = min(high, vm_start_gap(vmas[i])) if i < len(vmas) else high
     while True:
+        end = min(high, vmas[i].vm_start) if i < len(vmas) else high
         start = max(low, vmas[i - 1].vm_end) if i else low
         if end - start >= length:
-            return end - length
+            if i == len(vmas) or vm_start_gap(vmas[i]) >= end:
+                return end - length
+            high = vm_start_gap(vmas[i])
+            i = mm.mm_mt.index(high)
+            continue
         if not i or vmas[i - 1].vm_end <= low:
             #: no gap between the mappings has {length:#x} bytes
             #: -> a shorter range, or a munmap of something else
             return -ENOMEM
         i -= 1
-        end = min(high, vm_start_gap(vmas[i]))
 
 
 def unmapped_area(mm: mm_struct, low: int, high: int, length: int) -> int:
