@@ -111,12 +111,10 @@ FLAG_ADVICE = {
 """The flags that an advice clears and sets."""
 
 REFUSED: dict[int, Callable[[vm_area_struct], object]] = {
-    MADV_DOFORK: lambda vma: vma.vm_flags & VM_SPECIAL,
+    MADV_DOFORK: lambda vma: vma.vm_flags & VM_IO,
     MADV_WIPEONFORK: lambda vma: vma.vm_file is not None or vma.vm_flags & VM_SHARED,
     MADV_KEEPONFORK: lambda vma: vma.vm_flags & VM_DROPPABLE,
     MADV_DODUMP: lambda vma: vma.vm_flags & (VM_SPECIAL | VM_DROPPABLE),
-    MADV_HUGEPAGE: lambda vma: vma.vm_flags & VM_SPECIAL,
-    MADV_NOHUGEPAGE: lambda vma: vma.vm_flags & VM_SPECIAL,
 }
 """Mappings to which an advice does not apply."""
 

@@ -290,8 +290,11 @@ def move_vma(vrm: vma_remap_struct) -> int:
         #: the process has {vrm.mm.map_count} mappings, too many to add some (max_map_count)
         #: -> munmap some
         return -ENOMEM
+    old_end = vrm.addr + vrm.old_len
     if vma.vm_ops is not None and vma.vm_ops.may_split is not None:
-        error = vma.vm_ops.may_split(vma, vrm.addr)
+        error = vma.vm_ops.may_split(vma, vrm.addr) if vma.vm_start != vrm.addr else 0
+        if not error and vma.vm_end != old_end:
+            error = vma.vm_ops.may_split(vma, old_end)
         if error:
             return error
     if not vrm_charge(vrm):

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from kemu.abi.uapi import *
 from kemu.kernel.arch.uaccess import access_ok, copy_from_user, copy_to_user
-from kemu.kernel.fs.files import fget
+from kemu.kernel.fs.files import LLONG_MAX, fget
 from kemu.kernel.fs.pipe import PIPE_DEF_BUFFERS, anon_pipe_read, wakeup_pipe_readers
 from kemu.kernel.include.flags import *
 from kemu.kernel.include.mm_types import (
@@ -25,10 +25,9 @@ from kemu.kernel.include.mm_types import (
     page_folio,
     pipe_inode_info,
 )
-from kemu.kernel.include.sched_types import siginfo
 from kemu.kernel.include.system import current, current_mm, system
 from kemu.kernel.kernel.mm_life import get_task_mm, mmput
-from kemu.kernel.kernel.signal import __send_signal_locked
+from kemu.kernel.kernel.signal import send_sig
 from kemu.kernel.mm.filemap import folio_mark_dirty
 from kemu.kernel.mm.gup import (
     FOLL_FORCE,
@@ -164,13 +163,16 @@ def expand_stack(mm: mm_struct, addr: int) -> bool:
 
 
 def mem_rw(pid: int, local: int, addr: int, size: int, *, write: bool) -> int:
-    """read(2), write(2) on /proc/PID/mem: bytes moved, -EIO, -ESRCH, -EFAULT."""
+    """read(2), write(2) on /proc/PID/mem, which is opened for it: bytes moved, -EIO, -ESRCH,
+    -EFAULT, -EINVAL."""
+    if addr > LLONG_MAX:
+        return -EINVAL  #: {addr:#x} is negative as an offset -> an address of user memory
     task = system.tasks.get(pid)
     if task is None:
         return -ESRCH  #: no process {pid}
     mm = get_task_mm(task)
     if mm is None:
-        return 0
+        return -ESRCH  #: process {pid} has no memory: a zombie, or a kernel thread
     done = moved = 0
     while done < size and moved >= 0:
         part = min(size - done, PAGE_SIZE)
@@ -255,7 +257,7 @@ def vmsplice(fd: int, addr: int, size: int) -> int:
 def vmsplice_to_pipe(pipe: pipe_inode_info, addr: int, size: int) -> int:
     """As many pages of the range as there is room for; bytes, or an error if none."""
     if not pipe.readers:
-        __send_signal_locked(siginfo(SIGPIPE), current(), False)
+        send_sig(SIGPIPE, current())
         return -EPIPE  #: no process can read the pipe any more -> a reader that keeps its end open
     room = PIPE_DEF_BUFFERS - len(pipe.bufs)
     if room <= 0:
