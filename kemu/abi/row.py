@@ -142,4 +142,4 @@ RESOURCE = Arg(
     "resource", "choice", field="res", words=RLIMITS, bounds=(0, 2**31 - 1),
     what="a resource such as as, data, stack, memlock",
 )  # fmt: skip
-SEEK = Arg("whence", "choice", 0, words=WHENCE, what="set, cur or end, or its number")
+SEEK = Arg("whence", "choice", 0, words=WHENCE, what="set, cur, end, data or hole, or its number")

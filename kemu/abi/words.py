@@ -55,7 +55,7 @@ MLOCKALL_FLAGS = Words("MCL_", "current future onfault")
 MLOCK2_FLAGS = Words("MLOCK_", "onfault")
 OPEN_FLAGS = Words("O_", "rdonly wronly rdwr creat")
 PIPE_FLAGS = Words("O_", "nonblock")
-WHENCE = Words("SEEK_", "set cur end")
+WHENCE = Words("SEEK_", "set cur end data hole")
 FALLOCATE_FLAGS = Words(
     "FALLOC_FL_", "keep_size punch_hole collapse_range zero_range insert_range unshare_range"
 )

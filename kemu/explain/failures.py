@@ -105,7 +105,13 @@ def _decider(calls: tuple[str, ...], code: str) -> str:
 
 
 SENDERS = frozenset(
-    {"force_sig_fault", "force_sig_info_to_task", "__send_signal_locked", "do_send_sig_info"}
+    {
+        "force_sig_fault",
+        "force_sig_info_to_task",
+        "send_sig",
+        "__send_signal_locked",
+        "do_send_sig_info",
+    }
 )
 """Functions that only pass a signal on."""
 

@@ -3,7 +3,25 @@
 import pytest
 
 from kemu import Session
-from kemu.abi.uapi import EAGAIN, EPIPE
+from kemu.abi.uapi import (
+    EAGAIN,
+    EEXIST,
+    EINVAL,
+    EIO,
+    ENOMEM,
+    ENOSPC,
+    EPIPE,
+    ESRCH,
+    MREMAP_DONTUNMAP,
+    MREMAP_FIXED,
+    MREMAP_MAYMOVE,
+)
+from kemu.invariants import check
+from kemu.kernel.include.mm_types import PAGE_SIZE
+from kemu.kernel.init.boot import Kernel
+from kemu.kernel.mm.filemap import load_file
+from kemu.userland.script import Script
+from tests.kernel.elf import tiny_elf
 
 
 def run(text, **machine):
@@ -139,3 +157,179 @@ def test_a_write_appends_what_it_has_beyond_whole_pages_if_that_fits():
         pages += 1
     assert pages == 16
     assert session.reading("write_fd a 4 0x100000 1").errno == EAGAIN
+
+
+# ---------------------------------------------------------------- memory of files
+
+
+def committed(session):
+    return session.reading("free").committed
+
+
+def test_a_fallocate_that_fails_gives_its_pages_back():
+    session, _ = run("set tmpfs 10p; mkfile /t 0 tmpfs; spawn b; open b /t rdwr")
+    free = session.value("free_frames()")
+    assert session.reading("fallocate b 3 0 20p").errno == ENOSPC
+    assert session.value("free_frames()") == free
+    session.run("pwrite b 3 b.stack-64 8 3p")
+    assert session.reading("fallocate b 3 0 10p").errno == 0
+    assert session.reading("fallocate b 3 5p 6p").errno == ENOSPC
+    assert not session.reading("verify").violations
+
+
+def test_memory_that_runs_out_in_fallocate_is_not_lost():
+    session, _ = run("mkfile /t 0 tmpfs; spawn c; open c /t rdwr", mem="10M")
+    free = session.value("free_frames()")
+    session.run("fallocate c 3 0 100M")
+    assert "c" not in tasks(session), "nothing else could be killed"
+    assert session.value("free_frames()") >= free
+    assert not session.reading("verify").violations
+
+
+@pytest.mark.parametrize(
+    "made",
+    ["memfd_create a x; ftruncate a 3 64p", "mkfile /x 64p tmpfs sparse; open a /x rdwr"],
+)
+def test_the_pages_of_a_file_of_memory_are_charged_as_they_come(made):
+    session, _ = run(f"spawn a; {made}; mmap a 0x10000 64p rw shared fd 3")
+    before = committed(session)
+    session.run("write a 0x10000 1b 64p")
+    assert committed(session) == before + 64
+    session.run("fallocate a 3 0 32p punch_hole keep_size")
+    assert committed(session) == before + 32
+    session.run("ftruncate a 3 16p")
+    assert committed(session) == before, "punched out from its beginning: nothing is left"
+    assert not session.reading("verify").violations
+    session.run("exit a")
+    assert not session.reading("verify").violations
+
+
+def test_shared_anonymous_memory_is_charged_by_its_size_or_by_its_pages():
+    session, _ = run("spawn a")
+    before = committed(session)
+    session.run("mmap a 0x10000 8p rw shared")
+    assert committed(session) == before + 8
+    session.run("write a 0x10000 1b 8p")
+    assert committed(session) == before + 8
+    session.run("mmap a 0x20000 8p rw shared noreserve")
+    assert committed(session) == before + 8
+    session.run("write a 0x20000 1b 3p")
+    assert committed(session) == before + 11
+    assert not session.reading("verify").violations
+
+
+# ---------------------------------------------------------------- the kernel's own mappings
+
+NOT_ADVISED = {  # advice that is EINVAL there; 4 is DONTNEED, 24 is DONTNEED_LOCKED
+    "[vvar]": {4, 8, 9, 11, 17, 20, 21, 22, 23, 24, 25, 102, 103},
+    "[vvar_vclock]": {4, 8, 9, 11, 17, 20, 21, 22, 23, 24, 25, 102, 103},
+    "[vdso]": {8, 9, 17, 23, 25, 102, 103},
+}
+ADVICE = [*range(5), *range(8, 26), 102, 103]
+
+
+def executed():
+    """A machine, and a task that executes a program."""
+    kernel = Kernel()
+    script = Script(kernel)
+    load_file("/p", tiny_elf(bss=8))
+    task = script.spawn("a")
+    assert script.syscall(task, "execve", "/p", [b"p"]).errno == 0
+    return script, task
+
+
+def special(task):
+    return {
+        vma.vm_name: (vma.vm_start, vma.vm_end - vma.vm_start)
+        for vma in task.mm.mm_mt
+        if vma.vm_name in NOT_ADVISED
+    }
+
+
+@pytest.mark.parametrize("name", NOT_ADVISED)
+def test_advice_on_the_kernel_s_own_mappings(name):
+    script, task = executed()
+    where = special(task)[name]
+    for advice in ADVICE:
+        refused = script.syscall(task, "madvise", *where, advice).errno
+        assert refused == (EINVAL if advice in NOT_ADVISED[name] else 0), advice
+
+
+@pytest.mark.parametrize("name", NOT_ADVISED)
+def test_a_mapping_of_the_kernel_moves_as_a_whole_and_in_no_other_way(name):
+    script, task = executed()
+    start, size = special(task)[name]
+    there, how = 0x2000_0000_0000, MREMAP_MAYMOVE | MREMAP_FIXED
+    assert script.syscall(task, "mremap", start, size, size, how, there).value == there
+    assert special(task)[name] == (there, size)
+    for call in (
+        ("mremap", there, PAGE_SIZE, PAGE_SIZE, how, there + 0x50000),
+        ("munmap", there, PAGE_SIZE),
+        ("mremap", there, size, size, MREMAP_MAYMOVE | MREMAP_DONTUNMAP),
+    ):
+        assert script.syscall(task, *call).errno == EINVAL, call
+    assert not check(script.kernel)
+
+
+# ---------------------------------------------------------------- /proc/PID/mem
+
+
+@pytest.mark.parametrize("who", ["z", "kthreadd"])
+def test_a_task_without_memory_has_no_mem_file(who):
+    session, _ = run("spawn a; fork a as z; exit z")
+    assert session.reading(f"memread a {who} 0x1000 1").errno == ESRCH
+    assert session.reading(f"memwrite a {who} 0x1000 1b").errno == ESRCH
+
+
+def test_an_address_that_is_negative_as_an_offset_is_refused():
+    session, _ = run("spawn a; fork a as b")
+    assert session.reading("memread a b 0xffff888000000000 1").errno == EINVAL
+    assert session.reading("memread a b 0x7fffffffffff0000 1").errno == EIO
+
+
+# ---------------------------------------------------------------- what verify believes
+
+CHAIN = (
+    "mmap a 0x40000000 1p rw; write a 0x40000000 1; "
+    "mremap a 0x40000000 1p 1p maymove fixed dontunmap to 0x40004000; "
+    "mremap a 0x40004000 1p 1p maymove fixed dontunmap to 0x40008000"
+)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        CHAIN,
+        "signal a SEGV handle; mmap a 0x18000 1p r growsdown; read a 0x10000",
+        "signal a SEGV handle; mmap a 0x18000 1p none growsdown; read a 0x10000",
+        "memfd_create a z; pwrite a 3 0x1000 8 1p",
+        "memfd_create a z; fallocate a 3 0 4p keep_size",
+    ],
+)
+def test_what_linux_does_too_breaks_no_invariant(text):
+    session, _ = run(f"spawn a; {text}")
+    assert not session.reading("verify").violations
+    session.run("exit a")
+    assert not session.reading("verify").violations
+
+
+# ---------------------------------------------------------------- where mappings go
+
+
+def test_a_mapping_stays_away_from_a_stack_also_below_other_mappings():
+    session, _ = run("spawn a; mmap a 16p rw; mmap a 0x7ffff7f63000 16p rw; mmap a 4p rw growsdown")
+    grows = session.reading("maps a").vmas[-3].start
+    assert session.reading("mmap a 8p r").value == grows - 256 * 4096 - 8 * 4096
+
+
+@pytest.mark.parametrize("kind", ["private", "shared"])
+@pytest.mark.parametrize("pages", [1, 512])
+def test_huge_pages_that_are_not_there_take_the_old_mapping_away(kind, pages):
+    session, _ = run("spawn a; mmap a 0x40000000 1024p rw")
+    text = f"mmap a {{}} {pages}p rw {kind} anon hugetlb"
+    assert session.reading(f"{text.format(0x40001000)} fixed").errno == EINVAL
+    assert session.reading(f"{text.format(0x40000000)} fixed_noreplace").errno == EEXIST
+    assert session.reading(text.format(0x40000000)).errno == ENOMEM
+    assert mappings(session) == [(0x40000000, 0x40400000, "")]
+    assert session.reading(f"{text.format(0x40000000)} fixed").errno == ENOMEM
+    assert mappings(session) == [(0x40200000, 0x40400000, "")]

@@ -23,7 +23,9 @@ from kemu.kernel.include.mm_types import (
     super_operations,
 )
 from kemu.kernel.include.system import current, system
+from kemu.kernel.kernel.signal import send_sig
 from kemu.kernel.mm.slab import slab_fails
+from kemu.kernel.mm.util import __vm_enough_memory, rlimit, vm_unacct_memory
 from kemu.machine.atomic import atomic_inc
 from kemu.trace.steps import step
 
@@ -35,7 +37,8 @@ def new_inode(kind: str, size: int = 0, s_op: super_operations | None = None) ->
     number = system.counters.next_ino
     system.counters.next_ino = number + 1
     mapping = address_space()
-    made = inode(i_ino=number, kind=kind, i_mapping=mapping, i_size=size, s_op=s_op)
+    noreserve = kind in ("memfd", "tmpfs")
+    made = inode(number, kind, mapping, i_size=size, s_op=s_op, noreserve=noreserve)
     made.i_nlink = 0 if kind in ("memfd", "shm", "pipe") else 1
     mapping.host = made
     return made
@@ -44,6 +47,28 @@ def new_inode(kind: str, size: int = 0, s_op: super_operations | None = None) ->
 def is_shmem(node: inode) -> bool:
     """True if the file's pages are its only copy (swap-backed memory)."""
     return node.kind != "disk"
+
+
+LLONG_MAX = (1 << 63) - 1
+EXT4_MAX_SIZE = 0xFFFFFFFF << 12
+"""The largest file, in bytes: of memory, and of an ext4 with blocks of 4 KiB."""
+
+
+def s_maxbytes(node: inode) -> int:
+    """The largest size of a file in the file system of ``node``."""
+    return LLONG_MAX if is_shmem(node) else EXT4_MAX_SIZE
+
+
+def inode_newsize_ok(node: inode, offset: int) -> int:
+    """0 if the file may have ``offset`` bytes; else -EFBIG, with SIGXFSZ if that is the task's
+    limit (fs/attr.c)."""
+    if offset <= node.i_size:
+        return 0
+    if offset > rlimit(RLIMIT_FSIZE):
+        send_sig(SIGXFSZ, current())
+        return -EFBIG  #: {offset:#x} bytes are more than the limit RLIMIT_FSIZE -> setrlimit fsize
+    #: {offset:#x} bytes are more than a file of this kind can have
+    return -EFBIG if offset > s_maxbytes(node) else 0
 
 
 def i_size_write(node: inode, i_size: int) -> None:
@@ -64,6 +89,20 @@ def shmem_inode_acct_blocks(pages: int) -> int:
             return -ENOSPC
         system.counters.shmem_used_blocks += pages
     return 0
+
+
+def shmem_acct_blocks(node: inode, pages: int) -> int:
+    """Charge pages of a file of memory whose size was not charged when it was made (VM_NORESERVE)
+    to the commit limit; 0 or -ENOSPC (mm/shmem.c)."""
+    if node.noreserve and __vm_enough_memory(system.init_mm, pages):
+        return -ENOSPC  #: {__vm_enough_memory}
+    return 0
+
+
+def shmem_unacct_blocks(node: inode, pages: int) -> None:
+    """Take back the charge."""
+    if node.noreserve:
+        vm_unacct_memory(pages)
 
 
 def shmem_inode_unacct_blocks(pages: int) -> None:

@@ -26,10 +26,10 @@ from kemu.kernel.include.mm_types import (
     pipe_inode_info,
     super_operations,
 )
-from kemu.kernel.include.sched_types import TASK_INTERRUPTIBLE, siginfo
+from kemu.kernel.include.sched_types import TASK_INTERRUPTIBLE
 from kemu.kernel.include.system import current, system
 from kemu.kernel.kernel.sched import wake_up_process
-from kemu.kernel.kernel.signal import __send_signal_locked
+from kemu.kernel.kernel.signal import send_sig
 from kemu.kernel.mm.page_alloc import GFP_KERNEL, alloc_page, folio_put
 from kemu.kernel.mm.slab import slab_fails
 
@@ -155,7 +155,7 @@ def anon_pipe_write(file: file, addr: int, size: int) -> int:
     if not size:
         return 0
     if not pipe.readers:
-        __send_signal_locked(siginfo(SIGPIPE), current(), False)
+        send_sig(SIGPIPE, current())
         return -EPIPE  #: no process can read the pipe any more -> a reader that keeps its end open
     done = _append(pipe, addr, size % PAGE_SIZE)
     while 0 <= done < size:

@@ -8,10 +8,10 @@ unsigned 64-bit; descriptors and pids are signed.
 from __future__ import annotations
 
 from kemu.abi.uapi import *
-from kemu.kernel.arch.uaccess import copy_to_user
+from kemu.kernel.arch.uaccess import access_ok, copy_to_user
 from kemu.kernel.fs.exec import do_execve
 from kemu.kernel.fs.file_table import fput
-from kemu.kernel.fs.files import do_open, fget, install_new
+from kemu.kernel.fs.files import do_open, fget, inode_newsize_ok, install_new, s_maxbytes
 from kemu.kernel.fs.pipe import anon_pipe_read, anon_pipe_write, do_pipe2, new_pipe, pipe_of
 from kemu.kernel.include.flags import *
 from kemu.kernel.include.linkage import asmlinkage
@@ -35,7 +35,7 @@ from kemu.kernel.mm.process_vm import (
     process_vm_rw,
     vmsplice,
 )
-from kemu.kernel.mm.readwrite import generic_file_read, generic_perform_write
+from kemu.kernel.mm.readwrite import mapping_seek_hole_data, vfs_read, vfs_write
 from kemu.kernel.mm.shmem import memfd_create
 from kemu.kernel.mm.truncate import do_truncate, generic_fadvise, vfs_fallocate
 from kemu.kernel.mm.writeback import vfs_fsync
@@ -212,7 +212,7 @@ def sys_ftruncate(fd: int, size: int) -> int:
         return -EINVAL  #: descriptor {fd} is not open for writing -> open TASK PATH rdwr
     if pipe_of(file) is not None:
         return -EINVAL  #: {fd} is a pipe: it has no size -> a file
-    return do_truncate(file.f_inode, size)
+    return inode_newsize_ok(file.f_inode, size) or do_truncate(file.f_inode, size)
 
 
 @asmlinkage
@@ -380,12 +380,14 @@ def sys_read(fd: int, addr: int, count: int) -> int:
         return -EBADF  #: descriptor {fd} is not open
     if not file.f_mode & FMODE_READ:
         return -EBADF  #: descriptor {fd} is not open for reading -> open TASK PATH rdonly, or rdwr
+    if not access_ok(addr, count):
+        return -EFAULT  #: {addr:#x} is not an address of user memory
     if pipe_of(file) is not None:
         ret = anon_pipe_read(file, addr, count)
         if ret == -ERESTARTSYS:
             current().restart_block = ("read", fd, addr, count)
         return ret
-    ret = generic_file_read(file, addr, count, file.f_pos)
+    ret = vfs_read(file, addr, count, file.f_pos)
     if ret > 0:
         file.f_pos += ret
     return ret
@@ -399,9 +401,11 @@ def sys_write(fd: int, addr: int, count: int) -> int:
         return -EBADF  #: descriptor {fd} is not open
     if not file.f_mode & FMODE_WRITE:
         return -EBADF  #: descriptor {fd} is not open for writing -> open TASK PATH rdwr
+    if not access_ok(addr, count):
+        return -EFAULT  #: {addr:#x} is not an address of user memory
     if pipe_of(file) is not None:
         return anon_pipe_write(file, addr, count)
-    ret = generic_perform_write(file, addr, count, file.f_pos)
+    ret = vfs_write(file, addr, count, file.f_pos)
     if ret > 0:
         file.f_pos += ret
     return ret
@@ -410,16 +414,21 @@ def sys_write(fd: int, addr: int, count: int) -> int:
 @asmlinkage
 def sys_lseek(fd: int, offset: int, whence: int = SEEK_SET) -> int:
     """lseek(2): the new position of the open file, for all that share it; -EBADF, -ESPIPE,
-    -EINVAL."""
+    -EINVAL, -ENXIO."""
     file = fget(fd)
     if file is None:
         return -EBADF  #: descriptor {fd} is not open
-    if not SEEK_SET <= whence <= SEEK_END:
-        return -EINVAL  #: whence {whence} is not set, cur or end
+    if not SEEK_SET <= whence <= SEEK_HOLE:
+        return -EINVAL  #: whence {whence} is not set, cur, end, data or hole
     if pipe_of(file) is not None:
         return -ESPIPE  #: {fd} is a pipe: it has no position -> a file
-    pos = offset + (0, file.f_pos, file.f_inode.i_size)[whence]
-    if not 0 <= pos < 1 << 63:
+    if whence in (SEEK_DATA, SEEK_HOLE):
+        pos = mapping_seek_hole_data(file.f_inode, offset, whence)
+        if pos < 0:
+            return pos
+    else:
+        pos = offset + (0, file.f_pos, file.f_inode.i_size)[whence]
+    if not 0 <= pos <= s_maxbytes(file.f_inode):
         return -EINVAL  #: position {pos} is negative or too large -> a position from 0 up
     file.f_pos = pos
     return pos
@@ -438,7 +447,7 @@ def sys_pread(fd: int, addr: int, count: int, pos: int) -> int:
         return -ESPIPE  #: {fd} is a pipe: it has no position -> read, not pread
     if not file.f_mode & FMODE_READ:
         return -EBADF  #: descriptor {fd} is not open for reading -> open TASK PATH rdonly, or rdwr
-    return generic_file_read(file, addr, count, pos)
+    return vfs_read(file, addr, count, pos)
 
 
 @asmlinkage
@@ -453,4 +462,4 @@ def sys_pwrite(fd: int, addr: int, count: int, pos: int) -> int:
         return -ESPIPE  #: {fd} is a pipe: it has no position -> write, not pwrite
     if not file.f_mode & FMODE_WRITE:
         return -EBADF  #: descriptor {fd} is not open for writing -> open TASK PATH rdwr
-    return generic_perform_write(file, addr, count, pos)
+    return vfs_write(file, addr, count, pos)

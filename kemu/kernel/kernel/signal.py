@@ -108,6 +108,12 @@ def signal_wake_up(task: task_struct, fatal: bool) -> None:
 
 
 @linux("kernel/signal.c")
+def send_sig(sig: int, task: task_struct) -> None:
+    """Send a signal without a sender to one thread."""
+    __send_signal_locked(siginfo(sig), task, False)
+
+
+@linux("kernel/signal.c")
 def force_sig_fault(sig: int, code: int, addr: int, error_code: int = 0) -> None:
     """Raise the signal of a fault of the current task: it cannot be ignored."""
     force_sig_info_to_task(siginfo(sig, code, addr, error_code), current())

@@ -30,8 +30,10 @@ from kemu.kernel.fs.files import (
     create_file,
     is_shmem,
     normalize,
+    shmem_acct_blocks,
     shmem_inode_acct_blocks,
     shmem_inode_unacct_blocks,
+    shmem_unacct_blocks,
 )
 from kemu.kernel.include.flags import *
 from kemu.kernel.include.mm_types import (
@@ -127,6 +129,7 @@ def filemap_remove_folio(folio: folio) -> None:
     mapping = folio.mapping
     mapping.i_pages.put(folio.index, None)
     mapping.nrpages -= folio_nr_pages(folio)
+    shmem_unacct_blocks(mapping.host, folio_nr_pages(folio))
     if mapping.host.kind == "tmpfs":
         shmem_inode_unacct_blocks(folio_nr_pages(folio))
     folio.mapping = None
@@ -406,6 +409,7 @@ def fill_page_cache(node: inode, data: bytes, *, dirty: bool) -> None:
         page = alloc_page()
         if page is None:
             return
+        shmem_acct_blocks(node, 1)
         system.phys.set_page(page.pfn, data[index * PAGE_SIZE : (index + 1) * PAGE_SIZE])
         page.flags |= (
             PG_uptodate

@@ -8,12 +8,18 @@ write  copy_from_user -> page cache
 from __future__ import annotations
 
 from kemu.abi.uapi import *
-from kemu.kernel.arch.uaccess import copy_from_user_inatomic, copy_to_user, fault_in_readable
-from kemu.kernel.fs.files import i_size_write, is_shmem
+from kemu.kernel.arch.uaccess import (
+    access_ok,
+    copy_from_user_inatomic,
+    copy_to_user,
+    fault_in_readable,
+)
+from kemu.kernel.fs.files import LLONG_MAX, i_size_write, is_shmem, s_maxbytes
 from kemu.kernel.include.flags import *
-from kemu.kernel.include.mm_types import PAGE_SHIFT, PAGE_SIZE, file, folio, inode
+from kemu.kernel.include.mm_types import PAGE_MASK, PAGE_SHIFT, PAGE_SIZE, file, folio, inode
 from kemu.kernel.include.pagemap import folio_unlock
-from kemu.kernel.include.system import system
+from kemu.kernel.include.system import current, system
+from kemu.kernel.kernel.signal import send_sig
 from kemu.kernel.mm.filemap import (
     filemap_get_folio,
     filemap_lock_folio,
@@ -25,15 +31,57 @@ from kemu.kernel.mm.lru import folio_mark_accessed
 from kemu.kernel.mm.page_alloc import folio_put
 from kemu.kernel.mm.shmem import SGP_WRITE, shmem_get_folio_gfp
 from kemu.kernel.mm.truncate import pagecache_isize_extended
+from kemu.kernel.mm.util import rlimit
 from kemu.trace.frames import linux
+
+MAX_RW_COUNT = 0x7FFFFFFF & PAGE_MASK
+"""The most bytes that one call moves."""
+
+
+def rw_verify_area(pos: int, count: int) -> int:
+    """0, or -EINVAL if a file cannot have the bytes [pos, pos+count) (fs/read_write.c)."""
+    #: the offset {pos:#x} and the length {count:#x} are beyond every file -> a smaller offset
+    return 0 if 0 <= pos <= LLONG_MAX - count else -EINVAL
+
+
+def vfs_read(file: file, addr: int, count: int, pos: int) -> int:
+    """Read ``count`` bytes of a file from ``pos``: bytes, -EFAULT, -EINVAL (fs/read_write.c)."""
+    if not access_ok(addr, count):
+        return -EFAULT  #: {addr:#x} is not an address of user memory
+    return rw_verify_area(pos, count) or generic_file_read(
+        file, addr, min(count, MAX_RW_COUNT), pos
+    )
+
+
+def vfs_write(file: file, addr: int, count: int, pos: int) -> int:
+    """Write ``count`` bytes to a file at ``pos``: bytes, -EFAULT, -EINVAL, -EFBIG (and SIGXFSZ),
+    -ENOSPC (fs/read_write.c)."""
+    if not access_ok(addr, count):
+        return -EFAULT  #: {addr:#x} is not an address of user memory
+    error = rw_verify_area(pos, count)
+    if error or not count:
+        return error
+    room = generic_write_check_limits(file, pos, min(count, MAX_RW_COUNT))
+    return room if room < 0 else generic_perform_write(file, addr, room, pos)
+
+
+def generic_write_check_limits(file: file, pos: int, count: int) -> int:
+    """How many of the ``count`` bytes the file may take at ``pos``; -EFBIG if none, with SIGXFSZ if
+    that is the task's limit (fs/read_write.c)."""
+    limit = rlimit(RLIMIT_FSIZE)
+    if pos >= limit:
+        send_sig(SIGXFSZ, current())
+        return -EFBIG  #: the file has reached the limit, {limit:#x} bytes -> setrlimit fsize
+    most = s_maxbytes(file.f_inode)
+    if pos >= most:
+        return -EFBIG  #: a file of this kind has at most {most:#x} bytes
+    return min(count, limit - pos, most - pos)
 
 
 def generic_file_read(file: file, addr: int, count: int, pos: int) -> int:
     """Copy up to ``count`` bytes from file offset ``pos`` to user memory; bytes done, or -EFAULT if
-    none, -EINVAL."""
+    none."""
     node = file.f_inode
-    if pos < 0:
-        return -EINVAL  #: the offset {pos} is negative -> an offset from 0 up
     count = max(0, min(count, node.i_size - pos))
     done = 0
     while done < count:
@@ -65,6 +113,33 @@ def _file_bytes(file: file, pos: int, count: int) -> bytes:
 
 
 @linux("mm/filemap.c")
+def mapping_seek_hole_data(node: inode, start: int, whence: int) -> int:
+    """The first offset from ``start`` on that is data, or in a hole; the end of the file counts as
+    a hole.  -ENXIO beyond the end, or if no data follows.  A page of a disk file is data if it has
+    a block or waits for one."""
+    size = node.i_size
+    if not 0 <= start < size:
+        return -ENXIO  #: the offset {start:#x} is not in the file, which has {size:#x} bytes
+    pages = node.i_mapping.i_pages
+    known = {index for index, folio in pages.items() if folio.flags & _DATA[is_shmem(node)]}
+    known |= set(node.disk)
+    at = start
+    while at < size and (at >> PAGE_SHIFT in known) != (whence == SEEK_DATA):
+        if whence == SEEK_DATA:
+            following = [index for index in known if index > at >> PAGE_SHIFT]
+            at = min(following) << PAGE_SHIFT if following else size
+        else:
+            at = (at | PAGE_SIZE - 1) + 1
+    if at >= size and whence == SEEK_DATA:
+        return -ENXIO  #: no data follows {start:#x}
+    return min(at, size)
+
+
+_DATA = (PG_dirty, PG_uptodate)
+"""The flag of a cached page of data: of a file on disk, of memory."""
+
+
+@linux("mm/filemap.c")
 def generic_perform_write(file: file, addr: int, count: int, pos: int) -> int:
     """Copy up to ``count`` bytes of user memory to file offset ``pos``; bytes done, or an error if
     none.
@@ -73,8 +148,6 @@ def generic_perform_write(file: file, addr: int, count: int, pos: int) -> int:
     fault on it would wait for the lock that the writer holds: so the copy is made without faults,
     and what was missing is faulted in between two attempts.  A file can grow to ``pos`` by an
     attempt that copied nothing."""
-    if pos < 0:
-        return -EINVAL  #: the offset {pos} is negative -> an offset from 0 up
     done = 0
     while done < count:
         size = min(count - done, PAGE_SIZE - (pos + done) % PAGE_SIZE)
@@ -108,7 +181,8 @@ def write_end(node: inode, folio: folio, pos: int, data: bytes) -> None:
     the page is released (``a_ops->write_end``)."""
     system.phys.write((folio.pfn << PAGE_SHIFT) + pos % PAGE_SIZE, data)
     folio.flags |= PG_uptodate
-    if data or is_shmem(node):
+    new_block = not is_shmem(node) and folio.index not in node.disk  # zeroed, if nothing was copied
+    if data or is_shmem(node) or new_block:
         folio_mark_dirty(folio)
     old = node.i_size
     i_size_write(node, max(old, pos + len(data)))

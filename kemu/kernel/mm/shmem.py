@@ -11,8 +11,10 @@ from kemu.abi.uapi import *
 from kemu.kernel.fs.files import (
     new_inode,
     open_file,
+    shmem_acct_blocks,
     shmem_inode_acct_blocks,
     shmem_inode_unacct_blocks,
+    shmem_unacct_blocks,
 )
 from kemu.kernel.include.flags import *
 from kemu.kernel.include.mm_types import (
@@ -83,15 +85,20 @@ def shmem_alloc_and_add_folio(node: inode, index: int, flags: int) -> folio | in
     """A new page of zeros at ``index``, in the cache and on the LRU, with these PG_* flags,
     referenced and locked; -ENOMEM, -ENOSPC where the tmpfs is full, -EEXIST where another CPU made
     the page while memory was reclaimed for this one."""
-    error = shmem_inode_acct_blocks(1) if node.kind == "tmpfs" else 0
+    error = shmem_acct_blocks(node, 1)
     if error:
         return error
+    error = shmem_inode_acct_blocks(1) if node.kind == "tmpfs" else 0
+    if error:
+        shmem_unacct_blocks(node, 1)
+        return error
     page = shmem_alloc_folio()
-    if page is None:
+    if page is None or index in node.i_mapping.i_pages:
+        shmem_unacct_blocks(node, 1)
         shmem_inode_unacct_blocks(1 if node.kind == "tmpfs" else 0)
+    if page is None:
         return -ENOMEM  #: {shmem_alloc_folio}
     if index in node.i_mapping.i_pages:
-        shmem_inode_unacct_blocks(1 if node.kind == "tmpfs" else 0)
         folio_put(page)
         return -EEXIST  #: another CPU made the page meanwhile -> nothing: the kernel looks again
     __folio_set_locked(page)
@@ -167,7 +174,6 @@ def memfd_create(name: str) -> file | int:
     if error:
         return error
     node = new_inode("memfd", 0, shmem_ops)
-    node.noreserve = True
     return open_file(node, FMODE_READ | FMODE_WRITE, f"/memfd:{name} (deleted)")
 
 

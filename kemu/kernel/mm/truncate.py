@@ -9,10 +9,11 @@ fadvise          clean pages that nobody maps are dropped; they can be read agai
 from __future__ import annotations
 
 from kemu.abi.uapi import *
-from kemu.kernel.fs.files import i_size_write, is_shmem
+from kemu.kernel.fs.files import LLONG_MAX, i_size_write, inode_newsize_ok, is_shmem, s_maxbytes
 from kemu.kernel.include.flags import *
 from kemu.kernel.include.mm_types import (
     FMODE_WRITE,
+    PAGE_ALIGN,
     PAGE_MASK,
     PAGE_SHIFT,
     PAGE_SIZE,
@@ -24,7 +25,8 @@ from kemu.kernel.include.mm_types import (
     vma_pages,
 )
 from kemu.kernel.include.pagemap import folio_trylock, folio_unlock
-from kemu.kernel.include.system import system
+from kemu.kernel.include.system import current, system
+from kemu.kernel.kernel.signal import fatal_signal_pending
 from kemu.kernel.mm.filemap import (
     cached_page,
     filemap_get_entry,
@@ -40,8 +42,6 @@ from kemu.kernel.mm.shmem import SGP_FALLOC, shmem_get_folio_gfp
 from kemu.kernel.mm.writeback import filemap_write_and_wait_range
 from kemu.kernel.mm.zap import zap_details, zap_page_range_single
 from kemu.trace.frames import linux
-
-LLONG_MAX = (1 << 63) - 1
 
 
 @linux("mm/memory.c")
@@ -146,20 +146,29 @@ def do_truncate(node: inode, size: int) -> int:
 
 @linux("mm/shmem.c")
 def shmem_fallocate(node: inode, mode: int, offset: int, length: int) -> int:
-    """fallocate(2) on memory: punch a hole, or make the pages of a range; 0, -ENOSPC."""
+    """fallocate(2) on memory: punch a hole, or make the pages of a range, all or none of them; 0,
+    -EOPNOTSUPP, -EFBIG (and SIGXFSZ), -ENOSPC, -EINTR."""
+    if mode & ~(FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE):
+        return -EOPNOTSUPP  #: memory has only punch_hole and keep_size -> one of the two
     end = offset + length
     if mode & FALLOC_FL_PUNCH_HOLE:
-        first, last = (offset + PAGE_SIZE - 1) >> PAGE_SHIFT, end >> PAGE_SHIFT
-        if last > first:
-            unmap_mapping_pages(node.i_mapping, first, last - first, False)
-        truncate_inode_pages_range(node, offset, end)
-        for index in [index for index in sorted(node.disk) if first <= index < last]:
-            node.disk.put(index, None)
+        truncate_pagecache_range(node, offset, end)
         return 0
-    for index in range(offset >> PAGE_SHIFT, (end + PAGE_SIZE - 1) >> PAGE_SHIFT):
+    error = inode_newsize_ok(node, end)
+    if error:
+        return error
+    start, last = offset >> PAGE_SHIFT, (end + PAGE_SIZE - 1) >> PAGE_SHIFT
+    most = system.sysctl.shmem_max_blocks
+    if node.kind == "tmpfs" and most and last - start > most:
+        return -ENOSPC  #: the tmpfs has {most} pages -> a shorter range
+    for index in range(start, last):
+        if fatal_signal_pending(current()):
+            _unfallocate(node, start, index)
+            return -EINTR  #: a fatal signal is pending
         folio = shmem_get_folio_gfp(node, index, SGP_FALLOC)
         if isinstance(folio, int):
-            return -ENOSPC  #: {shmem_get_folio_gfp}
+            _unfallocate(node, start, index)
+            return folio
         folio_mark_dirty(folio)
         folio_unlock(folio)
         folio_put(folio)
@@ -168,28 +177,112 @@ def shmem_fallocate(node: inode, mode: int, offset: int, length: int) -> int:
     return 0
 
 
+def _unfallocate(node: inode, start: int, end: int) -> None:
+    """Undo a fallocate that failed: the pages of [start, end) without content go again
+    (``shmem_undo_range``)."""
+    for index in range(start, end):
+        folio = filemap_lock_folio(node.i_mapping, index)
+        if folio is None:
+            continue
+        if not folio.flags & PG_uptodate:
+            truncate_inode_folio(node, folio)
+        folio_unlock(folio)
+        folio_put(folio)
+    lru_add_drain()
+
+
+def truncate_pagecache_range(node: inode, start: int, end: int) -> None:
+    """The bytes [start, end) become a hole (mm/truncate.c): whole pages leave the cache, shared
+    mappings and the disk, the rest becomes zero."""
+    first, last = (start + PAGE_SIZE - 1) >> PAGE_SHIFT, end >> PAGE_SHIFT
+    if last > first:
+        unmap_mapping_pages(node.i_mapping, first, last - first, False)
+    truncate_inode_pages_range(node, start, end)
+    for index in [index for index in sorted(node.disk) if first <= index < last]:
+        node.disk.put(index, None)
+
+
+def ext4_fallocate(node: inode, mode: int, offset: int, length: int) -> int:
+    """fallocate(2) on a file on disk: reserve, zero or punch out a range, cut it out of the file,
+    or make room for it; 0, -EINVAL, -EOPNOTSUPP, -EFBIG (and SIGXFSZ) (fs/ext4/extents.c)."""
+    if mode & FALLOC_FL_UNSHARE_RANGE:
+        return -EOPNOTSUPP  #: the file system shares no blocks -> leave unshare_range out
+    end = offset + length
+    if mode & (FALLOC_FL_COLLAPSE_RANGE | FALLOC_FL_INSERT_RANGE):
+        return _ext4_move_range(node, mode, offset, length)
+    if mode & FALLOC_FL_PUNCH_HOLE:
+        truncate_pagecache_range(node, offset, min(end, PAGE_ALIGN(node.i_size)))
+        return 0
+    grows = not mode & FALLOC_FL_KEEP_SIZE and end > node.i_size
+    error = inode_newsize_ok(node, end) if grows else 0
+    if error:
+        return error
+    if mode & FALLOC_FL_ZERO_RANGE:
+        truncate_pagecache_range(node, offset, end)
+    if grows:
+        pagecache_isize_extended(node, node.i_size, end)
+        i_size_write(node, end)
+    return 0
+
+
+def _ext4_move_range(node: inode, mode: int, offset: int, length: int) -> int:
+    """``ext4_collapse_range`` and ``ext4_insert_range``: what follows the range moves down or up by
+    its length, on disk; it leaves the cache for that."""
+    size, collapse = node.i_size, mode & FALLOC_FL_COLLAPSE_RANGE
+    if (offset | length) % PAGE_SIZE:
+        #: offset {offset:#x} and length {length:#x} are not whole blocks -> multiples of 0x1000
+        return -EINVAL
+    if offset + length >= size if collapse else offset >= size:
+        #: the range is not inside the file, which has {size:#x} bytes -> a range that ends before
+        return -EINVAL
+    if not collapse and length > s_maxbytes(node) - size:
+        return -EFBIG  #: the file would have {length:#x} bytes more than {size:#x}: too many
+    first, pages = offset >> PAGE_SHIFT, length >> PAGE_SHIFT
+    filemap_write_and_wait_range(node, first, U64 >> PAGE_SHIFT)
+    following = {index: node.disk[index] for index in sorted(node.disk) if index >= first}
+    truncate_pagecache(node, offset)
+    for index, data in following.items():
+        if not collapse:
+            node.disk.put(index + pages, data)
+        elif index >= first + pages:
+            node.disk.put(index - pages, data)
+    i_size_write(node, size - length if collapse else size + length)
+    return 0
+
+
+FALLOC_FL_MODE_MASK = (
+    FALLOC_FL_PUNCH_HOLE
+    | FALLOC_FL_COLLAPSE_RANGE
+    | FALLOC_FL_ZERO_RANGE
+    | FALLOC_FL_INSERT_RANGE
+    | FALLOC_FL_UNSHARE_RANGE
+)
+"""The modes of fallocate(2), of which one can be chosen (include/linux/falloc.h)."""
+
+
 def vfs_fallocate(file: file, mode: int, offset: int, length: int) -> int:
     """fallocate(2) of ``length`` bytes from ``offset`` on: 0, -EINVAL, -EOPNOTSUPP, -EBADF,
-    -ESPIPE, -ENOSPC."""
-    node = file.f_inode
+    -ESPIPE, -EFBIG, -ENOSPC (fs/open.c)."""
+    node, chosen = file.f_inode, mode & FALLOC_FL_MODE_MASK
     if offset < 0:
         return -EINVAL  #: the offset {offset} is negative -> an offset from 0 up
     if length <= 0:
         return -EINVAL  #: the length {length} is not above 0 -> a length above 0
-    if mode & ~(FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE):
-        return -EOPNOTSUPP  #: the file system has only punch_hole and keep_size -> one of the two
-    if mode & FALLOC_FL_PUNCH_HOLE and not mode & FALLOC_FL_KEEP_SIZE:
+    if mode & ~(FALLOC_FL_MODE_MASK | FALLOC_FL_KEEP_SIZE):
+        return -EOPNOTSUPP  #: unknown mode {mode:#x}
+    if chosen & chosen - 1:
+        return -EOPNOTSUPP  #: the modes exclude each other -> one of them
+    if chosen == FALLOC_FL_PUNCH_HOLE and not mode & FALLOC_FL_KEEP_SIZE:
         return -EOPNOTSUPP  #: punch_hole goes only with keep_size -> both
+    if chosen & (FALLOC_FL_COLLAPSE_RANGE | FALLOC_FL_INSERT_RANGE) and mode & FALLOC_FL_KEEP_SIZE:
+        return -EOPNOTSUPP  #: the size must change -> leave keep_size out
     if not file.f_mode & FMODE_WRITE:
         return -EBADF  #: the file is not open for writing -> open it rdwr
     if node.i_pipe is not None:
         return -ESPIPE  #: a pipe has no places to allocate or punch out -> a file
-    if is_shmem(node) or mode & FALLOC_FL_PUNCH_HOLE:
-        return shmem_fallocate(node, mode, offset, length)
-    if not mode & FALLOC_FL_KEEP_SIZE and offset + length > node.i_size:
-        pagecache_isize_extended(node, node.i_size, offset + length)
-        i_size_write(node, offset + length)
-    return 0
+    if offset + length > s_maxbytes(node):
+        return -EFBIG  #: the range ends beyond the largest file
+    return (shmem_fallocate if is_shmem(node) else ext4_fallocate)(node, mode, offset, length)
 
 
 @linux("mm/truncate.c")
