@@ -27,6 +27,12 @@ from kemu.trace.frames import FUNCTIONS
 if TYPE_CHECKING:
     from kemu.experiment.session import Session
 
+ASKED_FOR = {
+    "open_interpreter": "the program asks for a loader (PT_INTERP): ",
+    "load_script": "the script asks for an interpreter (#!): ",
+}
+"""What another file than the one that the user named is, by the function that opens it."""
+
 TraceFunction = Callable[[FrameType, str, Any], Any]
 NOTHING = Sentence("")
 
@@ -120,11 +126,14 @@ class _Ear:
         _, code, line, sentence = self.chain[0]
         names = [code.co_name for _, code, _, _ in reversed(self.chain)]
         _, _, inside = code.co_filename.rpartition("/kemu/")
+        paths = {known.name: known.path for known in FUNCTIONS}
+        function = next((name for name in reversed(names) if name in paths), code.co_name)
+        whose = next((words for name, words in ASKED_FOR.items() if name in names), "")
         return Decision(
-            function=code.co_name,
-            path=next((known.path for known in FUNCTIONS if known.name == code.co_name), ""),
+            function=function,
+            path=paths.get(function, ""),
             place=f"kemu/{inside}:{line}",
             calls=tuple(name for at, name in enumerate(names) if names[at - 1 : at] != [name]),
-            why=sentence.why,
+            why=whose + sentence.why if sentence.why else "",
             instead=sentence.instead or ADVICE.get(errno_name(-self.returned), ""),
         )
