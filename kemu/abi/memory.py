@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from kemu.abi.row import ADDR, ADVICE, FD, LENGTH, NEEDED, OFFSET, Arg, Call, Fuzz, flags, prot
 from kemu.abi.words import (
+    MADVISE,
     MLOCK2_FLAGS,
     MLOCKALL_FLAGS,
     MMAP_FLAGS,
@@ -149,6 +150,11 @@ CALLS = (
         args=(ADDR, LENGTH, ADVICE._replace(recorded=RECORDED_ADVICE, draw=_ADVICE)),
         errnos="EACCES EAGAIN EBADF EFAULT EINVAL EIO ENOMEM EPERM",
         op="madvise",
+        remarks={
+            MADVISE["hugepage"]: "kemu has no huge pages: each page still takes its own fault",
+            MADVISE["collapse"]: "kemu has no huge pages: nothing is collapsed",
+            MADVISE["mergeable"]: "kemu has no KSM: equal pages are not merged",
+        },
         fuzz=Fuzz(12, "rights ranges files pins"),
     ),
     Call(

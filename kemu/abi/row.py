@@ -12,6 +12,7 @@ is passed to a real kernel (conform/actions.py).
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from kemu.abi.words import FADVISE, MADVISE, RLIMITS, WHENCE, Words
@@ -87,6 +88,7 @@ class Call(NamedTuple):
     stores bytes.  `errnos`: those that its man page documents and kemu can return.  `op`: the
     operation of a recording, "" for none; `unreal`: why an experiment with it cannot be repeated
     on a real kernel.  `module`: the module of its command, if that is not generated from the row.
+    `remarks`: value of a choice -> what it does not do here, said after the call.
     """
 
     name: str
@@ -108,6 +110,7 @@ class Call(NamedTuple):
     unreal: str = ""
     fuzz: Fuzz | None = None
     module: str = ""
+    remarks: Mapping[int, str] = MappingProxyType({})
 
     def passed(self, values: Mapping[str, Any]) -> list[Any]:
         """The arguments in the kernel's order, from their values by name."""

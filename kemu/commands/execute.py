@@ -20,6 +20,7 @@ from kemu import interrupts
 from kemu.debugger.standing import answered, stop_after
 from kemu.errors import UsageError
 from kemu.language import spec
+from kemu.language.kinds import GoneTask
 from kemu.language.result import INTERRUPTED, OK, UNSATISFIED, Result, Shown
 
 if TYPE_CHECKING:
@@ -53,7 +54,13 @@ def ready(session: Session, call: Call) -> dict[str, Any]:
     task = call.values.get("task")
     if task is None and "task" in call.values:
         call.values["task"] = task = session.current
-    if task is not None and call.made.effect == spec.CHANGE and call.made.name != "kill":
+    gone = isinstance(task, GoneTask)
+    if (
+        task is not None
+        and call.made.effect == spec.CHANGE
+        and call.made.name != "kill"
+        and not gone
+    ):
         _refuse_unable(session, task, call.made.name)
     return call.values
 

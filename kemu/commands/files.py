@@ -87,14 +87,17 @@ def _content(host: str) -> bytes:
     options=(
         flags("kind", ("disk", "tmpfs"), "on disk, or in memory"),
         flags("form", ("sparse",), "allocate no pages"),
+        keyword("content", kinds.DATA, "with"),
     ),
     effect=CHANGE,
     summary="make a file inside kemu",
-    more="Page i is filled with the byte 0x10*(k+1)+i, where k counts the files made so far, "
-    "or is SEED. On disk (the default) its pages are cached and clean; with tmpfs the file is "
-    "in memory. sparse allocates no pages.",
+    more="with DATA begins the file with these bytes, followed by zeros. Otherwise page i is "
+    "filled with the byte 0x10*(k+1)+i, where k counts the files made so far, or is SEED; of a "
+    "larger number the low eight bits. On disk (the default) its pages are cached and clean; with "
+    "tmpfs the file is in memory. sparse allocates no pages.",
     examples=(
         "mkfile /data 2p; ls",
+        "mkfile /hi 1p with 'hi'; spawn app; mmap app 0x10000 1p r file /hi; read app 0x10000 2",
         "mkfile /x 1p tmpfs; spawn app; mmap app 0x10000 1p rw file /x shared; read app 0x10000",
     ),
     linux="fallocate(1), dd(1)",
@@ -107,6 +110,7 @@ def mkfile(
     seed: int | None,
     kind: tuple[str, ...],
     form: tuple[str, ...],
+    content: bytes | None,
 ) -> Text:
     """Make a file whose bytes tell its pages apart."""
     if size > LARGEST:
@@ -118,7 +122,9 @@ def mkfile(
     _of_a_file(path)
     number = session.files_made() if seed is None else seed
     data = (
-        b""
+        (content or b"").ljust(size, b"\0")
+        if content is not None
+        else b""
         if form
         else b"".join(
             bytes([0x10 * (number + 1) + page & 0xFF]) * 4096

@@ -150,19 +150,41 @@ def stat(session: Session, task: Task, form: tuple[str, ...]) -> Shown:
     return Shown(procfs.stat(session.kernel, task), *form)
 
 
+def _range_of(task: Task, start: int | None, length: int | None) -> tuple[int, int]:
+    """The range of `pagemap`, with what was left out. Raises UsageError where there is no
+    mapping."""
+    vmas = [] if task.mm is None else list(task.mm.mm_mt)
+    if start is None:
+        start = vmas[0].vm_start if vmas else 0
+    if length is None:
+        found = next((vma for vma in vmas if vma.vm_start <= start < vma.vm_end), None)
+        if found is None:
+            raise UsageError(
+                f"start: no mapping holds {start:#x}",
+                hint="give a length, or see maps",
+                about="start",
+            )
+        length = found.vm_end - start
+    return start, length
+
+
 @command(
     "pagemap",
-    arguments=(TASK, one("start", kinds.ADDRESS), one("length", kinds.SIZE)),
+    arguments=(TASK, maybe("start", kinds.ADDRESS), maybe("length", kinds.SIZE)),
     summary="/proc/PID/pagemap of a range",
-    more=f"At most {MOST_PAGES} pages; pages with a zero word are omitted.",
-    examples=(_START + "pagemap app 0x10000 3p", _START + "pagemap 0x10000 1p"),
+    more="Without a length, up to the end of the mapping; without an address, the first mapping. "
+    f"At most {MOST_PAGES} pages; pages with a zero word are omitted.",
+    examples=(_START + "pagemap app 0x10000 3p", _START + "pagemap app"),
     linux="/proc/PID/pagemap",
 )
-def pagemap(session: Session, task: Task, start: int, length: int) -> readings.Pagemap:
+def pagemap(
+    session: Session, task: Task, start: int | None, length: int | None
+) -> readings.Pagemap:
     """One 64-bit word per page, with the flags and the mapcount of its frame."""
     from kemu.observe import procfs
 
     _need_mm(session, task)
+    start, length = _range_of(task, start, length)
     if length > MOST_PAGES * 4096:
         raise UsageError(
             f"length: more than {MOST_PAGES} pages", hint="look at a smaller range", about="length"

@@ -13,7 +13,7 @@ from kemu.errors import UsageError
 from kemu.language import kinds
 from kemu.language.expr import Expression
 from kemu.language.formats import FORMATTED
-from kemu.language.spec import FREE, command, keyword, many, maybe, one, rest
+from kemu.language.spec import FREE, command, flags, keyword, many, maybe, one, rest
 from kemu.language.suggest import did_you_mean, one_of
 from kemu.readings import Reading, Text
 
@@ -291,16 +291,19 @@ def _switch(session: Session, numbers: tuple[int, ...], *, enabled: bool) -> Tex
 @command(
     "delete",
     arguments=(_NUMBERS,),
-    options=(keyword("display", kinds.COUNT),),
+    options=(flags("every", {"all": True}), keyword("display", kinds.COUNT)),
     effect=FREE,
     summary="remove breakpoints or displays",
-    more="Without numbers, removes all breakpoints; display N removes one display.",
+    more="Without numbers, removes the only breakpoint; all removes all of them, display N one "
+    "display.",
     examples=(
         "break do_wp_page; delete 1; info breakpoints",
         "display init.rss; delete display 1; info display",
     ),
 )
-def delete(session: Session, numbers: tuple[int, ...], display: int | None) -> Text:
+def delete(
+    session: Session, numbers: tuple[int, ...], every: tuple[bool, ...], display: int | None
+) -> Text:
     """Remove."""
     if display is not None:
         if session.debugger.displays.pop(display, None) is None:
@@ -308,6 +311,12 @@ def delete(session: Session, numbers: tuple[int, ...], display: int | None) -> T
                 f"display: no display {display}", hint="info display lists them", about="display"
             )
         return Text((f"display {display} is gone",))
+    count = len(session.debugger.stops)
+    if count > 1 and not numbers and not every:
+        raise UsageError(
+            f"delete: which of the {count} breakpoints?",
+            hint="delete all, or delete NUMBER (info breakpoints lists them)",
+        )
     gone = _chosen(session, numbers)
     session.debugger.remove(gone)
     return Text(tuple(f"{stop.kind} {stop.number} is gone" for stop in gone) or ("no breakpoints",))

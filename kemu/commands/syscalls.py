@@ -39,7 +39,7 @@ KINDS: dict[str, Kind] = {
     "extent": kinds.OFFSET,
     "file_size": kinds.OFFSET,
     "limit": kinds.LIMIT,
-    "task": kinds.TASK,
+    "task": kinds.PID,
     "data": kinds.DATA,
     "path": kinds.PATH,
     "title": kinds.TITLE,
@@ -120,6 +120,9 @@ def perform(session: Session, task: Task, row: Call, given: dict[str, Any]) -> O
         values[arg.name] = number(session, task, row, arg, given)
         if arg.kind == "data":
             values["size"] = len(given[arg.name])
+    for arg in row.args:
+        if arg.kind == "choice" and values[arg.name] in row.remarks:
+            session.note(row.remarks[values[arg.name]])
     answer = call(session, task, row.name, *row.passed(values), is_address=row.returns == "address")
     if not row.fills:
         return answer

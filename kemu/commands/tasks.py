@@ -18,6 +18,8 @@ from kemu.readings import Outcome, Text
 if TYPE_CHECKING:
     from kemu.experiment.session import Session, Task
 
+    Target = Task | kinds.GoneTask
+
 AS = keyword("name", kinds.NEW_TASK, "as")
 SIGCHLD = words.SIGNALS["CHLD"]
 ENVIRONMENT = ("HOME=/", "TERM=linux")
@@ -125,9 +127,14 @@ def exit_(session: Session, task: Task, code: int) -> Outcome:
 @own_body(
     "wait",
     arguments=(TASK,),
-    options=(keyword("child", kinds.TASK, "for"), flags("flags", words.WAIT_FLAGS)),
+    options=(keyword("child", kinds.PID, "for"), flags("flags", words.WAIT_FLAGS)),
 )
-def wait(session: Session, task: Task, child: Task | None, flags: tuple[int, ...]) -> Outcome:
+def wait(
+    session: Session,
+    task: Task,
+    child: Target | None,
+    flags: tuple[int, ...],
+) -> Outcome:
     """Wait for a child of the task."""
     known = dict(session.tasks)
     outcome = call(session, task, "wait4", child.pid if child else -1, 0, sum(set(flags)))
@@ -141,21 +148,25 @@ def _end(status: int) -> str:
     """A wait status in words."""
     signal = status & 0x7F
     return (
-        f"was killed by {words.signal_name(signal)}"
+        f"was killed by {words.signal_name(signal)} (a shell shows {128 + signal})"
         if signal
         else f"exited with {status >> 8 & 0xFF}"
     )
 
 
+_TARGET = maybe("task", kinds.PID)
+
+
 @own_body(
     "kill",
-    arguments=(TASK, maybe("signal", kinds.SIGNAL, words.SIGNALS["TERM"])),
+    arguments=(_TARGET, maybe("signal", kinds.SIGNAL, words.SIGNALS["TERM"])),
     options=(keyword("sender", kinds.TASK, "by"),),
 )
-def kill(session: Session, task: Task, signal: int, sender: Task | None) -> Outcome:
+def kill(session: Session, task: Target, signal: int, sender: Task | None) -> Outcome:
     """Send a signal to the task."""
     shown = [session.name_of(task.pid), words.signal_name(signal)]
-    note_no_stop(session, task, signal)
+    if not isinstance(task, kinds.GoneTask):
+        note_no_stop(session, task, signal)
     return call(session, sender or _sender(session), "kill", task.pid, signal, shown=shown)
 
 
@@ -167,10 +178,10 @@ def _sender(session: Session) -> Task:
 
 @own_body(
     "tgkill",
-    arguments=(TASK, maybe("signal", kinds.SIGNAL, words.SIGNALS["TERM"])),
+    arguments=(_TARGET, maybe("signal", kinds.SIGNAL, words.SIGNALS["TERM"])),
     options=(keyword("sender", kinds.TASK, "by"),),
 )
-def tgkill(session: Session, task: Task, signal: int, sender: Task | None) -> Outcome:
+def tgkill(session: Session, task: Target, signal: int, sender: Task | None) -> Outcome:
     """Send a signal to the task."""
     if sender is not None and (sender.exit_state or sender.blocked_in):
         raise UsageError(
@@ -178,7 +189,8 @@ def tgkill(session: Session, task: Task, signal: int, sender: Task | None) -> Ou
             hint="name a task that is neither blocked nor ended",
         )
     shown = [session.name_of(task.pid), words.signal_name(signal)]
-    note_no_stop(session, task, signal)
+    if not isinstance(task, kinds.GoneTask):
+        note_no_stop(session, task, signal)
     return call(
         session, sender or _sender(session), "tgkill", task.tgid, task.pid, signal, shown=shown
     )

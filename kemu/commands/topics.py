@@ -43,6 +43,7 @@ it contains spaces.
   operators   + - * / % & | ^ << >> ~  == != < <= > >=  and or not  ( )
               / rounds down: -7 / 2 is -4, and -7 % 2 is 1 (C: -3 and -1)
   tasks       app.pid  app.heap  app.stack  app.text  app.brk  app.rss ...
+              app.exit_code (the kernel's, 768), app.exit_status ($?, 3)
   values      $pid (current task)  $last (of a call or print)  $1 (of print)
   functions   print functions lists them; pfn(app, 0x10000) gives none
               where nothing is mapped

@@ -24,6 +24,7 @@ from kemu.commands.table import find
 from kemu.conform import words
 from kemu.experiment.knowledge import INIT
 from kemu.language.bind import bind
+from kemu.language.kinds import GoneTask
 from kemu.language.spec import Command
 from kemu.language.tokens import Line, split
 from kemu.observe.space import address_space
@@ -135,6 +136,8 @@ class Translator:
         if made is None:
             raise Unexpressed("it is not a command of the shell")
         values = bind(made, line, self.session).values
+        if any(isinstance(value, GoneTask) for value in values.values()):
+            raise Unexpressed("it names a process that is gone")
         if made.name == "on":
             return self._on(values["cpu"], values["command"], record)
         if made.name in self.tables.silent:

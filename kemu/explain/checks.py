@@ -127,11 +127,11 @@ class _Ear:
         names = [code.co_name for _, code, _, _ in reversed(self.chain)]
         _, _, inside = code.co_filename.rpartition("/kemu/")
         paths = {known.name: known.path for known in FUNCTIONS}
-        function = next((name for name in reversed(names) if name in paths), code.co_name)
+        linux = next((name for name in reversed(names) if name in paths), "")
         whose = next((words for name, words in ASKED_FOR.items() if name in names), "")
         return Decision(
-            function=function,
-            path=paths.get(function, ""),
+            function=code.co_name,
+            path=paths.get(linux, ""),
             place=f"kemu/{inside}:{line}",
             calls=tuple(name for at, name in enumerate(names) if names[at - 1 : at] != [name]),
             why=whose + sentence.why if sentence.why else "",

@@ -13,12 +13,14 @@ argument that stopped the match.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
 from kemu.errors import UsageError
 from kemu.language.lexer import BadNumber
+from kemu.language.shapes import is_name
 from kemu.language.spec import Argument, Command, Option
 from kemu.language.suggest import did_you_mean
 from kemu.language.tokens import Line, Token
@@ -42,6 +44,7 @@ def bind(made: Command, line: Line, session: Session) -> Call:
     strict = _Match(made, line, session, known=True)
     matched = strict.run()
     if matched is None:
+        strict.refuse_units()
         match = _Match(made, line, session, known=False)
         matched = match.run()
     if matched is None:
@@ -80,6 +83,15 @@ def _convert(part: Argument | Option, tokens: list[Token], line: Line, session: 
     several = part.values > 1 if isinstance(part, Option) else part.count in ("many", "some")
     return tuple(values) if several else values[0]
 
+
+UNITS = {
+    **dict.fromkeys(("page", "pages"), "p"),
+    **dict.fromkeys(("byte", "bytes"), " "),
+    **dict.fromkeys(("k", "kb", "kib"), "K"),
+    **dict.fromkeys(("m", "mb", "mib"), "M"),
+    **dict.fromkeys(("g", "gb", "gib"), "G"),
+}
+"""Units as people write them, and the letter for each."""
 
 Matched = list[tuple[Argument | Option, list[Token]]]
 
@@ -198,6 +210,10 @@ class _Match:
             return self.at(f"{name}: missing; expected {what}", tokens[-1].end, 1, usage)
         token = tokens[self.furthest]
         words = self.made.option_words
+        instead = self.instead_of(token)
+        if instead:
+            what = f"{self.made.name}: unexpected '{token.text}'"
+            return self.at(what, token.column, len(token.text), instead)
         if wanted is not None and token.text in words:
             return self.at(
                 f"{name}: missing; expected {what}", token.column, len(token.text), usage
@@ -213,6 +229,25 @@ class _Match:
         return self.at(
             f"{name}: expected {what}, got '{token.text}'", token.column, len(token.text), usage
         )
+
+    def refuse_units(self) -> None:
+        """Raise UsageError for a unit that was typed apart from its number."""
+        for before, token in pairwise(self.line.tokens):
+            letter = UNITS.get(token.text.lower(), "")
+            if letter and before.text.isdecimal():
+                hint = f"a number and its unit are one word: {before.text}{letter.strip()}"
+                what = f"{self.made.name}: unexpected '{token.text}'"
+                raise self.at(what, token.column, len(token.text), hint)
+
+    def instead_of(self, token: Token) -> str:
+        """What to write for a name without `as`; an empty text for anything else."""
+        before = self.line.tokens[self.furthest - 1]
+        if "as" in self.made.option_words and is_name(token) and before.text != "as":
+            named = f"{self.made.name} {before.text} as {token.text}"
+            return (
+                f"a name follows the word as: {named if self.furthest > 1 else self.made.synopsis}"
+            )
+        return ""
 
     def at(self, what: str, column: int, length: int, hint: str) -> UsageError:
         return UsageError(what, text=self.line.text, column=column, length=length, hint=hint)

@@ -78,6 +78,28 @@ class TaskKind(Offered):
         return [(name, f"pid {pid}") for name, pid in session.names().items() if "/" not in name]
 
 
+class GoneTask(NamedTuple):
+    """A pid that no task has: a call that names it gets -ESRCH or -ECHILD from the kernel."""
+
+    pid: int
+
+    @property
+    def tgid(self) -> int:
+        """As of a process with one thread."""
+        return self.pid
+
+
+class PidKind(TaskKind):
+    """A task that a system call names by its pid: also `@PID` of one that is gone."""
+
+    def convert(self, token: Token, line: Line, session: Session) -> Task | GoneTask:  # type: ignore[override]  # callers of a PID ask for both
+        """The task_struct, or the pid that no task has."""
+        digits = token.text[1:]
+        if token.text.startswith("@") and digits.isdecimal() and len(digits) < 10:
+            return session.tasks.get(int(digits)) or GoneTask(int(digits))
+        return super().convert(token, line, session)
+
+
 class NameKind(Offered):
     """A new name for a task or a moment."""
 
@@ -261,6 +283,14 @@ class DataKind(Offered):
             number = Token(token.text[:-1], "", token.column, quoted=False)
             value = NumberKind("byte", "a number and b", 0, 255).convert(number, line, session)
             return value.to_bytes(1, "little")
+        if token.text == "=":
+            raise UsageError("no = before what is written", hint="for example: write app 0x10000 5")
+        if re.fullmatch(r"0[xX][0-9a-fA-F]{2}[bB]", token.text, re.ASCII):
+            one, eight = int(token.text[2:4], 16), int(token.text, 16)
+            raise UsageError(
+                f"the byte {one:#x}, or the number {eight:#x}?",
+                hint=f"write {one}b for one byte, 0x{eight:04x} for eight bytes",
+            )
         value = NumberKind("data", self.what, -(2**63), 2**64 - 1).convert(token, line, session)
         return (value % 2**64).to_bytes(8, "little")
 
@@ -337,6 +367,7 @@ class CommandKind(Offered):
 _U64 = 2**64 - 1
 _S32 = (-(2**31), 2**31 - 1)
 TASK = TaskKind()
+PID = PidKind()
 NAME = NameKind()
 NEW_TASK = NewTaskKind()
 ADDRESS = NumberKind("ADDRESS", "an address, as a number or an expression", 0, _U64)

@@ -27,7 +27,9 @@ def closest(word: str, known: Iterable[str]) -> str:
         errors = _errors(typed, name)
         begins = len(typed) > 2 and name.startswith(typed)
         inside = not Counter(typed) - Counter(name)
-        if not (ratio >= 0.6 or errors <= 1 or begins or (inside and errors <= 2)):
+        same = next((at for at, (a, b) in enumerate(zip(typed, name, strict=False)) if a != b), 0)
+        alike = ratio >= 0.6 or errors <= 1 or same >= max(3, len(typed) / 2)
+        if not (alike or begins or (inside and errors <= 2)):
             continue
         cost = 0.5 if begins else errors - inside
         key = (cost, name[:1] != typed[:1], -ratio, name)
@@ -62,5 +64,6 @@ def some_of(words: Iterable[str], most: int = 20) -> str:
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """`did you mean 'fork'?`, or an empty text."""
-    found = nearest(word, known)
+    words = list(known)
+    found = nearest(word, words) or closest(word, words)
     return f"did you mean '{found}'?" if found else ""

@@ -24,8 +24,9 @@ from typing import NamedTuple
 
 from kemu.errors import UsageError
 
-LONGEST_LINE = 100_000
-"""Characters. A longer line is refused: it is a file given by mistake."""
+LONGEST_LINE = 4_000_000
+"""Characters: more than the arguments of any exec that Linux allows. A longer line is refused: it
+is a file given by mistake."""
 
 _QUOTES = "\"'"
 _OPEN, _CLOSE = "([", ")]"

@@ -66,7 +66,8 @@ class SessionNames:
             "rss": lambda: _rss(task),
             "minor": lambda: task.min_flt,
             "major": lambda: task.maj_flt,
-            "exit_code": lambda: task.exit_code >> 8,
+            "exit_code": lambda: task.exit_code,
+            "exit_status": lambda: _exit_status(task.exit_code),
             "cpu": lambda: task.cpu,
         }
         if field in own:
@@ -80,7 +81,7 @@ class SessionNames:
         if task.mm is None:
             raise UsageError(
                 f"expression: {owner} has no address space",
-                hint="only pid, ppid, minor, major, exit_code",
+                hint="only pid, ppid, minor, major, exit_code, exit_status",
             )
         guess = did_you_mean(field, known)
         raise UsageError(
@@ -148,6 +149,11 @@ def check(expression: Expression, session: Session) -> tuple[str, ...]:
 def functions_page() -> list[str]:
     """One line a function."""
     return [f"{function.signature:<26} {function.summary}" for function in FUNCTIONS.values()]
+
+
+def _exit_status(code: int) -> int:
+    """What a shell shows as $?: the exit code, or 128 and the signal."""
+    return 128 + (code & 0x7F) if code & 0x7F else code >> 8 & 0xFF
 
 
 def _numbers(mm: Any) -> dict[str, int]:

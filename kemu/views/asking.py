@@ -32,7 +32,11 @@ def why(reading: Why, style: Style) -> str:
         if text:
             indent = f"  {label:<8} "
             lines += wrap(
-                text, style.width, initial_indent=indent, subsequent_indent=" " * len(indent)
+                text,
+                style.width,
+                initial_indent=indent,
+                subsequent_indent=" " * len(indent),
+                break_on_hyphens=False,
             )
     return "\n".join(lines)
 

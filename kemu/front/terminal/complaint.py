@@ -45,7 +45,8 @@ def _wrapped(text: str, indent: str, width: int) -> list[str]:
         return [indent + text]
     from textwrap import wrap
 
-    return wrap(text, width, initial_indent=indent, subsequent_indent=indent + "  ")
+    more = indent + "  "
+    return wrap(text, width, initial_indent=indent, subsequent_indent=more, break_on_hyphens=False)
 
 
 def _place(complaint: Complaint) -> list[str]:
