@@ -40,6 +40,7 @@ CODES: dict[str, str] = {
     "P08": "it takes too much time, or too many events",
     "P09": "an order that the journal does not have, or a distractor that did happen",
     "P10": "a planted bug that cannot be found: nothing breaks, or nothing that can be named",
+    "P11": "the explanation begins with another number than the right answer",
     "T01": "a translation of a text that the lesson does not have",
     "T02": "a translation that cannot be read",
     "W01": "a text is not translated",

@@ -3,7 +3,7 @@
     setup and blocks run                 P01      the solution passes                P03
     all texts render                     P07      what must not pass does not        P04
     the untouched start does not pass    P02      no `wrong` key is the answer       P06
-    answers differ between students      P05
+    answers differ between students      P05      the explanation says the answer    P11
 
 A problem is told once, for the first seed that shows it; what takes too long is not tried for
 another seed.
@@ -11,6 +11,7 @@ another seed.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -109,6 +110,7 @@ def _step(world: World, index: int, answers: dict[str, set[str]]) -> Iterator[Fa
     if step.solvable:
         yield from step.doubts(visit)
         yield from _solved(visit, lines)
+        yield from _explained(visit)
     answers[step.id].add(_signature(visit, lines))
     for number, wrong in enumerate(step.not_solution):
         yield from _not_solved(world, index, wrong, number)
@@ -120,6 +122,21 @@ def _solved(visit: Visit, lines: list[str]) -> Iterator[Fault]:
     why = f"fails: {complaint.what}" if complaint is not None else step.unproved(visit)
     if why:
         yield Fault("P03", step.at("solution"), f"the solution of {step.id} {why}")
+
+
+NUMBER_FIRST = re.compile(r"\W*(0x[0-9a-fA-F]+|[0-9]+)(?::|\.(?!\d))")
+"""A text that begins with a number and what follows from it."""
+
+
+def _explained(visit: Visit) -> Iterator[Fault]:
+    step, value = visit.step, visit.fact.value if visit.fact is not None else None
+    begins = NUMBER_FIRST.match(visit.text("explain", step.explain))
+    if begins is None or not isinstance(value, int) or isinstance(value, bool):
+        return
+    said = int(begins[1], 0)
+    if said != value:
+        what = f"the explanation of {step.id} begins with {said}, and the right answer is {value}"
+        yield Fault("P11", step.at("explain"), what)
 
 
 def _not_solved(world: World, index: int, lines: Sequence[str], number: int) -> Iterator[Fault]:
