@@ -50,4 +50,5 @@ CODES: dict[str, str] = {
     "W05": "two `wrong` answers are the same number",
     "W06": "an exam with a step that starts from an earlier solution: packing must leave that "
     "readable",
+    "W07": "a word is locked, and another one that prints the same is not",
 }

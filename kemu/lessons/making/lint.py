@@ -130,7 +130,16 @@ def _meaning(lesson: Lesson, step: Step) -> Iterator[Problem]:
     told = lesson.mode != "exam" and not lesson.packed
     if step.points and not step.hints and step.graded and told:
         yield problem(lesson, "W03", step.line, f"step {step.id} has no hints")
+    for locked, others in LEAKS.items():
+        open_words = sorted(others - set(step.locked))
+        if locked in step.locked and open_words:
+            what = f"{locked} is locked, and {open_words[0]} prints the same"
+            yield problem(lesson, "W07", step.at("locked"), what, "lock both, or neither")
     yield from _leftovers(lesson, step)
+
+
+LEAKS = {"walk": {"graph"}, "pt": {"graph"}, "smaps": {"graph"}, "mem": {"graph"}}
+"""Words by others that show what they show."""
 
 
 def _leftovers(lesson: Lesson, step: Step) -> Iterator[Problem]:
