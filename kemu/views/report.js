@@ -3,7 +3,7 @@
 
 const $ = (id) => document.getElementById(id);
 const films = JSON.parse($("films").textContent);
-const view = { part: 1, at: 0, grain: "shown", sides: ["auto", "auto"], timer: 0, since: 0, small: false, noting: 0 };
+const view = { part: 1, at: 0, grain: "command", sides: ["auto", "auto"], timer: 0, since: 0, small: false, noting: 0 };
 let film, player, stops;
 
 // Begin with a part, at its opening.
@@ -87,7 +87,8 @@ function play(on) {
   view.timer = 0;
   if (on) {
     if (view.at === film.last) go(film.first);
-    view.timer = setInterval(() => (view.at === film.last ? play(false) : step(1)), 1000);
+    const grain = view.grain === "command" ? "shown" : view.grain;
+    view.timer = setInterval(() => (view.at === film.last ? play(false) : step(1, grain)), 1000 / Number($("speed").value));
   }
   $("play").textContent = on ? "pause" : "play";
   $("play").setAttribute("aria-pressed", String(on));
@@ -101,8 +102,8 @@ const KEYS = {
 function onKey(event) {
   const at = event.target, tag = at.tagName;
   if (event.ctrlKey || event.altKey || event.metaKey || tag === "SELECT" || at.closest(".scroll, pre")) return;
-  const slider = at === $("slider"), vertical = ["ArrowUp", "ArrowDown", "PageUp", "PageDown", "Home", "End"].includes(event.key);
-  if (!KEYS[event.key] || (vertical && !slider && !at.closest(".player"))) return;
+  const vertical = ["ArrowUp", "ArrowDown"].includes(event.key);
+  if (!KEYS[event.key] || (vertical && !at.closest(".player"))) return;
   event.preventDefault();
   KEYS[event.key]();
 }
@@ -291,6 +292,7 @@ function start() {
   $("slider").addEventListener("input", () => go(Number($("slider").value)));
   if ($("part")) $("part").addEventListener("change", () => { load(Number($("part").value)); draw(); });
   $("grain").addEventListener("change", () => { view.grain = $("grain").value; });
+  $("speed").addEventListener("change", () => { if (view.timer) play(true); });
   ["left", "right"].forEach((id, side) => $(id).addEventListener("change", () => { view.sides[side] = $(id).value; draw(); }));
   document.addEventListener("keydown", onKey);
   document.querySelectorAll("details.alt").forEach((item) => item.addEventListener("toggle", draw));

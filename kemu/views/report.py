@@ -42,17 +42,20 @@ BUTTONS = (
     ("first", "|&lt;", "first moment (Home)"),
     ("cback", "&lt;&lt;", "end of the command before (Page Up)"),
     ("back", "&lt;", "one step back (left arrow)"),
-    ("play", "play", "play, or pause"),
+    ("play", "play", "play event by event, or pause"),
     ("next", "&gt;", "one step on (right arrow)"),
     ("cnext", "&gt;&gt;", "end of the command (Page Down)"),
     ("last", "&gt;|", "last moment (End)"),
 )
 GRAINS = (
+    ("command", "a command"),
     ("shown", "an event"),
     ("all", "an event, also of lists and locks"),
     ("call", "a call"),
-    ("command", "a command"),
 )
+"""Sizes of a step; the first is the one at first."""
+SPEEDS = (("10", "10 a second"), ("1", "1 a second"), ("3", "3 a second"), ("30", "30 a second"))
+"""How many events `play` shows in a second; the first is the one at first."""
 
 
 def report(films: Sequence[Film], version: str) -> str:
@@ -78,8 +81,12 @@ def report(films: Sequence[Film], version: str) -> str:
 
 
 def opening(film: Film) -> int:
-    """The moment at which the page opens: the beginning of a lesson, the end of anything else."""
-    return film.notes[0][0] if film.notes else film.last
+    """The moment at which the page opens: the beginning of a lesson, the end of the first command
+    of anything else."""
+    if film.notes:
+        return film.notes[0][0]
+    ends = (played.last for played in film.commands if played.last > max(played.first, film.first))
+    return min(next(ends, film.last), film.last)
 
 
 def default_sides(player: Player) -> tuple[int, ...]:
@@ -123,6 +130,7 @@ def _player(films: Sequence[Film]) -> str:
         for name, sign, does in BUTTONS
     )
     grains = "".join(f'<option value="{value}">{words}</option>' for value, words in GRAINS)
+    speeds = "".join(f'<option value="{value}">{words}</option>' for value, words in SPEEDS)
     last, now = film.last, opening(film)
     names = "".join(
         f'<option value="{number}">{number}. {esc(film.part)}</option>'
@@ -136,6 +144,7 @@ def _player(films: Sequence[Film]) -> str:
         f'<div class="buttons">{buttons}</div><output id="where" for="slider">#{now} of '
         f"{last}</output>{parts}"
         f'<label>step <select id="grain">{grains}</select></label>'
+        f'<label>play <select id="speed">{speeds}</select></label>'
         "</div></nav>"
     )
 

@@ -3,6 +3,7 @@ the same moments."""
 
 import json
 import re
+import time
 
 import pytest
 
@@ -89,7 +90,6 @@ def shown(page):
 
 def goto(page, moment):
     page.run(f"location.hash = '#e{moment}'")
-    page.run("new Promise((done) => setTimeout(done, 20))")
     assert shown(page) == moment
 
 
@@ -104,7 +104,7 @@ def test_it_loads_without_a_word_in_the_console_and_asks_for_nothing(page, story
 
 def test_the_slider_reaches_the_first_and_the_last_event(page, story):
     last = story[0].end
-    assert shown(page) == last
+    assert shown(page) == story[0].timeline.records[0].last
     for value in (0, last // 2, last):
         page.run(f"document.getElementById('slider').value = {value}")
         page.run("document.getElementById('slider').dispatchEvent(new Event('input'))")
@@ -114,7 +114,8 @@ def test_the_slider_reaches_the_first_and_the_last_event(page, story):
 
 def test_keys_move_by_event_and_by_command(page, story):
     session = story[0]
-    page.run("document.getElementById('slider').focus()")
+    choose(page, "grain", "shown")
+    page.run("document.activeElement.blur()")
     page.key("Home")
     assert shown(page) == 0
     page.key("ArrowRight")
@@ -131,9 +132,59 @@ def test_keys_move_by_event_and_by_command(page, story):
     assert shown(page) == session.end
 
 
+def choose(page, name, value):
+    """Choose in a list of the player."""
+    page.run(
+        f"const s_{name} = document.getElementById('{name}'); s_{name}.value = '{value}'; "
+        f"s_{name}.dispatchEvent(new Event('change'))"
+    )
+
+
+def test_a_step_is_a_command_at_first(page, story):
+    ends = [record.last for record in story[0].timeline.records if record.last > record.first]
+    page.run("go(0)")
+    for end in ends[:4]:
+        page.key("ArrowRight")
+        assert shown(page) == end
+
+
+def test_keys_leave_what_scrolls_by_itself_alone(page):
+    page.run("go(20)")
+    page.run("document.querySelector('#mappings').tabIndex = 0")
+    page.run("document.querySelector('#mappings').focus()")
+    page.key("End")
+    assert shown(page) == 20
+
+
+def test_play_goes_on_event_by_event_at_the_chosen_speed(page):
+    page.run("go(0)")
+    choose(page, "speed", "30")
+    page.run("window.seen = []; window.timer0 = setInterval(() => seen.push(view.at), 5)")
+    page.run("play(true)")
+    time.sleep(1)
+    page.run("play(false); clearInterval(timer0)")
+    seen = sorted(set(page.run("seen")))
+    shown_events = page.run("stops.shown")
+    assert len(seen) > 5
+    assert set(seen) <= set(shown_events)
+    assert page.run("document.getElementById('play').textContent") == "play"
+
+
 def test_it_can_be_used_with_the_keyboard_alone(page):
     reached = set()
-    wanted = {"slider", "first", "back", "play", "next", "last", "grain", "look", "left", "right"}
+    wanted = {
+        "slider",
+        "first",
+        "back",
+        "play",
+        "next",
+        "last",
+        "grain",
+        "speed",
+        "look",
+        "left",
+        "right",
+    }
     while not wanted <= reached and len(reached) < 200:
         page.key("Tab")
         reached.add(page.run("document.activeElement.id || document.activeElement.textContent"))
@@ -163,7 +214,6 @@ def test_many_events_can_be_shown_in_both_directions(page, story):
     before = page.run("document.getElementById('state').innerHTML")
     page.run("go(0); go(film.last)")
     assert page.run("document.getElementById('state').innerHTML") == before
-    page.run("new Promise((done) => setTimeout(done, 600))")
     assert page.run("location.hash") == f"#e{story[0].end}"
 
 
@@ -308,7 +358,6 @@ def test_the_chain_of_why_is_the_one_of_the_command(page, story):
     assert links[::-1] == [event.number for event in why.events]
     assert page.run("document.getElementById('rule').textContent") == why.rule
     page.run("document.querySelector('#why a').click()")
-    page.run("new Promise((done) => setTimeout(done, 20))")
     assert shown(page) == why.events[-2].number
 
 
@@ -323,7 +372,6 @@ def test_every_drawing_has_its_text(page):
     assert len(titles) == 2
     assert titles[0].startswith("Page tables of app")
     page.run("document.querySelectorAll('details.alt').forEach((item) => { item.open = true; })")
-    page.run("new Promise((done) => setTimeout(done, 50))")
     assert "pgd 0x" in page.run("document.getElementById('joinedtext').textContent")
     assert "KKKK" in page.run("document.getElementById('memorytext').textContent")
 
@@ -385,6 +433,7 @@ def test_a_hostile_name_is_only_text(browser, tmp_path):
     assert page.run("document.scripts.length") == 2
     assert page.run("document.images.length") == 0
     assert page.run("document.title") == "</title><script>alert(2)</script>"
+    page.run("go(film.last)")
     told = page.run(
         "[...document.querySelectorAll('#mappings td:last-child')].map((cell) => cell.textContent)"
     )
@@ -402,4 +451,5 @@ def test_2000_events_open_in_two_seconds_and_five_megabytes(browser, tmp_path):
     assert path.stat().st_size < 5_000_000
     page = browser.open(path)
     assert page.run("performance.getEntriesByType('navigation')[0].loadEventEnd") < 2000
+    page.run("go(film.last)")
     assert shown(page) == session.end
