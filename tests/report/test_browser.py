@@ -90,6 +90,7 @@ def shown(page):
 
 def goto(page, moment):
     page.run(f"location.hash = '#e{moment}'")
+    page.run("new Promise((done) => setTimeout(done, 20))")
     assert shown(page) == moment
 
 
@@ -214,6 +215,7 @@ def test_many_events_can_be_shown_in_both_directions(page, story):
     before = page.run("document.getElementById('state').innerHTML")
     page.run("go(0); go(film.last)")
     assert page.run("document.getElementById('state').innerHTML") == before
+    page.run("new Promise((done) => setTimeout(done, 600))")
     assert page.run("location.hash") == f"#e{story[0].end}"
 
 
@@ -358,6 +360,7 @@ def test_the_chain_of_why_is_the_one_of_the_command(page, story):
     assert links[::-1] == [event.number for event in why.events]
     assert page.run("document.getElementById('rule').textContent") == why.rule
     page.run("document.querySelector('#why a').click()")
+    page.run("new Promise((done) => setTimeout(done, 20))")
     assert shown(page) == why.events[-2].number
 
 
@@ -372,6 +375,7 @@ def test_every_drawing_has_its_text(page):
     assert len(titles) == 2
     assert titles[0].startswith("Page tables of app")
     page.run("document.querySelectorAll('details.alt').forEach((item) => { item.open = true; })")
+    page.run("new Promise((done) => setTimeout(done, 50))")
     assert "pgd 0x" in page.run("document.getElementById('joinedtext').textContent")
     assert "KKKK" in page.run("document.getElementById('memorytext').textContent")
 
