@@ -40,7 +40,7 @@ class Preference(NamedTuple):
 PREFERENCES = {
     "color": Preference(("auto", "always", "never"), "colour in the output"),
     "characters": Preference(("auto", "ascii"), "line drawings, or ASCII only"),
-    "paging": Preference(("on", "off"), "show long output in $PAGER, at a terminal"),
+    "paging": Preference(("on", "off"), "show long output page by page, or in $PAGER"),
     "toolbar": Preference(("on", "off"), "the status line at the bottom"),
     "suggestions": Preference(("on", "off"), "show the rest of an earlier line while typing"),
     "repeat": Preference(("on", "off"), "an empty line repeats step, back, next"),

@@ -29,7 +29,7 @@ class Screen(io.StringIO):
 def paged(monkeypatch):
     """What was shown by the pager, and what was printed."""
     seen = []
-    monkeypatch.setattr(paging, "show_paged", lambda text, _out: seen.append(text))
+    monkeypatch.setattr(paging, "show_paged", lambda text, _out: seen.append(text) or "")
     output = TextOutput(Screen(), io.StringIO(), PLAIN)
     output.paged = True
     return output, seen
@@ -69,14 +69,23 @@ def test_the_pager_is_the_one_that_is_asked_for(monkeypatch):
     monkeypatch.setenv("PAGER", "less")
     assert paging.pager() == paging.LESS
     monkeypatch.delenv("PAGER")
-    monkeypatch.setattr(paging, "which", lambda name: name)
-    monkeypatch.setenv("TERM", "xterm")
-    assert paging.pager() == paging.LESS
-    monkeypatch.setenv("TERM", "dumb")
     assert paging.pager() == ()
-    monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setattr(paging, "which", lambda _: None)
+    monkeypatch.setenv("PAGER", "  ")
     assert paging.pager() == ()
+
+
+def test_a_command_typed_between_two_pages_is_run_next(monkeypatch):
+    monkeypatch.delenv("PAGER", raising=False)
+    screen = Screen()
+    assert paging.show_paged(LONG, screen, ask=lambda _: "maps app") == "maps app"
+    assert screen.getvalue().count("line") == paging.FALLBACK_ROWS - paging.KEPT
+
+
+def test_lessons_and_commands_have_the_same_keys():
+    for prompt in (paging.MORE, paging.MORE_OF_LESSON["en"]):
+        assert "Enter" in prompt
+        assert "q " in prompt
+        assert "type on" in prompt
 
 
 def test_the_text_reaches_the_pager(monkeypatch, tmp_path):
@@ -91,7 +100,7 @@ def test_the_text_reaches_the_pager(monkeypatch, tmp_path):
 def test_a_pager_that_cannot_be_used_is_a_warning_and_the_text_is_shown(monkeypatch, capsys, name):
     monkeypatch.setenv("PAGER", name)
     screen = Screen()
-    paging.show_paged(LONG, screen, ask=lambda _: "a")
+    paging.show_paged(LONG, screen, ask=lambda _: "")
     assert screen.getvalue() == LONG + "\n"
     assert "warning: the pager cannot be used" in capsys.readouterr().err
 

@@ -167,7 +167,7 @@ class TextOutput:
             from kemu.front.terminal.paging import is_long, show_paged
 
             if is_long(text, self.out):
-                show_paged(text, self.out)
+                self.typed = show_paged(text, self.out) or self.typed
                 return
         self.out.write(text + "\n")
 

@@ -1,14 +1,15 @@
 """Shows long output at a terminal page by page.
 
-    $PAGER where it is set    else `less -FRX`, if it can draw  else a page at a time by kemu itself
+    a page at a time by kemu itself    Enter goes on, q stops, any other line is the next command
+    $PAGER where it is set             `PAGER=less` runs `less -EFRX`
 
-`-X` keeps what is on the screen, `-R` keeps colour, `-F` leaves at once if it fits after all, `-E`
-leaves at the end.  A user who types on without noticing the pager must not save a file or start a
-program: kemu runs `less` in secure mode. `set paging off` prints everything.
+A user who types on without noticing the pager loses nothing: the line that was typed is returned
+and run. With `less`, `-X` keeps what is on the screen, `-R` keeps colour, `-F` leaves at once if it
+fits after all, `-E` leaves at the end; it runs in secure mode, so that no key saves a file or
+starts a program. `set paging off` prints everything.
 
-In a lesson the user may already be typing the next answer, so its texts never go to a pager that
-would swallow it: kemu shows them itself (`show_pages`), always prints the question or the verdict,
-and returns the line that was typed.
+The texts of a lesson never go to $PAGER, which would swallow the next answer; their question or
+verdict is always printed.
 """
 
 from __future__ import annotations
@@ -18,7 +19,6 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Callable
-from shutil import which
 from typing import TextIO
 
 KEPT = 2
@@ -27,7 +27,7 @@ KEPT = 2
 FALLBACK_ROWS = 24
 LESS = ("less", "-EFRX", "-Ps-- more\\: Space the next page, q back to kemu -- ")
 SECURE = {"LESSSECURE": "1"}
-MORE = "-- more: Enter, a all, q stop -- "
+MORE = "-- more: Enter; q stops; or type on -- "
 MORE_OF_LESSON = {
     "en": "-- more: Enter; q to the end; or type on -- ",
     "zh-CN": "-- 还有内容：按回车继续；q 跳到末尾；也可以直接输入 -- ",
@@ -49,28 +49,25 @@ def is_long(text: str, stream: TextIO) -> bool:
 
 
 def pager() -> tuple[str, ...]:
-    """The pager with its arguments; empty if there is none. Raises ValueError for a $PAGER that
-    is not a command line."""
-    asked = os.environ.get("PAGER", "").strip()
-    if asked:
-        words = tuple(shlex.split(asked))
-        return LESS if words == ("less",) else words
-    able = os.environ.get("TERM", "dumb") != "dumb"
-    return LESS if able and which(LESS[0]) else ()
+    """$PAGER with its arguments; empty if it is not set. Raises ValueError for one that is not a
+    command line."""
+    words = tuple(shlex.split(os.environ.get("PAGER", "").strip()))
+    return LESS if words == ("less",) else words
 
 
-def show_paged(text: str, out: TextIO, ask: Callable[[str], str] = input) -> None:
-    """Show the text through the pager."""
+def show_paged(text: str, out: TextIO, ask: Callable[[str], str] = input) -> str:
+    """Show the text through $PAGER, or page by page; return the command that was typed meanwhile,
+    or an empty text."""
     out.flush()
     try:
         words = pager()
         if words and _through(words, text, out.encoding or "utf-8"):
-            return
+            return ""
     except (OSError, ValueError) as error:
         sys.stderr.write(
             f"warning: the pager cannot be used: {error}; set paging off prints everything\n"
         )
-    _by_pages(text, out, ask)
+    return show_pages(text, 0, out, ask)
 
 
 def _through(words: tuple[str, ...], text: str, encoding: str) -> bool:
@@ -95,11 +92,11 @@ def show_pages(
     last: int,
     out: TextIO,
     ask: Callable[[str], str] | None = None,
-    language: str = "en",
+    language: str = "",
 ) -> str:
-    """Show a lesson's text a page at a time; `q` and Ctrl-C go to its `last` lines at once, which
-    are shown whatever happens. Any other line that is typed ends the paging: the rest is shown, and
-    the line is returned."""
+    """Show the text a page at a time; `q` and Ctrl-C go to its `last` lines at once, those of a
+    lesson that are shown whatever happens. Any other line that is typed ends the paging and is
+    returned; of a lesson, whose `language` is given, the rest is shown."""
     lines = text.split("\n")
     kept = len(lines) - last
     page, at = max(rows_of(out) - KEPT, 2), 0
@@ -108,17 +105,18 @@ def show_pages(
         out.flush()
         at += page
         if at < len(lines):
-            typed = _asked(out, ask or input, MORE_OF_LESSON.get(language, MORE_OF_LESSON["en"]))
+            lesson = MORE_OF_LESSON.get(language, MORE_OF_LESSON["en"])
+            typed = _asked(out, ask or input, lesson if language else MORE)
             if typed == "q":
                 at, page = max(at, kept), len(lines)
             elif typed:
-                out.write("\n".join(lines[at:]) + "\n")
+                out.write("\n".join(lines[at:]) + "\n" if language else "")
                 return typed
     return ""
 
 
 def _asked(out: TextIO, ask: Callable[[str], str], prompt: str) -> str:
-    """What is typed between two pages of a lesson; `q` for Ctrl-C and Ctrl-D, nothing for keys such
+    """What is typed between two pages; `q` for Ctrl-C and Ctrl-D, nothing for keys such
     as arrows."""
     try:
         typed = ask(prompt).strip()
@@ -126,24 +124,3 @@ def _asked(out: TextIO, ask: Callable[[str], str], prompt: str) -> str:
     except (EOFError, KeyboardInterrupt):
         out.write("\n")
         return "q"
-
-
-def _by_pages(text: str, out: TextIO, ask: Callable[[str], str]) -> None:
-    """Show a page, ask, show the next page."""
-    lines = text.split("\n")
-    page = max(rows_of(out) - KEPT, 2)
-    while lines:
-        shown, lines = lines[:page], lines[page:]
-        out.write("\n".join(shown) + "\n")
-        out.flush()
-        if not lines:
-            return
-        try:
-            answer = ask(MORE).strip().lower()
-        except (EOFError, KeyboardInterrupt):
-            out.write("\n")
-            return
-        if answer == "q":
-            return
-        if answer == "a":
-            page = len(lines)
