@@ -179,7 +179,7 @@ WORDS: dict[str, dict[str, Any]] = {
     "en": {
         "none": "there are no lessons",
         "head": ("lesson", "title", "steps", "points"),
-        "how": "lesson start NUMBER starts one; about {minutes} minutes are left",
+        "how": "lesson next goes on, lesson start NUMBER starts one; about {minutes} minutes are left",
         "done": "{done} of {count} done",
         "states": {"failed": "wrong"},
     },
@@ -200,6 +200,10 @@ WORDS: dict[str, dict[str, Any]] = {
 """The words of the lists, by language; a state without a translation is shown unchanged."""
 
 
+BAR = 40
+"""Columns of the bar that shows the progress in all lessons."""
+
+
 def lesson_list(reading: LessonList, style: Style) -> str:
     """The lessons, one per line, with the progress in each."""
     words = WORDS.get(reading.language, WORDS["en"])
@@ -218,6 +222,11 @@ def lesson_list(reading: LessonList, style: Style) -> str:
         )
         here = row.id == reading.current
         lines.append(style.paint(f"*{line[1:]}", "name") if here else line)
+    done, all_steps = (
+        sum(getattr(row, name) for row in reading.rows) for name in ("done", "steps")
+    )
+    full = BAR * done // max(all_steps, 1)
+    lines.append(f"[{'#' * full}{'.' * (BAR - full)}]  {done}/{all_steps}")
     minutes = sum(row.minutes * (row.steps - row.done) // max(row.steps, 1) for row in reading.rows)
     return "\n".join(
         [

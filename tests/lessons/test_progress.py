@@ -274,3 +274,32 @@ def test_translations_hidden_files_and_other_pages_are_no_lessons(tmp_path):
         (tmp_path / name).write_text(text)
     (tmp_path / "README.md").write_text("# no lesson\n")
     assert lesson_files([tmp_path]) == [tmp_path / "one.md"]
+
+
+def test_the_list_has_a_bar_of_the_progress(tmp_path):
+    from kemu.lessons.taking.shelf import Shelf
+    from kemu.views.terminal import render
+
+    reading = Shelf(tmp_path).listing()
+    steps = sum(row.steps for row in reading.rows)
+    assert f"[{'.' * 40}]  0/{steps}" in render(reading)
+    half = reading.replace(rows=tuple(row.replace(done=row.steps) for row in reading.rows))
+    assert f"[{'#' * 40}]  {steps}/{steps}" in render(half)
+
+
+def test_lesson_next_outside_of_a_lesson_goes_on_with_one(tmp_path, monkeypatch):
+    from kemu.api import Session
+    from kemu.errors import UsageError
+    from kemu.lessons.taking.shelf import Shelf
+
+    monkeypatch.setenv("KEMU_HOME", str(tmp_path))
+    shelf = Shelf(tmp_path)
+    assert shelf.following() == "1"
+    session = Session()
+    session.run("lesson next")
+    assert session.desk.guide.stay.lesson.id == shelf.listing().rows[0].id
+    reading = shelf.listing()
+    done = reading.replace(rows=tuple(row.replace(state="done") for row in reading.rows))
+    monkeypatch.setattr(Shelf, "listing", lambda _: done)
+    with pytest.raises(UsageError, match="all lessons are done"):
+        shelf.following()

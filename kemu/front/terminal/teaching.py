@@ -73,8 +73,9 @@ def lesson_ids() -> list[Candidate]:
     "again, play ... return is free play on a copy, previous goes back, problem writes a report "
     "for the author, leave ends the lesson: these words need no lesson before them. Neither does "
     "an answer that is a number or the letters of options. lesson next goes on, as task does when "
-    "the step is done. Only the first answer to a prediction counts; letters and values read off "
-    "the machine may be tried again, and hints cost nothing.",
+    "the step is done; outside of a lesson it starts the one to go on with. Only the first answer "
+    "to a prediction counts; letters and values read off the machine may be tried again, and hints "
+    "cost nothing.",
     examples=("lesson", "lesson start 1; task"),
 )
 def lesson(session: Session, what: str | None, words: str | None) -> Any:
@@ -129,6 +130,8 @@ def dispatch(session: Session, what: str, words: str) -> Any:
         return steps_of(guide)
     if guide is not None and what in WORDS:
         return guide.word(what, words)
+    if what == "next":
+        return shelf.begin(session, shelf.following())
     if what in WORDS or what == "steps":
         raise UsageError(
             f"lesson {what}: no lesson has been started",

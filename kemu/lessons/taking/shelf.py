@@ -107,6 +107,16 @@ class Shelf:
             else []
         )
 
+    def following(self) -> str:
+        """The number of the lesson to go on with: one that was begun, else the first that is not
+        done. Raises UsageError when all are done."""
+        rows = self.listing().rows
+        begun = [row for row in rows if row.state == "begun"]
+        left = [*begun, *(row for row in rows if row.state == "new")]
+        if not left:
+            raise UsageError("lesson next: all lessons are done", hint="lesson lists them")
+        return str(left[0].number)
+
     def listing(self, current: str = "", language: str = "") -> LessonList:
         """All lessons, with what is done of each, in the language (else that of the locale)."""
         language = language or locale_language() or "en"
