@@ -170,7 +170,8 @@ def range_of(
     more="With a number, goes that many such events forwards. all stops also at the events that "
     "trace leaves out (lists, locks, statistics); a kind of event ("
     + " ".join(EVENT_KINDS)
-    + ") goes to the next of that kind. The line below an event says why it happened; why tells "
+    + ") goes to the next of that kind, refcount and mapcount to the next of that "
+    "count. The line below an event says why it happened; why tells "
     "more. After set granularity function, goes "
     "to the next call or return; after set granularity command, to the end of the command. "
     "step into shows, one by one, the entries of an event that copies a whole table; "

@@ -171,9 +171,9 @@ def kill(session: Session, task: Target, signal: int, sender: Task | None) -> Ou
 
 
 def _sender(session: Session) -> Task:
-    """The current task, or init if there is none or it is blocked."""
-    pid = session.current_pid
-    return session.tasks[1] if not pid or session.current.blocked_in else session.current
+    """The current task, or init if it is blocked. Raises UsageError without one."""
+    current = session.current
+    return session.tasks[1] if current.blocked_in else current
 
 
 @own_body(

@@ -17,6 +17,8 @@ Wanted = Callable[["EventReading"], bool]
 STEPS = {
     "all": "every event, also of lists, locks and statistics",
     **{kind: f"the next change of kind {kind}" for kind in EVENT_KINDS},
+    "refcount": "the next change of a frame's _refcount",
+    "mapcount": "the next change of a frame's _mapcount",
 }
 """What `step` and `back` can be told to stop at."""
 
@@ -30,6 +32,8 @@ def wanted(kind: str | None) -> Wanted:
 
     if kind is None:
         return is_shown
+    if kind in ("refcount", "mapcount"):
+        return lambda event: event.field == f"_{kind}" and event.old != event.new
     return lambda event: event.kind == kind and event.old != event.new
 
 

@@ -92,7 +92,10 @@ def as_expression(text: str) -> str:
         piece = tokens[before + 1 : cut]
         thing = read(piece) if len(piece) > 1 else None
         found = found or thing is not None
-        parts += [_call(thing)] if thing is not None else [token.text for token in piece]
+        if thing is not None and thing.at is not None and piece[0].text in FRAME_FIELDS:
+            parts.append(f"{piece[0].text}({thing.at.text})")
+        else:
+            parts += [_call(thing)] if thing is not None else [token.text for token in piece]
         parts += [token.text for token in tokens[cut : cut + 1]]
     return " ".join(parts) if found else text
 

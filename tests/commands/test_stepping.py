@@ -80,6 +80,14 @@ def test_step_goes_to_the_next_change_of_a_kind(session, kind):
     assert session.now == (expected[0] if expected else session.end)
 
 
+@pytest.mark.parametrize("count", ["refcount", "mapcount"])
+def test_step_goes_to_the_next_change_of_a_count(session, count):
+    session.run("goto before")
+    found = session.reading("trace before end").events
+    expected = next(event.number for event in found if event.field == f"_{count}")
+    assert session.reading(f"step {count}").event.number == expected
+
+
 def test_next_passes_over_what_trace_hides(session):
     session.run("goto before; until refcount(pfn(app, 0x10000)) == 3")
     stops = set()

@@ -75,7 +75,9 @@ def test_an_expression_takes_each_form(session, thing, form):
         session.run("goto before; delete; watch " + typed)
         session.run("delete")
         values[typed] = session.reading("goto end; print " + typed).value
-    if form.startswith("pfn("):
+    if form == "mapcount 0x112":
+        assert values[form] == session.value("mapcount(0x112)") == values[FORMS[thing][0]] + 1
+    elif form.startswith("pfn("):
         assert values[form] == session.value("pfn(kid, 0x10000)")
     else:
         assert values[form] == values[FORMS[thing][0]]
@@ -98,6 +100,14 @@ def test_things_stand_where_expressions_do(line):
     session = Session()
     session.run(STORY)
     assert session.run(line)[-1].ok
+
+
+@pytest.mark.parametrize("word", ["refcount", "mapcount"])
+def test_a_function_of_a_frame_in_words_is_the_function(session, word):
+    session.run("goto end")
+    assert session.reading(f"print {word} 0x112").value == session.value(f"{word}(0x112)")
+    assert session.text(f"watch {word} 0x112; delete").startswith("watch ")
+    assert f"{word}(0x112)" in session.text(f"watch {word} 0x112; delete all")
 
 
 def test_every_name_that_trace_prints_can_be_asked_about(session):
