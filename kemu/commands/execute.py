@@ -17,11 +17,13 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from kemu import interrupts
+from kemu.commands.hostfile import forcing
 from kemu.debugger.standing import answered, stop_after
 from kemu.errors import UsageError
 from kemu.language import spec
-from kemu.language.kinds import GoneTask
+from kemu.language.kinds import HOST_PATH, GoneTask
 from kemu.language.result import INTERRUPTED, OK, UNSATISFIED, Result, Shown
+from kemu.language.spec import FORCE, Command
 
 if TYPE_CHECKING:
     from kemu.experiment.session import Session, Task
@@ -33,6 +35,8 @@ def execute(session: Session, call: Call, text: str) -> Iterable[Result]:
     made, values = call.made, ready(session, call)
     if session.desk.guide is not None:
         session.desk.guide.admit(made, values)
+    if session.desk.restoring:
+        refuse_host_files(made, values)
     if made.effect == spec.CHANGE and not made.is_about_session(values):
         return [_change(session, call, values, text)]
     if made.effect == spec.LOOK:
@@ -40,12 +44,24 @@ def execute(session: Session, call: Call, text: str) -> Iterable[Result]:
             reading = made.function(session, **values)
     else:
         now, row = session.now, session.debugger.row
-        reading = made.function(session, **values)
+        with forcing(FORCE in made.options and bool(values.pop(FORCE.name))):
+            reading = made.function(session, **values)
         if session.now != now and session.debugger.row is row:
             session.debugger.open_row(None)
     if isinstance(reading, (list, Iterator)):
         return reading
     return [_result(session, text, reading, session.now, session.now)]
+
+
+def refuse_host_files(made: Command, values: dict[str, Any]) -> None:
+    """Raise UsageError where a command of a saved experiment would use a file of the host, other
+    than one that it loads into the machine."""
+    used = any(part.kind is HOST_PATH and values.get(part.name) is not None for part in made.parts)
+    if used and made.effect != spec.CHANGE:
+        raise UsageError(
+            f"{made.name}: a saved experiment may not use files of the host",
+            hint="kemu run FILE runs it as a script, with all its commands",
+        )
 
 
 def ready(session: Session, call: Call) -> dict[str, Any]:

@@ -234,6 +234,7 @@ _START = "spawn app; mmap app 0x10000 2p rw; write app 0x10000 7; "
     ),
     effect=FREE,
     host=True,
+    writes=True,
     summary="a picture: walk, tables, sharing, mm, rmap, tree, mem, layout, plot",
     more="graph alone draws the tree of processes. graph walk [TASK] ADDR [toy]; graph tables "
     "[TASK] [kernel]; graph sharing [TASK...]; graph mm [TASK]; graph rmap PFN, or TASK ADDR; "

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from pathlib import Path
 
 from kemu.errors import UsageError
@@ -27,11 +29,41 @@ def read_lines(path: str, command: str) -> list[str]:
         ) from error
 
 
+_written: set[Path] = set()
+"""The files that this process has written."""
+_forced = ContextVar("forced", default=False)
+
+SIGNATURE, HEAD = b"kemu", 1000
+"""What kemu's own files have among their first bytes."""
+
+
+@contextmanager
+def forcing(force: bool) -> Iterator[None]:
+    """A block in which any file may be replaced, if ``force``: the command was given --force."""
+    token = _forced.set(force)
+    try:
+        yield
+    finally:
+        _forced.reset(token)
+
+
+def is_ours(target: Path, data: bytes) -> bool:
+    """Whether kemu wrote the existing file: in this process, or by its first bytes, which name kemu
+    or are those of ``data``."""
+    if target.resolve() in _written:
+        return True
+    with target.open("rb") as file:
+        head = file.read(HEAD)
+    line = head.partition(b"\n")[0]
+    same = line == data.partition(b"\n")[0] and not line.startswith(b"<?xml")
+    return not head or SIGNATURE in head or same
+
+
 def replace_file(path: str, data: bytes, command: str, about: str = "file") -> None:
     """Replace the file as a whole or not at all.
 
     Raises UsageError, whose text starts with `command`, about its argument `about`, if the file
-    cannot be written or is not a regular file."""
+    cannot be written, is not a regular file, or is one that kemu did not write (see `forcing`)."""
     target, part = Path(path), Path(f"{path}.part")
     try:
         if target.exists() and not target.is_file():
@@ -40,8 +72,15 @@ def replace_file(path: str, data: bytes, command: str, about: str = "file") -> N
                 hint="name a file that can be replaced",
                 about=about,
             )
+        if target.exists() and not _forced.get() and not is_ours(target, data):
+            raise UsageError(
+                f"{command}: '{path}' exists, and kemu did not write it",
+                hint="choose another name; --force replaces it",
+                about=about,
+            )
         part.write_bytes(data)
         part.replace(target)
+        _written.add(target.resolve())
     except (OSError, ValueError) as error:
         with suppress(OSError, ValueError):  # what the user is told is why it could not be written
             part.unlink(missing_ok=True)

@@ -28,6 +28,7 @@ from kemu.readings import Reading, Text
 if TYPE_CHECKING:
     from kemu.experiment.session import Session
 
+TRANSCRIPT = "# transcript of a session with kemu"
 HEAD, MACHINE, STATE = "# kemu experiment", "# machine ", "# state "
 
 
@@ -36,6 +37,7 @@ HEAD, MACHINE, STATE = "# kemu experiment", "# machine ", "# state "
     arguments=(one("path", kinds.HOST_PATH),),
     effect=FREE,
     host=True,
+    writes=True,
     summary="write the commands of this timeline to a file",
     more="restore and kemu run FILE run them again, to the same state. The file is text and "
     "can be edited.",
@@ -114,7 +116,7 @@ def restore(session: Session, path: str) -> Text:
 
 
 def _run_all(session: Session, lines: list[str], path: str) -> None:
-    with session.desk.inside_file(), quiet(session):
+    with session.desk.inside_file(restoring=True), quiet(session):
         for number, line in enumerate(lines, 1):
             _again(session, line, f"{path}:{number}: ")
 
@@ -136,6 +138,7 @@ def _again(session: Session, line: str, where: str) -> None:
     arguments=(maybe("path", kinds.HOST_PATH),),
     effect=FREE,
     host=True,
+    writes=True,
     summary="all commands so far with their output",
     more="Printed, or written to a file.",
     examples=("spawn app; transcript", "spawn app; ps; transcript session.txt"),
@@ -145,7 +148,7 @@ def transcript(session: Session, path: str | None) -> Text:
     lines = [line for result in session.desk.shown for line in _lines(result)]
     if path is None:
         return Text(tuple(lines) or ("nothing has been run yet",))
-    _write(path, "\n".join(lines) + "\n", "transcript")
+    _write(path, "\n".join([TRANSCRIPT, *lines]) + "\n", "transcript")
     return Text((f"{path}: {len(session.desk.shown)} commands",))
 
 

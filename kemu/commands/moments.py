@@ -36,6 +36,7 @@ _RANGE_TEXT = (
         keyword("file", kinds.HOST_PATH, "-o"),
     ),
     effect=FREE,
+    writes=True,
     summary="the events of a command or a range",
     more=_RANGE_TEXT
     + " With all, shows also low-level events such as links of lists. --format ftrace writes "

@@ -57,7 +57,8 @@ class Guide(Protocol):
 @attrs.define
 class Desk:
     """See the module. `shown` are the results of the last commands, for `transcript`; `depth` is
-    the number of command files that are being run, each inside the one before."""
+    the number of command files that are being run, each inside the one before; `restoring`: one of
+    them is a saved experiment."""
 
     aliases: dict[str, str] = attrs.field(factory=dict)
     preferences: dict[str, str] = attrs.field(factory=dict)
@@ -66,6 +67,7 @@ class Desk:
     guide: Guide | None = None
     shown: list[Result] = attrs.field(factory=list)
     depth: int = 0
+    restoring: bool = False
 
     def copy(self) -> Desk:
         """A copy of the desk, to come back to."""
@@ -117,10 +119,14 @@ class Desk:
             self.shown = before
 
     @contextmanager
-    def inside_file(self) -> Iterator[None]:
-        """A block that runs the commands of a file."""
+    def inside_file(self, *, restoring: bool = False) -> Iterator[None]:
+        """A block that runs the commands of a file; ``restoring``: of a saved experiment, which may
+        use no files of the host."""
+        before = self.restoring
+        self.restoring = before or restoring
         self.depth += 1
         try:
             yield
         finally:
             self.depth -= 1
+            self.restoring = before

@@ -167,6 +167,10 @@ def flags(name: str, words: Mapping[str, Any] | Iterable[str], what: str = "") -
     return Option(name, found, what=what)
 
 
+FORCE = flags("force", ("--force",), "replace a file that kemu did not write")
+"""What each command that writes a file of the host takes; the function does not see it."""
+
+
 def keyword(name: str, kind: Kind, word: str = "") -> Option:
     """`word VALUE` after the arguments; the command gets the value or None."""
     return Option(name, {word or name: None}, kind)
@@ -247,17 +251,18 @@ def command(
     linux: str = "",
     effect: str = LOOK,
     host: bool = False,
+    writes: bool = False,
     session_words: Iterable[str] = (),
 ) -> Callable[[Callable[..., Any]], Command]:
-    """Declare a command; `host`: it touches files of the host; `session_words`: see
-    `Command.is_about_session`."""
+    """Declare a command; `host`: it touches files of the host; `writes`: it writes one, and takes
+    --force; `session_words`: see `Command.is_about_session`."""
 
     def declare(function: Callable[..., Any]) -> Command:
         made = Command(
             words,
             function,
             arguments,
-            options,
+            (*options, FORCE) if writes else options,
             summary,
             more,
             examples,

@@ -31,7 +31,8 @@ def _parts(line: str, width: int) -> list[str]:
     plain = _COLOUR.sub("", line)
     starts = [gap.end() for gap in _COLUMN.finditer(plain)]
     lead = len(plain) - len(plain.lstrip(" "))
-    if len(plain) <= width or (lead and not starts and _COPIED.search(plain)):
+    copied = 0 < lead < width // 2 and not starts and _COPIED.search(plain)
+    if len(plain) <= width or copied:
         return [line]
     indent = starts[-1] if starts and starts[-1] <= width // 2 else min(lead + STEP, width // 2)
     parts, used = [""], 0

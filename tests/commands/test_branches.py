@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from kemu.api import Session
+from kemu.commands.keeping import TRANSCRIPT
 from kemu.debugger.rehearse import perform
 from kemu.errors import UsageError
 from kemu.kernel.mm.rows import bulk
@@ -124,7 +125,8 @@ def test_a_transcript_has_commands_and_what_they_showed(tmp_path):
     session.run("spawn app; ps")
     assert session.reading("transcript").lines[:2] == ("> spawn app", "spawn -> 3")
     session.run(f"transcript '{tmp_path / 'log'}'")
-    assert (tmp_path / "log").read_text().startswith("> spawn app\nspawn -> 3\n> ps\n")
+    lines = (tmp_path / "log").read_text().splitlines()
+    assert lines[:4] == [TRANSCRIPT, "> spawn app", "spawn -> 3", "> ps"]
 
 
 @pytest.mark.parametrize("line", ["spawn app", "ps", "goto 0", "print 3p"])

@@ -204,11 +204,11 @@ def test_a_session_that_is_too_long_says_how_to_take_a_part(monkeypatch, tmp_pat
 
 def test_a_page_that_cannot_be_written_leaves_the_old_one(tmp_path):
     path = tmp_path / "x.html"
-    path.write_text("old")
+    path.write_text("kemu: old")
     (tmp_path / "x.html.part").mkdir()
     with pytest.raises(UsageError, match="cannot write"):
         session_of("spawn app").run(f"report -o {path}")
-    assert path.read_text() == "old"
+    assert path.read_text() == "kemu: old"
 
 
 # ---------------------------------------------------------------- kemu report

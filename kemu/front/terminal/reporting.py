@@ -45,6 +45,7 @@ TITLE = "kemu session"
     ),
     effect=FREE,
     host=True,
+    writes=True,
     summary="the session as one HTML file that plays",
     more="Every event with the functions that were open, what changed, the page tables of two "
     "processes joined at the frames "

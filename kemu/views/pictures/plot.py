@@ -153,7 +153,7 @@ def svg(reading: PlotGraph) -> str:
     return "\n".join(
         [
             (
-                f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDE} {tall}" '
+                f'<svg class="kemu" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDE} {tall}" '
                 f'width="100%" style="max-width:{WIDE}px" role="img">'
             ),
             f"<title>{_esc(_title(r))}</title>",
