@@ -127,7 +127,7 @@ def change_lines(changes: tuple[FieldChange, ...], style: Style) -> list[str]:
     """One line per field, each object named once; only the first few of many objects that changed
     in the same way."""
     blocks = [tuple(block) for _, block in groupby(changes, key=lambda change: change.what)]
-    width = min(max((len(block[0].what) for block in blocks), default=0), style.width // 2)
+    width = min(max((len(block[0].what) for block in blocks), default=0), style.width * 2 // 5)
     lines: list[str] = []
     for _, alike in groupby(blocks, key=_shape):
         shown = list(alike)
