@@ -179,7 +179,7 @@ WORDS: dict[str, dict[str, Any]] = {
     "en": {
         "none": "there are no lessons",
         "head": ("lesson", "title", "steps", "points"),
-        "how": "lesson next goes on, lesson start NUMBER starts one; about {minutes} minutes are left",
+        "how": "lesson next goes on, lesson start NUMBER starts one; about {minutes} minutes left",
         "done": "{done} of {count} done",
         "states": {"failed": "wrong"},
     },

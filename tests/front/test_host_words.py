@@ -54,6 +54,16 @@ def test_output_goes_into_a_file(prompt, tmp_path):
     assert "other" in (tmp_path / "a file.txt").read_text()
 
 
+def test_a_file_that_kemu_did_not_write_is_left_alone(prompt, tmp_path):
+    mine = tmp_path / "main.c"
+    mine.write_text("int main(){}\n")
+    said = prompt("ps > main.c")
+    assert "kemu did not write it" in said
+    assert "--force" not in said
+    assert mine.read_text() == "int main(){}\n"
+    assert prompt("ps > out.txt") == prompt("ps > out.txt")
+
+
 def test_a_folder_is_not_written_over(prompt, tmp_path):
     (tmp_path / "folder").mkdir()
     said = prompt("ps > folder")

@@ -145,7 +145,7 @@ def send(runner: Runner, piped: Piped, text: str) -> None:
             text=text,
             column=piped.column,
             length=len(piped.target),
-            hint=error.hint,
+            hint="choose another name, or remove that file with ! first",
         ) from error
     runner.output.say(f"{piped.target}: {len(caught.getvalue().splitlines())} lines")
 
