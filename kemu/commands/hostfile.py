@@ -11,7 +11,8 @@ from kemu.errors import UsageError
 
 
 def read_lines(path: str, command: str) -> list[str]:
-    """The lines of a text file; bytes that are not UTF-8 are kept (surrogateescape).
+    """The lines of a text file, which end as those of Unix or all as those of Windows; bytes that
+    are not UTF-8 are kept (surrogateescape).
 
     Raises UsageError, whose text starts with `command`, if it cannot be read or is not a regular
     file: a device or a pipe may have no end."""
@@ -21,7 +22,9 @@ def read_lines(path: str, command: str) -> list[str]:
             raise UsageError(
                 f"{command}: '{path}' {what}", hint="name a file of commands", about="path"
             )
-        return Path(path).read_text(encoding="utf-8", errors="surrogateescape").split("\n")
+        text = Path(path).read_bytes().decode("utf-8", "surrogateescape")
+        windows = text.count("\r\n") == text.count("\n")
+        return (text.replace("\r\n", "\n") if windows else text).split("\n")
     except (OSError, ValueError) as error:
         raise UsageError(
             f"{command}: cannot read '{path}': {getattr(error, 'strerror', None) or error}",

@@ -7,6 +7,7 @@ its word.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from textwrap import wrap
 from typing import NamedTuple
@@ -66,6 +67,28 @@ ROLES = {
 """ANSI attributes: 1 bold, 31 red, 32 green, 33 yellow, 35 magenta, 36 cyan."""
 
 PLAIN = Style()
+
+_CONTROL = (
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f"  # C0 without tab and newline, DEL, C1
+    r"\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]"  # direction, other line ends
+)
+_OWN = "\x1b\\[(?:0|" + "|".join(sorted(set(ROLES.values()))) + ")m"
+_HARMFUL = {True: re.compile(f"{_OWN}|({_CONTROL})"), False: re.compile(f"({_CONTROL})")}
+
+
+def harmless(text: str, *, colour: bool = False) -> str:
+    """``text`` with each character that could control a terminal as its escape: what a file, a
+    lesson or memory holds is shown and not obeyed.  With ``colour`` the sequences of ``paint``
+    stay."""
+    return _HARMFUL[colour].sub(_escaped, text)
+
+
+def _escaped(found: re.Match[str]) -> str:
+    character = found[1]
+    if character is None:
+        return found[0]
+    code = ord(character)
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
 
 
 def style_for(

@@ -24,6 +24,7 @@ from kemu.language.result import INTERRUPTED, OK, UNSATISFIED, USAGE
 from kemu.readings import Conformance, DifferenceRow
 from kemu.views import conform as views
 from kemu.views.json import to_data
+from kemu.views.style import harmless
 
 if TYPE_CHECKING:
     from kemu.conform.program import Program
@@ -193,9 +194,10 @@ def _show(verdict: Verdict, asked: Asked, options: Options) -> None:
         return
     style = style_of(sys.stdout, options.color, ascii_only=options.ascii)
     if verdict.stopped:
-        sys.stdout.write(f"{verdict.name}: stopped after {asked.seconds} s\n")
+        sys.stdout.write(harmless(f"{verdict.name}: stopped after {asked.seconds} s") + "\n")
     for row in rows:
-        sys.stdout.write(views.difference_row(row, style) + "\n")
+        text = views.difference_row(row, style)
+        sys.stdout.write(harmless(text, colour=style.colour) + "\n")
 
 
 def _sums(found: list[Verdict], asked: Asked) -> int:
@@ -250,11 +252,12 @@ def _open(programs: list[Program], asked: Asked, options: Options) -> int:
             hint="raise the limit with --seconds",
         ) from None
     out = sys.stderr if options.json or not sys.stdout.isatty() else sys.stdout
-    out.write(f"{chosen.name}: {chosen.question}\n" if chosen.question else f"{chosen.name}\n")
+    question = f": {chosen.question}" if chosen.question else ""
+    out.write(harmless(chosen.name + question) + "\n")
     if opened.difference is not None:
         out.write(
-            f"{opened.difference}\nthe machine is at the end of step {opened.step}; back steps "
-            "into it\n"
+            f"{harmless(str(opened.difference))}\nthe machine is at the end of step {opened.step}; "
+            "back steps into it\n"
         )
     else:
         out.write(f"no difference: the machine is at the end of the last step, {opened.step}\n")

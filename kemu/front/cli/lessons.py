@@ -21,6 +21,7 @@ from kemu.front.cli.words import Words
 from kemu.language.result import BAD_LESSON, OK, USAGE
 from kemu.lessons.format.lesson import ERROR, LessonError, Problem
 from kemu.lessons.taking.world import WorldError
+from kemu.views.style import harmless
 
 if TYPE_CHECKING:
     from kemu.front.cli.options import Options
@@ -118,7 +119,7 @@ def show_problems(problems: list[Problem], *, as_json: bool) -> None:
                 + "\n"
             )
         else:
-            sys.stderr.write(f"{problem}\n")
+            sys.stderr.write(harmless(str(problem)) + "\n")
 
 
 def listing(options: Options, words: list[str]) -> int:

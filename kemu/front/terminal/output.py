@@ -19,6 +19,7 @@ from kemu.front.terminal.complaint import render as render_complaint
 from kemu.language.result import Quit, Result
 from kemu.readings import LessonList, LessonSteps, LessonText, Listing, Picture, Text
 from kemu.views.colours import coloured
+from kemu.views.style import harmless
 
 if TYPE_CHECKING:
     from kemu.experiment.session import Session
@@ -150,13 +151,13 @@ class TextOutput:
             self.flush()
             width = style.width if self.err.isatty() else 0
             colour = wants_color(self.err, preference(session, "color")) and style.colour
-            self.err.write(
-                render_complaint(result.error, where, width, style._replace(colour=colour)) + "\n"
-            )
+            complaint = render_complaint(result.error, where, width, style._replace(colour=colour))
+            self.err.write(harmless(complaint, colour=colour) + "\n")
 
     def _write(self, text: str, session: Session) -> None:
         if not text:
             return
+        text = harmless(text, colour=self.style(session).colour)
         if self.paged and session.desk.guide is not None:
             self.held.append(text)
             return
@@ -184,7 +185,8 @@ class TextOutput:
     def say(self, text: str) -> None:
         """Write a line among the results."""
         self._end_wait()
-        self.out.write(wrapped(text, _width(self.out) if self.out.isatty() else 0) + "\n")
+        text = wrapped(harmless(text), _width(self.out) if self.out.isatty() else 0)
+        self.out.write(text + "\n")
 
     def flush(self) -> None:
         """Write out what is still held back."""
@@ -242,11 +244,11 @@ class JsonOutput:
         if result.notes:
             self.out.flush()
         for note in result.notes:
-            self.err.write(f"{note}\n")
+            self.err.write(harmless(note) + "\n")
 
     def say(self, text: str) -> None:
         """Write a line to standard error."""
-        self.err.write(text + "\n")
+        self.err.write(harmless(text) + "\n")
 
     def flush(self) -> None:
         """Write out what is still held back."""

@@ -17,7 +17,7 @@ from kemu.commands.settings import preference
 from kemu.errors import UsageError
 from kemu.front.terminal.output import Output
 from kemu.language.result import INTERRUPTED, OK, Quit
-from kemu.language.tokens import split
+from kemu.language.tokens import LONGEST_LINE, split
 
 if TYPE_CHECKING:
     from kemu.experiment.session import Session
@@ -96,10 +96,16 @@ def run_script(runner: Runner, path: str) -> None:
 
 
 def read_script(path: str) -> Iterator[str]:
-    """The lines of a script. Raises UsageError if it cannot be read."""
+    """The lines of a script, a piece of each that is longer than a line may be. Raises UsageError
+    if it cannot be read or is a device, which may have no end."""
     try:
-        with Path(path).open(encoding="utf-8", errors="surrogateescape") as file:
-            yield from file
+        if Path(path).is_char_device():
+            raise UsageError(
+                f"script: '{path}' is a device", hint="name a file of commands, or - for input"
+            )
+        with Path(path).open(encoding="utf-8", errors="surrogateescape", newline="\n") as file:
+            while line := file.readline(LONGEST_LINE + 2):
+                yield line.removesuffix("\r\n") + "\n" if line.endswith("\r\n") else line
     except (OSError, ValueError) as error:
         what = f"script: cannot read '{path}': {getattr(error, 'strerror', None) or error}"
         raise UsageError(what, hint="name a file of commands, or - for standard input") from error
