@@ -81,7 +81,7 @@ def rows(pages=10_000, examples=60):
             kept=seconds <= SCAN_BAR if pages == 10_000 else None,
         ),
         Row(
-            "state machine, all invariants behind each step",
+            "state machine, all invariants after each step",
             f"{steps:,.0f} steps a minute",
             bar="at least 2,000",
             kept=steps >= STEPS_BAR,
