@@ -6,6 +6,7 @@ from kemu import Session
 from kemu.abi.uapi import (
     EAGAIN,
     EEXIST,
+    EFAULT,
     EINVAL,
     EIO,
     ENOMEM,
@@ -333,3 +334,13 @@ def test_huge_pages_that_are_not_there_take_the_old_mapping_away(kind, pages):
     assert mappings(session) == [(0x40000000, 0x40400000, "")]
     assert session.reading(f"{text.format(0x40000000)} fixed").errno == ENOMEM
     assert mappings(session) == [(0x40200000, 0x40400000, "")]
+
+
+@pytest.mark.parametrize(("sparse", "dirty"), [("sparse", True), ("", False)])
+def test_a_write_that_fails_in_a_hole_leaves_a_zeroed_page_to_be_written(sparse, dirty):
+    session, _ = run(f"mkfile /f 4p {sparse}; spawn a; open a /f rdwr; mmap a 0x10000 4p r fd 3")
+    assert session.reading("pwrite a 3 0x1000 10").errno == EFAULT
+    session.run("read a 0x10000 1")
+    file = session.reading("smaps a").entries[0]
+    assert file.vma.start == 0x10000
+    assert file.counts.private_dirty == (4096 if dirty else 0)
