@@ -51,8 +51,15 @@ def help_(session: Session, word: str | None) -> Text:
                 f"help {session.desk.aliases[word].split()[0]} explains it",
             )
         )
+    in_a_lesson = []
+    if word in table.LESSON_WORDS:
+        in_a_lesson = wrap(
+            f"in a lesson, {'lesson ' if made else ''}{word}: {table.LESSON_WORDS[word]}", WIDTH
+        )
     if made is not None:
-        return Text(tuple(page(made)))
+        return Text((*page(made), *in_a_lesson))
+    if in_a_lesson:
+        return Text((*in_a_lesson, "help lesson lists the other words"))
     found = topic(word)
     if not found and word in OUTSIDE:
         found = [f"kemu {word}, in the host's shell: {OUTSIDE[word]}"]

@@ -169,5 +169,22 @@ def load_all() -> list[Command]:
     return [command for command in found if command]
 
 
-LESSON_WORDS = frozenset({"answer", "hint", "skip", "task", "check", "leave", "previous"})
-"""Words with a meaning only during a lesson."""
+LESSON_WORDS = {
+    "task": "show the question again; when the step is done, go to the next one",
+    "check": "test whether the machine is as the step wants it",
+    "hint": "show the next hint; hints cost nothing",
+    "answer": "answer the question: answer 3, answer b, or a sentence",
+    "skip": "show the solution and run it; the step then earns no points",
+    "reset": "start the step again",
+    "play": "try things on a copy of the machine, where nothing counts",
+    "return": "end free play and go back to the step",
+    "previous": "go to the step before",
+    "next": "go to the next step (lesson next, since next is a command)",
+    "step": "go to a step by its number or name (lesson step 3, since step is a command)",
+    "problem": "write a report for the author of the lesson",
+    "leave": "end the lesson; progress is kept",
+    "sure": "say that you are sure of the answer just given",
+    "fairly": "say that you are fairly sure of the answer just given",
+    "guess": "say that the answer just given is a guess",
+}
+"""What the words of a lesson do; a word that is also a command is the lesson's after `lesson`."""

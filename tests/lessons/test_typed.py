@@ -3,7 +3,9 @@ what is wrong."""
 
 import pytest
 
+from kemu.commands.table import LESSON_WORDS
 from kemu.front.terminal.complaint import render
+from kemu.lessons.taking.guide import WORDS
 from tests.lessons.hands import Student, lesson_of
 from tests.lessons.test_life import at
 
@@ -46,3 +48,15 @@ def test_a_mistake_behind_an_answer_that_waits_keeps_its_place():
     ada.types("answer 3")
     assert ada.guide.answers.asked_confidence
     assert place(ada, "lesson step 99") == ("lesson step 99", "99")
+
+
+@pytest.mark.parametrize("word", sorted(LESSON_WORDS))
+def test_help_explains_each_word_of_a_lesson(word):
+    said = " ".join("\n".join(at("predict").types(f"help {word}")[-1].reading.lines).split())
+    assert LESSON_WORDS[word] in said
+    assert f"in a lesson, {'lesson ' if word in ('next', 'step') else ''}{word}: " in said
+
+
+def test_the_words_that_help_explains_are_those_of_a_lesson():
+    assert set(LESSON_WORDS) == set(WORDS)
+    assert dict(at("predict").guide.words()).items() <= LESSON_WORDS.items()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
+from kemu.commands.table import LESSON_WORDS
 from kemu.errors import UsageError, blaming
 from kemu.language.result import BAD_LESSON, Complaint, Result
 from kemu.language.spec import FREE, Candidate, command, maybe, rest
@@ -38,9 +39,7 @@ class LessonWordKind:
         ]
         if session.desk.guide is None:
             return [*words, *lesson_ids()]
-        from kemu.lessons.taking.guide import WORDS
-
-        return [*words, *((word, "in this lesson") for word in WORDS)]
+        return [*words, *LESSON_WORDS.items()]
 
 
 class LessonRestKind(LessonWordKind):

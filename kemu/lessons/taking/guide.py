@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from kemu.commands.table import TABLE
+from kemu.commands.table import LESSON_WORDS, TABLE
 from kemu.errors import UsageError
 from kemu.experiment.session import Session
 from kemu.language.result import FAILED, Complaint, Result
@@ -92,8 +92,8 @@ class Guide(Beside):
         return self.stay.place()
 
     def words(self) -> list[tuple[str, str]]:
-        """The bare words of a lesson."""
-        return [(word, self.stay.lesson.title) for word in sorted(BARE - TABLE.keys())]
+        """The bare words of a lesson, and what they do."""
+        return [(word, LESSON_WORDS[word]) for word in sorted(BARE - TABLE.keys())]
 
     def line(self, text: str) -> list[Result] | None:
         """Free words are not cut at `;` and quotes."""
