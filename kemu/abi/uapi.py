@@ -1,7 +1,8 @@
 """Numbers of the system-call interface under Linux's names. Constants only.
 
 Sources: include/uapi/asm-generic/{mman,mman-common,fcntl,resource,siginfo,errno,errno-base}.h,
-include/uapi/linux/{sched,wait,falloc,fadvise,mman,fs}.h, arch/x86/include/uapi/asm/{mman,signal}.h.
+include/uapi/linux/{sched,wait,falloc,fadvise,mman,fs,limits}.h,
+arch/x86/include/uapi/asm/{mman,signal}.h.
 """
 
 from __future__ import annotations
@@ -51,6 +52,7 @@ MADV_HWPOISON, MADV_SOFT_OFFLINE, MADV_GUARD_INSTALL, MADV_GUARD_REMOVE = 100, 1
 POSIX_FADV_NORMAL, POSIX_FADV_RANDOM, POSIX_FADV_SEQUENTIAL = 0, 1, 2
 POSIX_FADV_WILLNEED, POSIX_FADV_DONTNEED, POSIX_FADV_NOREUSE = 3, 4, 5
 
+PATH_MAX, NAME_MAX = 4096, 255
 O_RDONLY, O_WRONLY, O_RDWR, O_ACCMODE = 0, 1, 2, 3
 O_CREAT, O_EXCL, O_NONBLOCK, O_CLOEXEC = 0o100, 0o200, 0o4000, 0o2000000
 SEEK_SET, SEEK_CUR, SEEK_END, SEEK_DATA, SEEK_HOLE = 0, 1, 2, 3, 4

@@ -67,7 +67,7 @@ FAILURES = {
     "msync app 0x90000 1p sync": ("ENOMEM", "do_msync", "nothing is mapped at 0x90000"),
     "mincore app 0x90000 1p": ("ENOMEM", "do_mincore", "nothing is mapped at 0x90000"),
     "wait app": ("ECHILD", "do_wait", "no child to wait for"),
-    "exec app /nothere": ("ENOENT", "_not_a_file", "no file /nothere"),
+    "exec app /nothere": ("ENOENT", "do_open_execat", "no file /nothere"),
     "exec app /data": ("ENOEXEC", "load_elf_binary", "not an ELF program"),
     "open app /nothere rdonly": ("ENOENT", "do_open", "no file /nothere"),
     "pread app 9 0x10000 4": ("EBADF", "sys_pread", "descriptor 9 is not open"),

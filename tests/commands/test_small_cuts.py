@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from kemu.abi.words import ERRNO
 from kemu.api import Session
 from kemu.errors import UsageError
 from kemu.front.terminal.complaint import render
@@ -191,3 +192,41 @@ def test_the_star_stays_in_its_column():
     lines = drawn(change_of(session, "", result.first, result.last, "short")).splitlines()[1:]
     columns = {line.index(" * ") for line in lines if " * " in line}
     assert len(columns) == 1
+
+
+# ---------------------------------------------------------------- paths
+
+
+FLAGS = ("", "rdwr", "creat", "creat rdwr")
+
+
+@pytest.mark.parametrize(
+    ("path", "errnos"),
+    [
+        ("", "ENOENT ENOENT ENOENT ENOENT"),
+        ("/", "EISDIR EISDIR EISDIR EISDIR"),
+        ("/dir", "EISDIR EISDIR EISDIR EISDIR"),
+        ("/dir/", "EISDIR EISDIR EISDIR EISDIR"),
+        ("/dir/f/", "ENOTDIR ENOTDIR EISDIR EISDIR"),
+        ("/dir/f/.", "ENOTDIR ENOTDIR ENOTDIR ENOTDIR"),
+        ("/dir/f/x", "ENOTDIR ENOTDIR ENOTDIR ENOTDIR"),
+        ("/dir/new/", "ENOENT ENOENT EISDIR EISDIR"),
+        ("/dir/new", "ENOENT ENOENT - -"),
+        ("/" + "b" * 256, "ENAMETOOLONG ENAMETOOLONG ENAMETOOLONG ENAMETOOLONG"),
+        ("/" + "b" * 255, "ENOENT ENOENT - -"),
+        ("/" + "b/" * 2047 + "c", "ENAMETOOLONG ENAMETOOLONG ENAMETOOLONG ENAMETOOLONG"),
+    ],
+)
+def test_a_path_of_open_gets_the_errno_of_linux(path, errnos):
+    """As Linux 6.18 answered for the same paths and flags, but for a directory that is opened for
+    reading: kemu has no descriptors of directories (docs/differences.md)."""
+    for flags, wanted in zip(FLAGS, errnos.split(), strict=True):
+        session = Session()
+        session.run("mkfile /dir/f 1p; spawn app")
+        outcome = session.reading(f'open app "{path}" {flags}')
+        assert (ERRNO.get(outcome.errno, "-"), flags) == (wanted, flags)
+
+
+def test_an_empty_path_is_called_empty(session):
+    session.run('open app ""')
+    assert "the path is empty" in session.text("why errno")

@@ -26,7 +26,7 @@ from kemu.kernel.arch.mmap_layout import (
     stack_top,
 )
 from kemu.kernel.arch.vdso import arch_setup_additional_pages
-from kemu.kernel.fs.binprm import PATH_MAX, kernel_read, linux_binprm, open_exec
+from kemu.kernel.fs.binprm import kernel_read, linux_binprm, open_exec
 from kemu.kernel.fs.elf_load import BAD_ADDR, elf_image, elf_layout, load_elf_interp, load_segments
 from kemu.kernel.fs.elf_tables import create_elf_tables
 from kemu.kernel.fs.file_table import fput

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from kemu.abi.uapi import *
 from kemu.kernel.fs.file_table import fput
-from kemu.kernel.fs.files import is_shmem, lookup, normalize, open_file
+from kemu.kernel.fs.files import is_shmem, lookup, normalize, open_file, path_error
 from kemu.kernel.include.mm_types import (
     FMODE_READ,
     MM_ANONPAGES,
@@ -49,7 +49,6 @@ from kemu.kernel.mm.stack import expand_downwards
 from kemu.kernel.mm.vma_exec import create_init_stack_vma
 from kemu.trace.frames import linux
 
-PATH_MAX, NAME_MAX = 4096, 255
 BINPRM_BUF_SIZE = 256
 """Bytes of the file by which its format is recognised."""
 
@@ -101,27 +100,16 @@ def do_open_execat(name: bytes) -> file | int:
     path = normalize(text)
     node = lookup(text)
     if node is None:
-        return _not_a_file(path)
+        error = path_error(path)
+        if error == -EISDIR:
+            return -EACCES  #: {path} is a directory -> a file: see ls
+        #: no file {path} -> load it first: load HOSTFILE as PATH
+        return error or -ENOENT
     if name.endswith((b"/", b"/.")):
         return -ENOTDIR  #: {text} ends with a slash but is a file -> the path without the slash
     if slab_fails("filp"):
         return -ENOMEM  #: {slab_fails}
     return open_file(node, FMODE_READ, path)
-
-
-def _not_a_file(path: str) -> int:
-    """The error for a ``path`` that names no file; directories exist only as prefixes of file
-    paths."""
-    folder = path.rstrip("/") + "/"
-    if folder == "/" or any(known.startswith(folder) for known in system.files):
-        return -EACCES  #: {path} is a directory -> a file: see ls
-    if any(path.startswith(known + "/") for known in system.files):
-        return -ENOTDIR  #: a component of {path} is a file, not a directory
-    too_long = any(
-        len(part.encode("utf-8", "surrogateescape")) > NAME_MAX for part in path.split("/")
-    )
-    #: no file {path} -> load it first: load HOSTFILE as PATH
-    return -ENAMETOOLONG if too_long else -ENOENT
 
 
 @linux("fs/exec.c")

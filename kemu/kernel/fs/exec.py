@@ -18,7 +18,6 @@ from kemu.kernel.fs.binfmt_elf import load_elf_binary
 from kemu.kernel.fs.binfmt_script import load_script
 from kemu.kernel.fs.binprm import (
     MAX_ARG_STRINGS,
-    PATH_MAX,
     alloc_bprm,
     bprm_stack_limits,
     copy_string_kernel,

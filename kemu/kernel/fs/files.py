@@ -149,6 +149,20 @@ def normalize(path: str) -> str:
     return "/" + "/".join(parts)
 
 
+def path_error(path: str) -> int:
+    """Why a normalized ``path`` that names no file cannot be made one: -EISDIR, -ENOTDIR or
+    -ENAMETOOLONG; 0 if it can. Directories exist only as prefixes of file paths."""
+    folder = path.rstrip("/") + "/"
+    if folder == "/" or any(known.startswith(folder) for known in system.files):
+        return -EISDIR  #: {path} is a directory -> a file: see ls
+    if any(path.startswith(known + "/") for known in system.files):
+        return -ENOTDIR  #: a component of {path} is a file, not a directory
+    parts = path.encode("utf-8", "surrogateescape").split(b"/")
+    if any(len(part) > NAME_MAX for part in parts):
+        return -ENAMETOOLONG  #: a component of the path has more than {NAME_MAX} bytes
+    return 0
+
+
 def open_file(node: inode, mode: int, path: str) -> file:
     """A new open file with one reference, held by the caller."""
     atomic_inc(node, "i_count")
@@ -183,8 +197,19 @@ def install_new(file: file) -> int:
 
 
 def do_open(path: str, flags: int) -> int:
-    """open(2): a descriptor, -ENOENT, -EACCES, -ENOMEM."""
+    """open(2): a descriptor, -ENOENT, -EISDIR, -ENOTDIR, -ENAMETOOLONG, -EACCES, -ENOMEM."""
+    if not path:
+        return -ENOENT  #: the path is empty -> a path, such as /data
+    if len(path.encode("utf-8", "surrogateescape")) >= PATH_MAX:
+        return -ENAMETOOLONG  #: the path has {PATH_MAX} bytes or more -> a shorter path
     node = lookup(path)
+    error = path_error(normalize(path)) if node is None else 0
+    if error:
+        return error
+    if path.endswith("/") and flags & O_CREAT:
+        return -EISDIR  #: {path} ends with a slash -> the path without the slash
+    if node is not None and path.endswith(("/", "/.")):
+        return -ENOTDIR  #: {path} ends with a slash but is a file -> the path without the slash
     if node is None:
         if not flags & O_CREAT:
             #: no file {path} -> creat, or an existing file: see ls; mkfile and load make one
