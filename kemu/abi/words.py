@@ -32,8 +32,13 @@ class Words(dict[str, int]):
         return word if word in self else name
 
 
-SYNONYMS = {"MAP_ANONYMOUS": "anon"}
-"""Another name of Linux for a number that has a word."""
+SYNONYMS = {
+    "MAP_ANONYMOUS": "anon",
+    "RLIM_INFINITY": "unlimited",
+    "SIG_DFL": "default",
+    "SIG_IGN": "ignore",
+}
+"""Names of Linux that are not the word in capitals after a prefix."""
 
 
 PROT = {"r": uapi.PROT_READ, "w": uapi.PROT_WRITE, "x": uapi.PROT_EXEC, "-": uapi.PROT_NONE}

@@ -10,6 +10,7 @@ from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING, Any
 
+from kemu.abi.words import SYNONYMS
 from kemu.errors import UsageError
 from kemu.language.expr import Value, compile_expression, describe
 from kemu.language.lexer import BadNumber, Source, shorten
@@ -133,8 +134,8 @@ class WordKind:
     def key(self, token: Token) -> str:
         """The word as the table spells it."""
         if not self.fold:
-            in_c = getattr(self.source, "in_c", None)
-            return token.text if in_c is None else str(in_c(token.text))
+            in_c = getattr(self.source, "in_c", lambda name: SYNONYMS.get(name, name))
+            return str(in_c(token.text))
         word = token.text.upper()
         return word.removeprefix("SIG")
 

@@ -230,3 +230,25 @@ def test_a_path_of_open_gets_the_errno_of_linux(path, errnos):
 def test_an_empty_path_is_called_empty(session):
     session.run('open app ""')
     assert "the path is empty" in session.text("why errno")
+
+
+# ---------------------------------------------------------------- names of C without a prefix
+
+
+@pytest.mark.parametrize(
+    ("line", "same"),
+    [
+        ("setrlimit app as 4M RLIM_INFINITY", "setrlimit app as 4M unlimited"),
+        ("setrlimit app as RLIM_INFINITY", "setrlimit app as unlimited"),
+        ("signal app SIGSEGV SIG_IGN", "signal app SEGV ignore"),
+        ("signal app SIGTERM SIG_DFL", "signal app TERM default"),
+    ],
+)
+def test_a_name_of_c_without_a_word_of_its_own_is_read(line, same):
+    hashes = []
+    for said in (line, same):
+        session = Session()
+        session.run("spawn app")
+        session.run(said)
+        hashes.append(session.state_hash())
+    assert hashes[0] == hashes[1]
