@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from kemu.commands.hostfile import near_file
 from kemu.errors import UsageError
 from kemu.language import kinds
 from kemu.language.spec import CHANGE, command, flags, keyword, maybe, one
@@ -65,7 +66,9 @@ def _content(host: str) -> bytes:
             )
             raise UsageError(
                 f"load: '{host}' {what}",
-                hint="give a path of the host, such as ./a.out",
+                hint=(
+                    "give a path of the host, such as ./a.out" if path.exists() else near_file(host)
+                ),
                 about="host",
             )
         if path.stat().st_size > LARGEST:
@@ -77,7 +80,9 @@ def _content(host: str) -> bytes:
         return path.read_bytes()
     except (OSError, ValueError) as error:
         raise UsageError(
-            f"load: cannot read '{host}': {getattr(error, 'strerror', None) or error}", about="host"
+            f"load: cannot read '{host}': {getattr(error, 'strerror', None) or error}",
+            hint=near_file(host),
+            about="host",
         ) from error
 
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from itertools import islice
+from os import R_OK, access
 from pathlib import Path
 
 from kemu.errors import UsageError
+from kemu.language.suggest import did_you_mean
 
 
 def read_lines(path: str, command: str) -> list[str]:
@@ -28,8 +31,19 @@ def read_lines(path: str, command: str) -> list[str]:
     except (OSError, ValueError) as error:
         raise UsageError(
             f"{command}: cannot read '{path}': {getattr(error, 'strerror', None) or error}",
+            hint=near_file(path),
             about="path",
         ) from error
+
+
+def near_file(path: str) -> str:
+    """The hint for a file of the host that cannot be opened: its folder, if that is what is
+    missing, or the most similar name there."""
+    folder = Path(path).parent
+    if not folder.is_dir():
+        return f"there is no folder '{folder}'"
+    names = [one.name for one in islice(folder.iterdir(), 1000)] if access(folder, R_OK) else []
+    return did_you_mean(Path(path).name, names) or "name a file that you can open"
 
 
 _written: set[Path] = set()
@@ -89,5 +103,6 @@ def replace_file(path: str, data: bytes, command: str, about: str = "file") -> N
             part.unlink(missing_ok=True)
         raise UsageError(
             f"{command}: cannot write '{path}': {getattr(error, 'strerror', None) or error}",
+            hint=near_file(path),
             about=about,
         ) from error

@@ -173,7 +173,11 @@ def _fid(session: Session, name: str | None) -> int | None:
     here = " in ".join(named(fid).name for fid in reversed(stack))
     raise UsageError(
         f"function: {name[:40]} is not open at #{session.now}",
-        hint=f"open functions: {here}" if here else "no function is open",
+        hint=(
+            f"open functions: {here}"
+            if here
+            else "no function is open: step goes into one, break stops in one"
+        ),
         about="function",
     )
 

@@ -226,7 +226,10 @@ def backtrace(reading: Backtrace, _style: Style) -> str:
     """bt: the open functions as gdb numbers them, the innermost first."""
     inside = f" in '{reading.command}'" if reading.command else ""
     if not reading.calls:
-        return f"no kernel function is open at #{reading.now}{inside}"
+        return (
+            f"no kernel function is open at #{reading.now}{inside}: "
+            "goto an event inside a command, or break FUNCTION"
+        )
     width = max(len(call.function) for call in reading.calls) + 2
     return "\n".join(
         f"#{number:<2} {call.function + '()':<{width}}  {call.path}".rstrip()

@@ -197,6 +197,25 @@ def test_the_star_stays_in_its_column():
 # ---------------------------------------------------------------- paths
 
 
+@pytest.mark.parametrize(
+    ("line", "hint"),
+    [
+        ("restore {}/nosuch/x", "there is no folder '{}/nosuch'"),
+        ("restore {}/story.kem", "did you mean 'story.kemu'?"),
+        ("run {}/story", "did you mean 'story.kemu'?"),
+        ("load {}/sotry.kemu as /x", "did you mean 'story.kemu'?"),
+        ("load {}/nosuch/x as /x", "there is no folder '{}/nosuch'"),
+        ("save {}/nosuch/x", "there is no folder '{}/nosuch'"),
+        ("transcript {}/nosuch/x", "there is no folder '{}/nosuch'"),
+    ],
+)
+def test_a_file_of_the_host_that_is_not_there_is_asked_for_by_a_name_that_is(
+    session, tmp_path, line, hint
+):
+    (tmp_path / "story.kemu").write_text("ps\n")
+    assert complaint(session, line.format(tmp_path)).hint == hint.format(tmp_path)
+
+
 FLAGS = ("", "rdwr", "creat", "creat rdwr")
 
 
@@ -230,6 +249,21 @@ def test_a_path_of_open_gets_the_errno_of_linux(path, errnos):
 def test_an_empty_path_is_called_empty(session):
     session.run('open app ""')
     assert "the path is empty" in session.text("why errno")
+
+
+# ---------------------------------------------------------------- no function is open
+
+
+@pytest.mark.parametrize("line", ["bt", "where", "backtrace"])
+def test_where_no_function_is_open_bt_says_how_to_get_into_one(session, line):
+    said = session.text(line)
+    assert "no kernel function is open" in said
+    assert "break FUNCTION" in said
+
+
+@pytest.mark.parametrize("line", ["finish 1", "finish nosuch", "reverse-finish do_wp_page"])
+def test_where_no_function_is_open_finish_says_how_to_get_into_one(session, line):
+    assert "step goes into one" in complaint(session, line).hint
 
 
 # ---------------------------------------------------------------- names of C without a prefix
