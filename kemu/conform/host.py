@@ -24,7 +24,7 @@ from kemu.conform.hostops import HostAct
 from kemu.conform.hostsee import HostPage
 from kemu.conform.hostworker import SECONDS, Ended
 from kemu.conform.perform import perform
-from kemu.conform.program import Op, Program, load_programs, parse_program, recordings
+from kemu.conform.program import Op, Program, load_programs, recordings
 from kemu.conform.replay import Run, happened, replay
 from kemu.conform.steps import Observation, PageSeen, Step
 from kemu.errors import HostUnavailable, UsageError
@@ -166,24 +166,6 @@ def without_root(steps: Iterable[Step]) -> tuple[Step, ...]:
 def _plain(seen: Observation) -> Observation:
     pages: dict[str, PageSeen] = {key: {"pm": page["pm"]} for key, page in seen["pages"].items()}
     return {**seen, "pages": pages}
-
-
-# ---------------------------------------------------------------- for the shell's `real`
-
-
-def repeat_on_host(
-    operations: Iterable[Mapping[str, Any]], name: str = "experiment", window: str = ""
-) -> HostRun:
-    """Perform ``operations`` (objects as in a program's "ops") on the host, and give its
-    step for each of them.
-
-    The first process is A; a fork names its child.  An operation that a program cannot hold is
-    a ``UsageError``.
-    """
-    data: dict[str, Any] = {"name": name, "ops": [dict(op) for op in operations]}
-    if window:
-        data["window"] = window
-    return run_on_host(parse_program(data, name))
 
 
 # ---------------------------------------------------------------- kemu conform host FILE

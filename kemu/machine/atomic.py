@@ -57,11 +57,6 @@ def atomic_dec(obj: Any, field: str) -> None:
     add(obj, field, -1)
 
 
-def atomic_add(obj: Any, field: str, i: int) -> None:
-    """Add ``i``."""
-    atomic_add_return(obj, field, i)
-
-
 def atomic_dec_and_test(obj: Any, field: str) -> bool:
     """Subtract 1; True if the result is 0."""
     return atomic_add_return(obj, field, -1) == 0
@@ -76,15 +71,6 @@ def atomic_add_negative(obj: Any, field: str, i: int) -> bool:
     """Add ``i``; True if the result is below 0 (a mapcount falls to -1: the last mapping is
     gone)."""
     return atomic_add_return(obj, field, i) < 0
-
-
-def atomic_cmpxchg(obj: Any, field: str, old: int, new: int) -> int:
-    """Store ``new`` if the value is ``old``; return the value before (int)."""
-    step()
-    value: int = getattr(obj, field)
-    if value == old:
-        setattr(obj, field, new)
-    return value
 
 
 def atomic_inc_not_zero(obj: Any, field: str) -> bool:
@@ -118,7 +104,7 @@ warnings: list[str] = []
 """What refcount_t has complained about, each kind once (WARN_ONCE); whoever reads it empties it."""
 
 ADD_UAF, ADD_OVF = "addition on 0; use-after-free.", "saturated; leaking memory."
-SUB_UAF, DEC_LEAK = "underflow; use-after-free.", "decrement hit 0; leaking memory."
+SUB_UAF = "underflow; use-after-free."
 
 
 def refcount_inc(obj: Any, field: str) -> None:
@@ -155,38 +141,6 @@ def refcount_dec_and_test(obj: Any, field: str) -> bool:
         return False
     setattr(obj, field, old - 1)
     return bool(old == 1)
-
-
-def refcount_dec(obj: Any, field: str) -> None:
-    """Subtract 1 from a count that is not the last ("decrement hit 0; leaking memory" if it is:
-    nobody would free it)."""
-    step()
-    old = getattr(obj, field)
-    if old <= 1:
-        refcount_warn_saturate(obj, field, DEC_LEAK)
-    else:
-        setattr(obj, field, old - 1)
-
-
-def refcount_dec_if_one(obj: Any, field: str) -> bool:
-    """Make 1 a 0, and nothing else; True if it was 1."""
-    step()
-    if getattr(obj, field) != 1:
-        return False
-    setattr(obj, field, 0)
-    return True
-
-
-def refcount_dec_not_one(obj: Any, field: str) -> bool:
-    """Subtract 1 unless the count is 1; True unless it was 1.  A saturated count stays; on 0 it
-    warns and changes nothing."""
-    step()
-    old = getattr(obj, field)
-    if old == 0:
-        warn_once(SUB_UAF)
-    elif old not in (1, REFCOUNT_SATURATED):
-        setattr(obj, field, old - 1)
-    return bool(old != 1)
 
 
 # ---------------------------------------------------------------- locks

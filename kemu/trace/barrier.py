@@ -211,10 +211,3 @@ def sealed() -> Iterator[None]:
     finally:
         _now.direct(before)
         _barrier_in_tables(_now.recording)
-
-
-def plain_setter(cls: type, field: str) -> Callable[[Any, Any], None]:
-    """A function ``(obj, value)`` that stores ``field`` of a structure without recording it: for a
-    bulk record that carries the change itself."""
-    setter: Callable[[Any, Any], None] = getattr(cls, field).__set__
-    return setter

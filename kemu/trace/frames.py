@@ -229,20 +229,3 @@ def call_tree(
     for call in open_calls:
         call.last = at
     return roots
-
-
-def open_frames(marks: Sequence[int], first_mark: int, number: int) -> list[Function]:
-    """The functions that were open when event ``number`` happened, outermost first.
-
-    ``first_mark`` is an index into ``marks`` at which nothing was open, the start of a command."""
-    end = (number - 1) * SLOTS
-    stack: list[int] = []
-    for i in range(first_mark, len(marks), 2):
-        if marks[i] > end:
-            break
-        fid = marks[i + 1]
-        if fid >= 0:
-            stack.append(fid)
-        elif stack:
-            stack.pop()
-    return [FUNCTIONS[fid] for fid in stack]

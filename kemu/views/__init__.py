@@ -14,7 +14,6 @@
     spaces   address_space  mm  vma_detail  smaps  smaps_rollup  status  stat  statm  pagemap
              layout
     tables   translation  picture(translation, style)  page_tables  dump  tlb
-             two_walks(translation, translation, style)
     memory   frame  rmap  memory_map  free
     moments  event  events  calls  difference  change  moment  text  value
     pictures/draw  picture: one of the kinds in walk, tables, sharing, spaces, ram, plot

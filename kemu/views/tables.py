@@ -138,40 +138,6 @@ def _pte_line(r: Translation) -> str:
     return f"{page:#x} {leaf.letters} -> {leaf.pfn:#x}{note}"
 
 
-def two_walks(left: Translation, right: Translation, style: Style) -> str:
-    """Two walks level by level: ``=`` where the same entry is used, ``~`` two entries, one frame,
-    ``*`` two frames."""
-    rows = []
-    for n in range(max(len(left.steps), len(right.steps))):
-        a, b = (walk.steps[n] if n < len(walk.steps) else None for walk in (left, right))
-        rows.append((_name(a or b), _cell(a), sign(a, b), _cell(b)))
-    head = f"<LEVEL <{_title(left)} <= <{_title(right)}"
-    lines = table(head, rows)
-    key = "= the same entry   ~ two entries, one frame   * different frames"
-    return "\n".join([style.paint(lines[0], "name"), *lines[1:], key])
-
-
-def _title(walk: Translation) -> str:
-    return f"{walk.name}_{walk.address:#x}"
-
-
-def _name(entry: EntryReading | None) -> str:
-    return entry.level if entry else ""
-
-
-def _cell(entry: EntryReading | None) -> str:
-    return f"[{entry.index}] {entry.letters} {leads_to(entry)}" if entry else "-"
-
-
-def sign(a: EntryReading | None, b: EntryReading | None) -> str:
-    """How two entries of one level compare."""
-    if a is None or b is None:
-        return "*"
-    if a.entry_address == b.entry_address:
-        return "="
-    return "~" if a.pfn is not None and a.pfn == b.pfn else "*"
-
-
 def page_tables(reading: PageTables, style: Style) -> str:
     """pt: the tree of tables, runs of empty entries folded."""
     r = reading

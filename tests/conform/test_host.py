@@ -17,7 +17,6 @@ from kemu.conform.compare import first_difference
 from kemu.conform.host import (
     TRIES,
     compare_with,
-    repeat_on_host,
     run_on_host,
     without_own_locks,
     without_root,
@@ -106,7 +105,8 @@ def test_a_difference_is_shown_with_both_sides_and_gives_status_3():
 
 @needs_host
 def test_operations_of_a_session_are_repeated_one_step_each():
-    run = repeat_on_host([MMAP, {"op": "write", "page": 3, "byte": 7}, {"op": "read", "page": 3}])
+    one = program(MMAP, {"op": "write", "page": 3, "byte": 7}, {"op": "read", "page": 3})
+    run = run_on_host(one)
     assert [step["res"] for step in run.steps] == [
         {"ret": {"page": 0}, "flt": [0, 0]},
         {"ok": 1, "flt": [1, 0]},

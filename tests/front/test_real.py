@@ -157,9 +157,8 @@ def test_elsewhere_it_is_said_kindly(monkeypatch):
 def usable_host():
     try:
         hostworker.check_host()
-        host.repeat_on_host(
-            [{"op": "mmap", "page": 0, "len": 1, "prot": "rw", "flags": ["private", "anon"]}]
-        )
+        op = {"op": "mmap", "page": 0, "len": 1, "prot": "rw", "flags": ["private", "anon"]}
+        host.run_on_host(parse_program({"name": "one", "ops": [op]}, "one"))
     except HostUnavailable as error:
         return str(error)
     return ""

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from kemu.kernel.mm.fault_wp import do_wp_page
 from kemu.trace.barrier import record, sealed, struct
-from kemu.trace.frames import FUNCTIONS, HARDWARE, call_tree, hardware, linux, open_frames
+from kemu.trace.frames import FUNCTIONS, HARDWARE, call_tree, hardware, linux
 from kemu.trace.journal import SLOTS, Journal
 from tests.machine.machines import recorded
 
@@ -180,9 +180,17 @@ def test_the_open_frames_of_an_event_are_the_path_to_it_in_the_tree(plan):
     with recorded() as journal:
         branch(box, plan, last=1)
     for number in range(1, len(journal) + 1):
-        assert [f.name for f in open_frames(journal.marks, 0, number)] == path(
-            call_tree(journal.marks), number
-        )
+        assert open_at(journal, number) == path(call_tree(journal.marks), number)
+
+
+def open_at(journal, number):
+    """The functions that were open when event `number` happened, outermost first."""
+    ends = (number - 1) * SLOTS
+    first_after = next(
+        (i for i in range(0, len(journal.marks), 2) if journal.marks[i] > ends), None
+    )
+    index = len(journal.marks) if first_after is None else first_after
+    return [FUNCTIONS[fid].name for fid in journal.open_before(index)]
 
 
 def path(calls, number):
@@ -208,7 +216,7 @@ def test_a_tree_may_begin_at_a_later_mark():
         begin = len(journal.marks)
         walks(box)
     assert [c.function.name for c in call_tree(journal.marks, begin)] == ["walks"]
-    assert [f.name for f in open_frames(journal.marks, begin, 2)] == ["walks"]
+    assert open_at(journal, 2) == ["walks"]
 
 
 def test_the_marking_code_claims_no_line_of_the_function():

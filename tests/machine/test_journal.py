@@ -16,7 +16,6 @@ from kemu.trace.barrier import (
     STRUCTS,
     Table,
     is_recording,
-    plain_setter,
     record,
     sealed,
     struct,
@@ -259,18 +258,6 @@ def test_a_struct_defined_while_recording_is_recorded_too():
         assert len(journal) == 1
     late.field = 6
     assert len(journal) == 1
-
-
-def test_a_bulk_record_may_carry_plain_assignments():
-    node = Node()
-    set_number = plain_setter(Node, "number")
-    with recorded() as journal:
-        set_number(node, 3)
-        assert (node.number, len(journal)) == (3, 0)
-        node.number = 4
-        assert len(journal) == 1
-    set_number(node, 5)
-    assert node.number == 5
 
 
 def test_a_struct_that_extends_another_is_recorded_in_all_its_fields():

@@ -100,19 +100,6 @@ def test_the_picture_has_three_lines():
     )
 
 
-def test_two_walks_show_where_tables_are_own_and_the_frame_is_shared():
-    assert tables.two_walks(s.WALK, s.CHILD_WALK, PLAIN) == lines("""
-        LEVEL  parent 0x10004             =  child 0x10004
-        pgd    [0] PWUAD---- table 0xb    *  [0] PWUAD---- table 0x1f
-        pud    [0] PWUAD---- table 0xc    *  [0] PWUAD---- table 0x20
-        pmd    [0] PWUAD---- table 0xd    *  [0] PWUAD---- table 0x21
-        pte    [16] P-UAD---N page 0x1a3  ~  [16] P-U-D---N page 0x1a3
-        = the same entry   ~ two entries, one frame   * different frames
-        """)
-    assert tables.sign(s.STEPS[0], s.STEPS[0]) == "="
-    assert tables.sign(s.STEPS[0], None) == "*"
-
-
 def test_page_tables_fold_what_is_empty():
     assert render(s.TABLES) == lines("""
         page tables of parent (pid 3, mm#2, x86-64): 2 tables, 1 leaf

@@ -25,11 +25,6 @@ FOLIO_LOCK = "folio_lock"
 """The name of the lock, for a race that is explored without it."""
 
 
-def folio_test_locked(folio: folio) -> bool:
-    """True if the page is locked."""
-    return bool(folio.flags & PG_locked)
-
-
 def __folio_set_locked(folio: folio) -> None:
     """Lock a new page, which no other task can reach yet: this needs no step."""
     if not is_removed(FOLIO_LOCK):

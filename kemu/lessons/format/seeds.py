@@ -38,8 +38,3 @@ class Draw:
             )
             % count
         )
-
-    def shuffled(self, count: int) -> list[int]:
-        """The numbers from 0 to `count` - 1 in a drawn order."""
-        left = list(range(count))
-        return [left.pop(self.below(len(left))) for _ in range(count)]
