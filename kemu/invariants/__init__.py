@@ -1,13 +1,13 @@
 """What must hold in the emulated kernel, as named conditions that any program can evaluate.
 
     from kemu.invariants import check         check(kernel) -> [Violation]
-    check_at(kernel, 57, quiescent=False)     the same at any moment of the past
+    check_at(kernel, 57, quiescent=False)     the same after event 57
     first_broken(kernel, 0, 900, quiet)       the first event after which a condition does not hold
     INVARIANTS["refcount_is_explained"]       one condition: name, numbers, when it holds, docstring
 
-docs/invariants.md lists all conditions, with the reason for each that is not implemented.  Each
-condition counts something in two independent ways and compares; none calls the kernel function that
-it checks.
+docs/invariants.md lists all conditions, and says why some are not implemented.  Each condition
+counts something in two independent ways and compares the results; none calls the kernel function
+that it checks.
 
 The package only reads (``observe.look``), and copes with any state that a wrong kernel leaves.
 """

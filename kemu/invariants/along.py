@@ -1,7 +1,7 @@
-"""Invariants along a history: the event that first broke one.
+"""Invariants along a history: find the event that first broke one.
 
     events      #57  folio_put     #58  set_pte_at     #59  flush     ALWAYS     after each of them
-    a call is   under way          under way           over           QUIESCENT  only here
+    the call    is under way       is under way        has returned   QUIESCENT  only here
 
 Events that only link lists are skipped: no ``ALWAYS`` invariant reads a list.
 """
@@ -31,8 +31,8 @@ class Broken:
 
 
 def check(kernel: Kernel, names: Names = None, *, quiescent: bool = True) -> list[Violation]:
-    """The violations in the kernel as it is now; without ``quiescent`` only of the conditions that
-    always hold."""
+    """The violations in the current state; without ``quiescent``, only those of ``ALWAYS``
+    invariants."""
     with looking(kernel):
         return examine(names, quiescent=quiescent)
 
@@ -40,7 +40,7 @@ def check(kernel: Kernel, names: Names = None, *, quiescent: bool = True) -> lis
 def check_at(
     kernel: Kernel, event: int, names: Names = None, *, quiescent: bool
 ) -> list[Violation]:
-    """The violations after ``event``; ``quiescent``: no call was under way there."""
+    """The violations after ``event``; ``quiescent`` if no call was under way at that point."""
     with travelling(kernel) as journal:
         journal.seek(event)
         return examine(names, quiescent=quiescent)
@@ -50,7 +50,7 @@ def first_broken(
     kernel: Kernel, first: int, last: int, quiet: Collection[int] = (), names: Names = None
 ) -> Broken | None:
     """The first event of [first, last] after which an invariant does not hold; None if all hold.
-    ``quiet``: the events after which no call was under way, those between two commands."""
+    ``quiet``: the events after which no call was under way, that is, between two commands."""
     with interrupts.deferred(), travelling(kernel) as journal:
         for event in range(first, last + 1):
             interrupts.check(

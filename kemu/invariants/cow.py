@@ -16,8 +16,8 @@ from kemu.kernel.include.mm_types import anon_vma
 def writable_private_pages_are_exclusive(scan: Scan) -> Iterator[Finding]:
     """An entry with W in a private mapping maps an anonymous page that is exclusively its own.
 
-    Not while the table is locked: fork clears the mark before it clears W.  mm/memory.c:
-    __copy_present_ptes, do_wp_page."""
+    Not checked while the table is locked: fork clears PageAnonExclusive before it clears W.
+    mm/memory.c: __copy_present_ptes, do_wp_page."""
     for mapped in scan.mapped:
         if (
             mapped.vma is None
@@ -44,10 +44,10 @@ def writable_private_pages_are_exclusive(scan: Scan) -> Iterator[Finding]:
 
 @invariant(35, when=ALWAYS)
 def exclusive_pages_are_mapped_once(scan: Scan) -> Iterator[Finding]:
-    """PageAnonExclusive means an anonymous page with one mapping at most.
+    """PageAnonExclusive implies an anonymous page with at most one mapping.
 
-    A page that is just being freed loses its mapping before its flags.  The converse is false (36):
-    the last sharer's page stays unmarked until it is written.  mm/rmap.c."""
+    A page that is being freed loses its mapping before its flags.  The converse does not hold (36):
+    when only one sharer is left, the page stays unmarked until it is written.  mm/rmap.c."""
     for pfn, p in scan.pages.items():
         if not p.flags & PG_anon_exclusive or not p._refcount:
             continue
@@ -59,10 +59,10 @@ def exclusive_pages_are_mapped_once(scan: Scan) -> Iterator[Finding]:
 
 @invariant(37, when=QUIESCENT)
 def pinned_pages_stay_exclusive(scan: Scan) -> Iterator[Finding]:
-    """An anonymous page that is pinned for a registered buffer and still mapped is exclusive: fork
-    copies it for the child.
+    """An anonymous page that is pinned for a registered buffer and mapped is exclusive.
 
-    mm/internal.h: gup_must_unshare; include/linux/rmap.h: folio_try_dup_anon_rmap_pte."""
+    Fork gives the child a copy of it at once.  mm/internal.h: gup_must_unshare;
+    include/linux/rmap.h: folio_try_dup_anon_rmap_pte."""
     for task in scan.tasks:
         for address, p in task.io_buffers:
             if (

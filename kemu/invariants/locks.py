@@ -1,4 +1,4 @@
-"""Locks: a held lock has a holder, and at rest none is held (number 76)."""
+"""Locks: a held lock has a holder, and no lock is held between two commands (number 76)."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from kemu.kernel.include.flags import PG_locked
 
 @invariant(76, when=ALWAYS)
 def locked_pages_are_held(scan: Scan) -> Iterator[Finding]:
-    """A page that is locked has a reference: that of the holder of the lock.
+    """A locked page is referenced: whoever holds the lock also holds a reference.
 
-    The lock is taken after the reference and released before it.  mm/page_alloc.c:
+    The reference is taken before the lock and dropped after it.  mm/page_alloc.c:
     PAGE_FLAGS_CHECK_AT_FREE."""
     for pfn, p in scan.pages.items():
         if p.flags & PG_locked and p._refcount <= 0:
@@ -24,7 +24,7 @@ def locked_pages_are_held(scan: Scan) -> Iterator[Finding]:
 def no_lock_is_held_at_rest(scan: Scan) -> Iterator[Finding]:
     """Outside of kernel functions no page, page table, VMA or address space is locked.
 
-    No task returns to user space with a lock.  kernel/locking/lockdep.c: lockdep_sys_exit."""
+    No task returns to user space holding a lock.  kernel/locking/lockdep.c: lockdep_sys_exit."""
     for pfn, p in scan.pages.items():
         if p.flags & PG_locked or p.ptl:
             has = "PG_locked" if p.flags & PG_locked else "ptl is held"

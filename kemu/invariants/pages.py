@@ -39,8 +39,8 @@ from kemu.kernel.mm.filemap import file_pages, mm_counter_file
 def refcount_covers_mapcount(scan: Scan) -> Iterator[Finding]:
     """Every mapping holds a reference: ``_refcount`` is at least the number of mappings.
 
-    The reference is taken before the mapping is counted and dropped after it.  mm/rmap.c,
-    mm/memory.c."""
+    A mapping is counted after its reference is taken, and uncounted before the reference is
+    dropped.  mm/rmap.c, mm/memory.c."""
     for pfn, p in scan.pages.items():
         if page_folio(p)._refcount <= p._mapcount:
             yield (
@@ -52,11 +52,11 @@ def refcount_covers_mapcount(scan: Scan) -> Iterator[Finding]:
 
 @invariant(44, when=QUIESCENT)
 def refcount_is_explained(scan: Scan) -> Iterator[Finding]:
-    """``_refcount`` is the number of mappings, plus one for the page cache, one for each batch and
-    pipe that holds the page, 1024 for each pin, one for the kernel.
+    """``_refcount`` is the sum of the references that mappings and other holders have.
 
-    Quiescent: a fault holds the page that it handles.  include/linux/mm.h:
-    folio_expected_ref_count."""
+    One for each mapping, one for the page cache, one for each batch and each pipe that holds the
+    page, 1024 for each pin, one for the kernel.  Quiescent, because a fault holds the page that it
+    handles.  include/linux/mm.h: folio_expected_ref_count."""
     for pfn, p in scan.pages.items():
         if p.page_type or pfn == system.zero_pfn or p.compound_head is not None:
             continue
@@ -70,8 +70,8 @@ def refcount_is_explained(scan: Scan) -> Iterator[Finding]:
 
 
 def references(scan: Scan, pfn: int) -> dict[str, int]:
-    """The references to the folio that begins at ``pfn``, by kind; rare kinds are listed only if
-    they have any."""
+    """The references to the folio that begins at ``pfn``, by kind; rare kinds are listed only
+    where there are some."""
     pages = range(pfn, pfn + folio_nr_pages(scan.pages[pfn]))
     parts = {
         "mappings": sum(scan.entries_of[page] for page in pages),
@@ -109,7 +109,7 @@ def mapcount_counts_entries(scan: Scan) -> Iterator[Finding]:
 def mapped_frames_are_allocated(scan: Scan) -> Iterator[Finding]:
     """No entry maps a free frame.
 
-    The entry is cleared and flushed before the last reference is dropped.  mm/mmu_gather.c;
+    An entry is cleared, and flushed, before the last reference is dropped.  mm/mmu_gather.c;
     mm/memory.c: wp_page_copy."""
     for mapped in scan.mapped:
         if mapped.page is not None and mapped.page._refcount <= 0:
@@ -124,7 +124,8 @@ def mapped_frames_are_allocated(scan: Scan) -> Iterator[Finding]:
 def cached_pages_are_allocated(scan: Scan) -> Iterator[Finding]:
     """No page cache holds a free frame.
 
-    mm/filemap.c: __filemap_remove_folio comes before the reference is dropped."""
+    The page leaves the cache before the reference is dropped.  mm/filemap.c:
+    __filemap_remove_folio."""
     for pfn, (node, index) in scan.cached.items():
         p = scan.pages[pfn]
         if p._refcount <= 0:
@@ -137,9 +138,9 @@ def cached_pages_are_allocated(scan: Scan) -> Iterator[Finding]:
 
 @invariant(46, when=QUIESCENT)
 def free_lists_hold_free_frames(scan: Scan) -> Iterator[Finding]:
-    """The free lists hold exactly the free frames, once, and the allocator's numbers agree.
+    """The free lists hold each free frame once and nothing else; the allocator's counts agree.
 
-    Free frames are not mapped, in no cache, on no LRU list.  mm/page_alloc.c:
+    A free frame is not mapped, not in a page cache and not on an LRU list.  mm/page_alloc.c:
     free_pages_prepare."""
     total = 0
     for area in (area for zone in scan.zones for area in zone.free_area):
@@ -186,7 +187,8 @@ def in_free_block(pfn: int) -> bool:
 def frames_are_free_or_used(scan: Scan) -> Iterator[Finding]:
     """Every frame of the allocator is free or has a holder: no frame is lost.
 
-    A frame without references that is on no list can never be used again.  mm/page_alloc.c."""
+    A frame without references that is not on a free list could never be used again.
+    mm/page_alloc.c."""
     in_use = sum(
         folio_nr_pages(p)
         for p in scan.pages.values()
@@ -202,8 +204,8 @@ def frames_are_free_or_used(scan: Scan) -> Iterator[Finding]:
 def reverse_map_finds_every_entry(scan: Scan) -> Iterator[Finding]:
     """From every mapped page, ``mapping`` and ``index`` lead back to the entry.
 
-    An anonymous page through the anon_vma's tree, a file page through i_mmap; a page of the kernel
-    itself (vdso) has no reverse mapping.  mm/rmap.c: rmap_walk."""
+    They lead there through the anon_vma's tree for an anonymous page, through i_mmap for a file
+    page; the kernel's own pages (vdso) have no reverse mapping.  mm/rmap.c: rmap_walk."""
     visited: dict[int, set[int]] = {}
     for mapped in scan.mapped:
         if mapped.page is None or mapped.vma is None or mapped.page.mapping is None:
@@ -234,8 +236,7 @@ def _vmas_of(mapping: object) -> set[int]:
 
 @invariant(48, 49, when=QUIESCENT)
 def anon_vmas_are_linked(scan: Scan) -> Iterator[Finding]:
-    """A VMA with anonymous pages has an anon_vma, is in its tree once for each link, and is counted
-    in it.
+    """A VMA with anonymous pages has an anon_vma, is in its tree once per link, and is counted.
 
     mm/rmap.c: anon_vma_clone, anon_vma_fork, unlink_anon_vmas."""
     active: Counter[int] = Counter()
@@ -268,8 +269,8 @@ def anon_vmas_are_linked(scan: Scan) -> Iterator[Finding]:
 
 
 def _miscounted(av: anon_vma, seen: dict[int, anon_vma]) -> Iterator[Finding]:
-    """``num_children`` counts the anon_vmas in use whose parent it is; a root is also held by those
-    in use below it."""
+    """``num_children`` counts the anon_vmas in use that have it as their parent; those in use
+    below a root also hold the root."""
     children = sum(other.parent is av for other in seen.values())
     below = sum(other.root is av and other is not av for other in seen.values())
     if av.num_children != children:
@@ -283,7 +284,7 @@ def _miscounted(av: anon_vma, seen: dict[int, anon_vma]) -> Iterator[Finding]:
 
 
 def _strays(av: anon_vma) -> Iterator[Finding]:
-    """Links of the tree that are not in their VMA's chain."""
+    """Links in the tree that are missing from their VMA's chain."""
     for link in av.rb_root:
         if not any(other is link for other in link.vma.anon_vma_chain):
             yield f"{av}", f"leads to {link.vma}", "that VMA's chain does not lead back"
@@ -306,10 +307,10 @@ def is_anon(mapped: Mapped) -> bool:
 
 @invariant(50, when=QUIESCENT)
 def mappings_have_their_kind(scan: Scan) -> Iterator[Finding]:
-    """A page is in the page cache at ``index`` exactly if ``mapping`` is that file's; an anonymous
-    page is in none.
+    """A file's cache has a page at ``index`` if and only if the page's ``mapping`` is that cache.
 
-    Linux tells the kinds apart by the low bits of ``mapping``.  include/linux/page-flags.h."""
+    An anonymous page is in no cache.  Linux tells the two kinds apart by the low bits of
+    ``mapping``.  include/linux/page-flags.h."""
     for pfn, (node, index) in scan.cached.items():
         p = scan.pages[pfn]
         if p.mapping is not node.i_mapping or p.index != index:
@@ -329,10 +330,9 @@ def mappings_have_their_kind(scan: Scan) -> Iterator[Finding]:
 
 @invariant(51, when=QUIESCENT)
 def lru_lists_are_right(scan: Scan) -> Iterator[Finding]:
-    """A page with PG_lru is on the one list that its flags give, and the lengths agree; tables are
-    on none.
+    """A page with PG_lru is on the list that its flags select, and the lengths of the lists agree.
 
-    include/linux/mm_inline.h: folio_lru_list."""
+    Page tables are on no LRU list.  include/linux/mm_inline.h: folio_lru_list."""
     on_lists: Counter[int] = Counter()
     for lruvec, lru in product([node.lruvec for node in system.node_data], range(len(LRU_NAMES))):
         nodes = listed(lruvec.lists[lru])
@@ -370,11 +370,10 @@ def lru_lists_are_right(scan: Scan) -> Iterator[Finding]:
 
 @invariant(52, when=QUIESCENT)
 def swapbacked_pages_are_memory(scan: Scan) -> Iterator[Finding]:
-    """PG_swapbacked: the page holds the only copy of its contents.  Shared memory always has it; a
-    page of a file on disk never, nor one of a droppable mapping.
+    """PG_swapbacked is set on shared memory, and clear on disk files and droppable memory.
 
-    Other anonymous pages have it until MADV_FREE clears it.  mm/rmap.c: folio_add_new_anon_rmap;
-    mm/swap.c: lru_lazyfree."""
+    It means that the page holds the only copy of its contents.  Other anonymous pages have it until
+    MADV_FREE clears it.  mm/rmap.c: folio_add_new_anon_rmap; mm/swap.c: lru_lazyfree."""
     for pfn, (node, _) in scan.cached.items():
         if bool(scan.pages[pfn].flags & PG_swapbacked) is (node.kind == "disk"):
             yield (
@@ -421,7 +420,8 @@ def rss_counts_entries(scan: Scan) -> Iterator[Finding]:
 def counts_are_not_negative(scan: Scan) -> Iterator[Finding]:
     """No ``_refcount`` is below 0, and no ``_mapcount`` below -1.
 
-    One put too many.  include/linux/page_ref.h; lib/refcount.c says "underflow; use-after-free"."""
+    A lower value means one put too many.  include/linux/page_ref.h; lib/refcount.c says "underflow;
+    use-after-free"."""
     for pfn, p in scan.pages.items():
         if p._refcount < 0 or p._mapcount < -1:
             yield (
@@ -453,11 +453,11 @@ def watermarks_are_ordered(scan: Scan) -> Iterator[Finding]:
 
 @invariant(74, when=QUIESCENT)
 def nothing_lies_behind_the_end(scan: Scan) -> Iterator[Finding]:
-    """No page beyond the end of a file is mapped, nor a private copy of it; and the cache of a file
-    on disk holds none.
+    """Beyond the end of a file no page and no private copy is mapped, and no disk page is cached.
 
-    Memory may have some: fallocate with keep_size makes them, and a write that fails in its first
-    bytes.  Guard markers stay.  mm/truncate.c: truncate_setsize comes before truncate_pagecache."""
+    Files in memory may have cached pages there: fallocate with keep_size makes them, and so does a
+    write that fails in its first bytes.  Guard markers stay.  mm/truncate.c: truncate_setsize comes
+    before truncate_pagecache."""
     for mapped in scan.mapped:
         if mapped.vma is not None and mapped.vma.vm_file is not None:
             index = mapped.vma.vm_pgoff + (mapped.address - mapped.vma.vm_start >> PAGE_SHIFT)

@@ -1,8 +1,8 @@
-"""How an invariant is declared, and what a broken one says.
+"""How an invariant is declared, and how a violation is reported.
 
     @invariant(44, when=ALWAYS)
     def refcount_covers_mapcount(scan):
-        (its docstring: the condition, its exceptions, the Linux source)
+        (its docstring: the condition in one line, its exceptions, the Linux source)
         yield place, has, wants                   one for each place where it does not hold
 
 The numbers are those of the table in docs/invariants.md.  ``ALWAYS`` holds after every event;
@@ -20,7 +20,7 @@ from kemu.invariants.scan import Scan
 ALWAYS, QUIESCENT = "always", "quiescent"
 
 Finding = tuple[str, str, str]
-"""The place where it does not hold, what is there, what should be there."""
+"""Where the condition does not hold, what is there, what should be there."""
 
 Check = Callable[[Scan], Iterator[Finding]]
 

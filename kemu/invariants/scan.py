@@ -35,8 +35,8 @@ GUP_PIN_COUNTING_BIAS = 1024
 
 
 class Mapped(NamedTuple):
-    """A present last-level entry: ``page`` is None for a frame that is not counted; ``table`` the
-    frame of its table."""
+    """A present last-level entry.  ``page`` is None for a frame that is not counted; ``table`` is
+    the frame of the table that holds the entry."""
 
     mm: mm_struct
     address: int
@@ -68,8 +68,8 @@ class TableFrame(NamedTuple):
 
 
 class Scan:
-    """The machine as it is now; made once for a check of any number of invariants.  ``names``: pid
-    -> the name of a task."""
+    """The machine as it is now, made once for a check of any number of invariants.  ``names``
+    gives the name of a task by its pid."""
 
     def __init__(self, names: Names = None) -> None:
         self.names = names
@@ -80,7 +80,7 @@ class Scan:
         self.tables: list[TableFrame] = []
         self.tasks: list[task_struct] = [task for _, task in sorted(system.tasks.items())]
         self.spaces = _distinct([task.mm for task in self.tasks])
-        """The address spaces that have an owner, by its pid."""
+        """The address spaces that have an owner, by the owner's pid."""
         for mm in self.spaces:
             if mm.pgd:
                 self._read_table(mm, mm.pgd >> 12, 0, 0)
@@ -143,7 +143,7 @@ class Scan:
     @cached_property
     def all_spaces(self) -> list[mm_struct]:
         """The address spaces of ``spaces``, and those without an owner that a CPU still has loaded
-        or borrows."""
+        or borrowed."""
         held = [
             mm
             for cpu in system.cpus
@@ -201,8 +201,8 @@ class Scan:
 
     @cached_property
     def kernels_own(self) -> frozenset[int]:
-        """Frames that the kernel itself uses: its image, the zero page, and those mapped page by
-        page in its half."""
+        """Frames that the kernel itself uses: its image, the zero page, and those that its half
+        maps page by page."""
         own = {system.zero_pfn} | {
             pfn for pfn, p in system.mem_map.items() if p.flags & PG_reserved
         }
@@ -222,9 +222,9 @@ class Scan:
     def usable_tlb(self) -> list[tuple[percpu, mm_struct, TlbEntry]]:
         """The cached translations that an access could still use, with CPU and address space.
 
-        A CPU that has the address space loaded uses all entries of its slot; in a slot that is not
-        loaded, and on a lazy CPU, entries count only if no flush was requested since: the CPU
-        checks before it uses the slot again (``choose_new_asid``)."""
+        A CPU that has the address space loaded uses all entries of its slot.  In a slot that is
+        not loaded, and on a lazy CPU, entries count only if no flush has been requested since, for
+        the CPU checks that before it uses the slot again (``choose_new_asid``)."""
         by_context = {mm.context_id: mm for mm in self.all_spaces}
         found = []
         for cpu in system.cpus:
@@ -239,8 +239,8 @@ class Scan:
 
 
 def listed(head: list_head) -> list[Any]:
-    """The nodes of a list, at most as many as there are frames: the walk ends even if a wrong
-    kernel made a cycle."""
+    """The nodes of a list, at most as many as there are frames, so that the walk ends even if a
+    wrong kernel made a cycle."""
     return list(islice(list_for_each(head), system.phys.nr_frames))
 
 
@@ -257,9 +257,9 @@ def _distinct(spaces: list[mm_struct | None]) -> list[mm_struct]:
 
 
 def _kernel_pages(table: int, level: int, base: int) -> Iterator[int]:
-    """The frames that last-level entries of the kernel's half map, and the tables on the way there.
-    Entries of the direct map, which are last-level entries where RAM ends inside a large page, say
-    nothing about the frame's owner."""
+    """The frames that last-level entries in the kernel's half map, and the tables on the way.
+    The direct map, which has last-level entries where RAM ends inside a large page, is left out: it
+    says nothing about the owner of a frame."""
     geometry = system.geometry
     last, direct = (
         len(geometry.levels) - 1,

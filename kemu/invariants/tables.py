@@ -32,7 +32,7 @@ from kemu.kernel.include.system import system
 
 
 def settled(scan: Scan) -> Iterator[Mapped]:
-    """The entries whose VMAs and table are not being changed."""
+    """The entries of the tables and address spaces that are not being changed."""
     for mapped in scan.mapped:
         if mapped.mm.mmap_lock >= 0 and not scan.table_locked(mapped):
             yield mapped
@@ -40,11 +40,10 @@ def settled(scan: Scan) -> Iterator[Mapped]:
 
 @invariant(25, when=ALWAYS)
 def entries_lie_in_vmas(scan: Scan) -> Iterator[Finding]:
-    """Every entry that is not empty is in a VMA of its address space, and maps a page or is a guard
-    marker: no code makes others.
+    """Every entry that is not empty lies in a VMA, and maps a page or is a guard marker.
 
-    Not between the two steps of munmap, which holds the mmap lock for writing.  mm/vma.c:
-    vms_complete_munmap_vmas."""
+    No code makes other kinds of entries.  Not checked between the two steps of munmap, which holds
+    the mmap lock for writing.  mm/vma.c: vms_complete_munmap_vmas."""
     for mapped in settled(scan):
         if mapped.vma is None:
             yield scan.at(mapped), f"maps frame {mapped.pfn:#x}", "no VMA is there"
@@ -57,7 +56,7 @@ def entries_lie_in_vmas(scan: Scan) -> Iterator[Finding]:
 
 @invariant(26, when=QUIESCENT)
 def tables_serve_a_vma(scan: Scan) -> Iterator[Finding]:
-    """The span of every table meets some VMA.  The table may be empty.
+    """The span of every table overlaps a VMA.  The table may be empty.
 
     mm/memory.c: free_pgtables, floor and ceiling."""
     for table in scan.tables:
@@ -69,7 +68,7 @@ def tables_serve_a_vma(scan: Scan) -> Iterator[Finding]:
 
 @invariant(26, when=QUIESCENT)
 def tables_belong_to_one_space(scan: Scan) -> Iterator[Finding]:
-    """Exactly one entry of one address space points to each page table that is allocated.
+    """Exactly one entry of one address space points to each allocated page table.
 
     mm/memory.c: __pte_alloc; mm/mmu_gather.c."""
     hung = Counter(table.pfn for table in scan.tables)
@@ -95,7 +94,7 @@ def tables_belong_to_one_space(scan: Scan) -> Iterator[Finding]:
 
 @invariant(27, when=QUIESCENT)
 def pgtables_bytes_add_up(scan: Scan) -> Iterator[Finding]:
-    """``pgtables_bytes`` counts PTE, PMD and PUD tables; not the root, and not P4D tables.
+    """``pgtables_bytes`` counts PTE, PMD and PUD tables, but neither the root nor P4D tables.
 
     include/linux/mm.h: mm_inc_nr_ptes."""
     counted = Counter(
@@ -114,7 +113,7 @@ def pgtables_bytes_add_up(scan: Scan) -> Iterator[Finding]:
 def upper_entries_allow_everything(scan: Scan) -> Iterator[Finding]:
     """An entry that points to a table gives all permissions; only leaves restrict.
 
-    On RISC-V it has none of R, W, X, which is what makes it point to a table.  arch/x86:
+    On RISC-V R, W and X are all clear: that is what makes the entry point to a table.  arch/x86:
     _PAGE_TABLE."""
     bits = system.bits
     if bits.leaf_is_rwx:
@@ -133,7 +132,7 @@ def upper_entries_allow_everything(scan: Scan) -> Iterator[Finding]:
 def writable_entries_are_permitted(scan: Scan) -> Iterator[Finding]:
     """An entry with W is in a VMA that is writable now.
 
-    Not while mprotect works, which holds the mmap lock for writing.  mm/mprotect.c:
+    Not checked during mprotect, which holds the mmap lock for writing.  mm/mprotect.c:
     change_protection."""
     for mapped in settled(scan):
         if (
@@ -146,10 +145,9 @@ def writable_entries_are_permitted(scan: Scan) -> Iterator[Finding]:
 
 @invariant(30, when=ALWAYS)
 def usable_entries_are_permitted(scan: Scan) -> Iterator[Finding]:
-    """Executable entries are in executable VMAs; an entry that is present for the hardware is in a
-    VMA with some permission.
+    """Executable entries are in executable VMAs, hardware-present ones in VMAs with permissions.
 
-    mm/mprotect.c: change_protection; a VMA without permissions has PROT_NONE entries."""
+    A VMA without permissions has PROT_NONE entries.  mm/mprotect.c: change_protection."""
     bits = system.bits
     for mapped in settled(scan):
         if mapped.vma is None or not mapped.entry & bits.present:
@@ -161,13 +159,13 @@ def usable_entries_are_permitted(scan: Scan) -> Iterator[Finding]:
             yield (
                 scan.at(mapped),
                 f"entry {mapped.entry:#x} is present for the hardware",
-                "the VMA gives no right",
+                "the VMA gives no permission",
             )
 
 
 @invariant(32, when=ALWAYS)
 def zero_page_is_read_only(scan: Scan) -> Iterator[Finding]:
-    """The zero page is mapped without W, as special, and never in a shared mapping.
+    """The zero page is mapped without W, marked special, and never in a shared mapping.
 
     mm/memory.c: do_anonymous_page."""
     for mapped in scan.mapped:
@@ -191,10 +189,10 @@ def zero_page_is_read_only(scan: Scan) -> Iterator[Finding]:
 
 @invariant(33, when=QUIESCENT)
 def file_systems_hear_of_writes(scan: Scan) -> Iterator[Finding]:
-    """Where the file system tracks the first write, an entry with W means that the page is dirty.
+    """Where the file system tracks the first write, a page mapped with W is dirty.
 
-    mm/memory.c: do_shared_fault, wp_page_shared; mm/page-writeback.c: folio_clear_dirty_for_io
-    clears W."""
+    Write-back clears W.  mm/memory.c: do_shared_fault, wp_page_shared; mm/page-writeback.c:
+    folio_clear_dirty_for_io."""
     for mapped in scan.mapped:
         if (
             mapped.vma is None
@@ -219,11 +217,10 @@ def _is_told(vma: vm_area_struct) -> bool:
 
 @invariant(31, when=QUIESCENT)
 def what_was_written_is_dirty(scan: Scan) -> Iterator[Finding]:
-    """A cached page of a file on disk that differs from the disk is marked dirty, itself or in an
-    entry.
+    """A cached page that differs from its file on disk is dirty, or an entry that maps it is.
 
-    When the entry is cleared, the page takes over the mark.  mm/memory.c: zap_present_folio_ptes;
-    mm/rmap.c: folio_mkclean."""
+    When the entry is cleared, its dirty bit moves to the page.  mm/memory.c:
+    zap_present_folio_ptes; mm/rmap.c: folio_mkclean."""
     marked = {mapped.pfn for mapped in scan.mapped if pte_dirty(mapped.entry)}
     for node in scan.inodes:
         for index, p in node.i_mapping.i_pages.items() if node.kind == "disk" else ():
@@ -240,7 +237,7 @@ def what_was_written_is_dirty(scan: Scan) -> Iterator[Finding]:
 
 
 def span(table: TableFrame) -> int:
-    """Bytes of addresses that the table covers."""
+    """How many bytes of address space the table covers."""
     return 1 << system.geometry.levels[table.level - 1].shift
 
 

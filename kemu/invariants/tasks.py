@@ -16,7 +16,7 @@ from kemu.kernel.include.system import system
 def mm_counts_are_sane(scan: Scan) -> Iterator[Finding]:
     """``mm_users`` and ``mm_count`` are not negative, and all users together hold one ``mm_count``.
 
-    No exception.  kernel/fork.c: mmput, __mmdrop."""
+    There are no exceptions.  kernel/fork.c: mmput, __mmdrop."""
     for mm in scan.all_spaces:
         if mm.mm_users < 0 or mm.mm_count < 0:
             yield (
@@ -36,7 +36,7 @@ def mm_counts_are_sane(scan: Scan) -> Iterator[Finding]:
 def mm_users_are_tasks(scan: Scan) -> Iterator[Finding]:
     """``mm_users`` is the number of tasks with this address space.
 
-    A reader of another process's memory holds one more during the read, so this is quiescent;
+    Quiescent, because a task that reads another process's memory is one user more during the read;
     init_mm starts at 2 without users.  kernel/fork.c: copy_mm, mmput."""
     for mm in scan.all_spaces:
         users = sum(task.mm is mm for task in scan.tasks)
@@ -63,10 +63,9 @@ def mm_count_is_explained(scan: Scan) -> Iterator[Finding]:
 
 @invariant(4, when=QUIESCENT)
 def running_tasks_have_tables(scan: Scan) -> Iterator[Finding]:
-    """A running task uses its own address space, a running kernel thread a borrowed one; a kernel
-    thread that does not run has none.
+    """A running task uses its own address space, a running kernel thread a borrowed one.
 
-    kernel/sched/core.c: context_switch."""
+    A kernel thread that is not running has none.  kernel/sched/core.c: context_switch."""
     running = {id(cpu.curr) for cpu in system.cpus}
     for cpu in system.cpus:
         task = cpu.curr
@@ -87,9 +86,10 @@ def running_tasks_have_tables(scan: Scan) -> Iterator[Finding]:
 
 @invariant(5, when=ALWAYS)
 def dead_tasks_have_no_mm(scan: Scan) -> Iterator[Finding]:
-    """A zombie has given its address space back.  The converse is false: kernel threads.
+    """A zombie has no address space.
 
-    kernel/exit.c: exit_mm comes before exit_notify."""
+    The converse does not hold: kernel threads have none either.  kernel/exit.c: exit_mm comes
+    before exit_notify."""
     for task in scan.tasks:
         if task.exit_state and task.mm is not None:
             yield scan.task(task), f"mm {task.mm}", f"exit_state is {task.exit_state:#x}"
@@ -97,10 +97,9 @@ def dead_tasks_have_no_mm(scan: Scan) -> Iterator[Finding]:
 
 @invariant(6, 7, when=QUIESCENT)
 def threads_share_their_process(scan: Scan) -> Iterator[Finding]:
-    """Threads of one group share signals, handlers and, while alive, the address space; tgid is the
-    leader's pid.
+    """Threads of a group share signals, handlers and, while alive, the address space.
 
-    kernel/fork.c: copy_process."""
+    Their tgid is the leader's pid.  kernel/fork.c: copy_process."""
     for task in scan.tasks:
         leader: task_struct = task.group_leader
         if task.tgid != leader.pid:
@@ -121,11 +120,10 @@ def threads_share_their_process(scan: Scan) -> Iterator[Finding]:
 
 @invariant(6, when=QUIESCENT)
 def shared_structures_are_counted(scan: Scan) -> Iterator[Finding]:
-    """Descriptors, signal handlers and the signal structure are counted by the tasks that share
-    them.
+    """The count of a shared structure is the number of tasks that share it.
 
-    A dead task has given its descriptors back.  kernel/fork.c: copy_files, copy_sighand,
-    copy_signal; kernel/exit.c."""
+    This holds for descriptors, signal handlers and the signal structure.  A dead task has no
+    descriptors.  kernel/fork.c: copy_files, copy_sighand, copy_signal; kernel/exit.c."""
     sharers: Counter[int] = Counter()
     for task in scan.tasks:
         sharers.update((id(task.files), id(task.sighand), id(task.signal)))
@@ -143,10 +141,10 @@ def shared_structures_are_counted(scan: Scan) -> Iterator[Finding]:
 
 @invariant(9, when=QUIESCENT)
 def the_pid_table_knows_the_living(scan: Scan) -> Iterator[Finding]:
-    """A task is found under its own pid until it is reaped, and not after that.
+    """A task is found under its own pid until it is reaped, and no longer.
 
-    exec of a thread that is not the leader swaps two pids.  kernel/exit.c: release_task;
-    kernel/pid.c."""
+    When a thread other than the leader calls exec, the two swap their pids.  kernel/exit.c:
+    release_task; kernel/pid.c."""
     for pid, task in sorted(system.tasks.items()):
         if task.pid != pid:
             yield scan.task(task), f"found under pid {pid}", f"its pid is {task.pid}"
@@ -156,9 +154,9 @@ def the_pid_table_knows_the_living(scan: Scan) -> Iterator[Finding]:
 
 @invariant(8, when=QUIESCENT)
 def children_know_their_parent(scan: Scan) -> Iterator[Finding]:
-    """A process is in the list of its parent exactly once, and that parent has not been released.
+    """A process is on its parent's list of children once, and the parent has not been released.
 
-    Threads are in no list.  kernel/exit.c: forget_original_parent, release_task."""
+    Threads are not on such a list.  kernel/exit.c: forget_original_parent, release_task."""
     alive = {id(task) for task in [*scan.tasks, *(cpu.idle for cpu in system.cpus)]}
     standing: set[int] = set()
     for parent in scan.tasks:
@@ -186,7 +184,7 @@ def children_know_their_parent(scan: Scan) -> Iterator[Finding]:
 
 @invariant(10, when=QUIESCENT)
 def vfork_parents_wait(scan: Scan) -> Iterator[Finding]:
-    """The parent of a vfork waits exactly while a child has not completed it.
+    """A parent waits in vfork if and only if a child has not completed the vfork.
 
     A parent that was killed no longer waits.  kernel/fork.c: wait_for_vfork_done, mm_release."""
     waited_for = {id(task.vfork_done) for task in scan.tasks if task.vfork_done is not None}
@@ -205,7 +203,7 @@ def vfork_parents_wait(scan: Scan) -> Iterator[Finding]:
 def unused_spaces_are_empty(scan: Scan) -> Iterator[Finding]:
     """An address space without users has no VMA, no resident page and no table but its root.
 
-    Only the root may stay, for CPUs that borrow it.  kernel/fork.c: __mmput, check_mm."""
+    The root stays for CPUs that have borrowed it.  kernel/fork.c: __mmput, check_mm."""
     for mm in scan.all_spaces:
         if mm.mm_users:
             continue
@@ -228,11 +226,10 @@ def _leftovers(mm: mm_struct) -> str:
 
 @invariant(58, when=QUIESCENT)
 def faults_are_counted_once(scan: Scan) -> Iterator[Finding]:
-    """All tasks together have no more faults than the machine: each fault is charged to one task,
-    or to none if it ended in a signal.
+    """The tasks together are charged with at most as many faults as the machine has counted.
 
-    The count of a process is passed on when it is waited for, never twice.  mm/memory.c:
-    mm_account_fault; kernel/exit.c."""
+    A fault is charged to one task, or to none if it ended in a signal.  A process's count passes to
+    its parent once, in wait4.  mm/memory.c: mm_account_fault; kernel/exit.c."""
     charged = sum(task.min_flt + task.maj_flt for task in scan.tasks)
     for shared in {id(task.signal): task.signal for task in scan.tasks}.values():
         charged += shared.min_flt + shared.maj_flt + shared.cmin_flt + shared.cmaj_flt

@@ -23,7 +23,7 @@ def tlbs_allow_no_more_than_the_tables(scan: Scan) -> Iterator[Finding]:
     """A cached translation leads where the tables lead and allows no more than they do.
 
     It may allow less, at the cost of a spurious fault.  Entries that the CPU will drop before it
-    uses the slot again do not count. arch/x86/mm/tlb.c: flush_tlb_mm_range."""
+    uses the slot again do not count.  arch/x86/mm/tlb.c: flush_tlb_mm_range."""
     for cpu, mm, slot in scan.usable_tlb:
         found = walk(system.phys, system.geometry, mm.pgd, slot.vpn << 12)
         if found.stopped:
@@ -55,10 +55,10 @@ def tlbs_allow_no_more_than_the_tables(scan: Scan) -> Iterator[Finding]:
 
 @invariant(60, when=ALWAYS)
 def tlbs_lead_to_no_free_frame(scan: Scan) -> Iterator[Finding]:
-    """No cached translation that can still be used leads to a free frame: the flush comes before
-    the put.
+    """No cached translation that can still be used leads to a free frame.
 
-    mm/mmu_gather.c: tlb_flush_mmu; mm/memory.c: wp_page_copy."""
+    The TLBs are flushed before the last reference is dropped.  mm/mmu_gather.c: tlb_flush_mmu;
+    mm/memory.c: wp_page_copy."""
     for cpu, mm, slot in scan.usable_tlb:
         p = system.mem_map.get(slot.pfn)
         if p is not None and p._refcount <= 0:
@@ -71,10 +71,9 @@ def tlbs_lead_to_no_free_frame(scan: Scan) -> Iterator[Finding]:
 
 @invariant(62, when=QUIESCENT)
 def loaded_spaces_know_their_cpus(scan: Scan) -> Iterator[Finding]:
-    """A CPU that has an address space loaded is in its ``mm_cpumask``; otherwise no flush would
-    reach it.
+    """A CPU that has an address space loaded is in its ``mm_cpumask``.
 
-    arch/x86/mm/tlb.c: switch_mm_irqs_off."""
+    Otherwise no flush would reach the CPU.  arch/x86/mm/tlb.c: switch_mm_irqs_off."""
     for cpu in system.cpus:
         mm = cpu.loaded_mm
         if mm is not None and cpu.id not in mm.mm_cpumask:
@@ -93,8 +92,7 @@ def loaded_spaces_know_their_cpus(scan: Scan) -> Iterator[Finding]:
 
 @invariant(63, when=ALWAYS)
 def tlb_generations_do_not_run_ahead(scan: Scan) -> Iterator[Finding]:
-    """No slot has seen more flushes than were requested, and no two address spaces have the same
-    context id.
+    """No slot has seen more flushes than were requested, and every context id is unique.
 
     arch/x86/mm/tlb.c: flush_tlb_func."""
     by_context: dict[int, mm_struct] = {}

@@ -35,10 +35,10 @@ def where(scan: Scan, vma: vm_area_struct) -> str:
 
 @invariant(13, when=QUIESCENT)
 def vmas_are_ordered(scan: Scan) -> Iterator[Finding]:
-    """VMAs are sorted, disjoint, page aligned, not empty, below the end of user space, counted,
-    attached, and refer to their mm.
+    """VMAs are sorted, disjoint, page aligned, not empty, in user space, counted and attached.
 
-    Quiescent: a split has two VMAs overlap for a moment.  mm/vma.c: validate_mm."""
+    Each refers to its mm.  Quiescent, because two VMAs overlap for a moment during a split.
+    mm/vma.c: validate_mm."""
     for mm in scan.spaces:
         vmas = list(mm.mm_mt)
         for before, after in pairwise(vmas):
@@ -73,7 +73,7 @@ def vmas_are_ordered(scan: Scan) -> Iterator[Finding]:
 def map_count_is_limited(scan: Scan) -> Iterator[Finding]:
     """A process has at most ``max_map_count`` + 1 mappings.
 
-    One more than the limit, because MAP_FIXED over the edge of a VMA splits it after the check.
+    One more than the limit, because MAP_FIXED over the border of a VMA splits it after the check.
     mm/mmap.c: do_mmap."""
     limit = system.sysctl.max_map_count + 1
     for mm in scan.spaces:
@@ -87,7 +87,7 @@ def map_count_is_limited(scan: Scan) -> Iterator[Finding]:
 
 @invariant(15, when=QUIESCENT)
 def vm_sizes_add_up(scan: Scan) -> Iterator[Finding]:
-    """``total_vm`` and its classes are the pages of the VMAs, by the current flags of these.
+    """``total_vm`` and its classes count the pages of the VMAs, by the VMAs' current flags.
 
     mm/mmap.c: vm_stat_account."""
     for mm in scan.spaces:
@@ -116,9 +116,9 @@ def vm_sizes(mm: mm_struct) -> dict[str, int]:
 
 @invariant(16, when=QUIESCENT)
 def locked_vm_covers_locked_vmas(scan: Scan) -> Iterator[Finding]:
-    """``locked_vm`` is at least the pages of the locked VMAs.
+    """``locked_vm`` is at least the number of pages in locked VMAs.
 
-    It may be more: a VMA that lost VM_LOCKED through MREMAP_DONTUNMAP stays counted.  mm/mlock.c:
+    It may be more: a VMA that loses VM_LOCKED by MREMAP_DONTUNMAP stays counted.  mm/mlock.c:
     mlock_fixup, mm/mremap.c."""
     for mm in scan.spaces:
         locked = sum(vma_pages(vma) for vma in mm.mm_mt if vma.vm_flags & VM_LOCKED)
@@ -132,10 +132,9 @@ def locked_vm_covers_locked_vmas(scan: Scan) -> Iterator[Finding]:
 
 @invariant(18, when=QUIESCENT)
 def rights_are_permitted(scan: Scan) -> Iterator[Finding]:
-    """A VMA has no permission that its VM_MAY flags exclude; shared writable memory of a file means
-    that the file is open for writing.
+    """A VMA has no permission that its VM_MAY flags exclude.
 
-    mm/mmap.c: do_mmap; mm/mprotect.c."""
+    The file of a VM_SHARED mapping is open for writing.  mm/mmap.c: do_mmap; mm/mprotect.c."""
     for mm in scan.spaces:
         for vma in mm.mm_mt:
             has, may = vma.vm_flags & VM_ACCESS_FLAGS, vma.vm_flags >> 4 & VM_ACCESS_FLAGS
@@ -155,8 +154,8 @@ def rights_are_permitted(scan: Scan) -> Iterator[Finding]:
 def anonymous_vmas_are_private(scan: Scan) -> Iterator[Finding]:
     """Memory without ``vm_ops`` is private: shared anonymous memory has shmem's.
 
-    Its offset says nothing: what MREMAP_DONTUNMAP left empty has no anon_vma any more, and keeps
-    the offset that it had.  mm/vma.c: __mmap_new_vma; mm/shmem.c: shmem_zero_setup."""
+    The offset is not checked: a VMA that MREMAP_DONTUNMAP has emptied loses its anon_vma but keeps
+    its offset.  mm/vma.c: __mmap_new_vma; mm/shmem.c: shmem_zero_setup."""
     for mm in scan.spaces:
         for vma in mm.mm_mt:
             if vma.vm_ops is None and vma.vm_flags & VM_SHARED:
@@ -165,10 +164,9 @@ def anonymous_vmas_are_private(scan: Scan) -> Iterator[Finding]:
 
 @invariant(21, when=QUIESCENT)
 def files_know_their_vmas(scan: Scan) -> Iterator[Finding]:
-    """A file's ``i_mmap`` holds every VMA that maps it, once, and no other; ``i_mmap_writable``
-    counts those that may write.
+    """A file's ``i_mmap`` holds every VMA that maps the file, once, and no other.
 
-    mm/vma.c: vma_link_file, unlink_file_vma."""
+    ``i_mmap_writable`` counts those that may write.  mm/vma.c: vma_link_file, unlink_file_vma."""
     mapping_of = {id(node.i_mapping): node.i_mapping for node in scan.inodes}
     vmas = [vma for mm in scan.spaces for vma in mm.mm_mt if vma.vm_file is not None]
     for key, mapping in mapping_of.items():
@@ -193,10 +191,11 @@ def files_know_their_vmas(scan: Scan) -> Iterator[Finding]:
 
 @invariant(21, when=QUIESCENT)
 def open_files_are_counted(scan: Scan) -> Iterator[Finding]:
-    """Each descriptor, each VMA, and each address space that runs the file as its program holds the
-    open file; open files hold the inode.
+    """The counts of open files and of inodes are the numbers of their holders.
 
-    mm/vma.c: __mmap_new_vma takes one, remove_vma drops it; fs/file_table.c: fput."""
+    An open file is held by descriptors, by VMAs and by the address spaces that run it as their
+    program; an inode is held by open files.  mm/vma.c: __mmap_new_vma takes a reference, remove_vma
+    drops it; fs/file_table.c: fput."""
     tables = {id(task.files): task.files for task in scan.tasks if task.files is not None}.values()
     held = [file for table in tables for file in table.fd.values()]
     held += [vma.vm_file for mm in scan.spaces for vma in mm.mm_mt if vma.vm_file is not None]
@@ -217,11 +216,12 @@ def open_files_are_counted(scan: Scan) -> Iterator[Finding]:
 
 @invariant(22, when=QUIESCENT)
 def commit_charge_adds_up(scan: Scan) -> Iterator[Finding]:
-    """The committed memory is the pages of accounted VMAs, the size of shared anonymous memory and
-    the pages of other files of memory; no shared VMA is accounted.  The growth of a stack that is
-    not accounted, since it cannot be written, is charged all the same, and for ever.
+    """Committed memory is the pages of accounted VMAs plus what files in memory are charged.
 
-    mm/util.c: __vm_enough_memory; mm/shmem.c: shmem_acct_size."""
+    Shared anonymous memory is charged by its size, other files in memory by their pages; no shared
+    VMA is accounted.  A stack that cannot be written is not accounted, but its growth is charged
+    all the same and never given back.  mm/util.c: __vm_enough_memory; mm/shmem.c:
+    shmem_acct_size."""
     vmas = [vma for mm in scan.spaces for vma in mm.mm_mt]
     for vma in vmas:
         if vma.vm_flags & VM_ACCOUNT and vma.vm_flags & VM_SHARED:
@@ -244,10 +244,9 @@ def commit_charge_adds_up(scan: Scan) -> Iterator[Finding]:
 
 @invariant(24, when=QUIESCENT)
 def brk_is_above_its_start(scan: Scan) -> Iterator[Finding]:
-    """The heap does not end below its start.  [start_brk, brk) need not be mapped: the program may
-    unmap parts.
+    """The heap does not end below its start.
 
-    mm/mmap.c: brk."""
+    [start_brk, brk) need not be mapped: the program may unmap parts of it.  mm/mmap.c: brk."""
     for mm in scan.spaces:
         if mm.brk < mm.start_brk:
             yield f"mm of {scan.space(mm)}", f"brk {mm.brk:#x}", f"start_brk is {mm.start_brk:#x}"

@@ -56,6 +56,7 @@ def test_each_invariant_says_what_it_is_and_where_linux_has_it():
     assert sum(found.when == ALWAYS for found in INVARIANTS.values()) >= 10
     for found in INVARIANTS.values():
         assert re.search(r"\w+/[\w-]+(\.[ch]|:)|arch/x86", found.function.__doc__), found.name
+        assert found.reason.endswith("."), f"{found.name}: the first line is cut mid-sentence"
 
 
 @pytest.mark.parametrize("name", INVARIANTS)
