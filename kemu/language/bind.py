@@ -4,10 +4,10 @@
     task addr    data           which word belongs to which argument, by shape
     task_struct, 0x10000, b"x"  the values
 
-Words are matched by *shape* first (does this one look like an address?), from left to right;
-arguments that may be omitted are skipped where what follows needs the word. Only then are words
-converted. So `mmap 4p rw` and `mmap 0x10000 4p rw` need no keyword, and an error can name the
-argument that stopped the match.
+Words are first matched by *shape* (does this one look like an address?), from left to right; an
+optional argument is skipped if a later one needs the word. Only then are words converted. So `mmap
+4p rw` and `mmap 0x10000 4p rw` need no keyword, and an error can name the argument that stopped the
+match.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def bind(made: Command, line: Line, session: Session) -> Call:
         match = _Match(made, line, session, known=False)
         matched = match.run()
     if matched is None:
-        # With a surplus word, one before it that names nothing is the mistake.
+        # If there is a word too many, an earlier word that names nothing is the mistake.
         blamed = strict if match.expected is None and strict.furthest < match.furthest else match
         raise match.unknown_first() or blamed.error()
     values: dict[str, Any] = {argument.name: argument.default for argument in made.arguments}
@@ -59,7 +59,7 @@ def bind(made: Command, line: Line, session: Session) -> Call:
 
 
 def _convert(part: Argument | Option, tokens: list[Token], line: Line, session: Session) -> Any:
-    """The value of the argument or option. Raises UsageError that points at the word and opens
+    """The value of the argument or option. Raises a UsageError that points at the word and begins
     with the argument's name."""
     kind = part.kind
     if kind is None:
@@ -97,7 +97,7 @@ Matched = list[tuple[Argument | Option, list[Token]]]
 
 
 class _Match:
-    """Finds which token belongs to which argument, and where the search got stuck."""
+    """Finds which token belongs to which argument, or where the search got stuck."""
 
     def __init__(self, made: Command, line: Line, session: Session, known: bool) -> None:
         self.made = made
@@ -111,7 +111,7 @@ class _Match:
         return self.arguments(self.made.arguments, 1)
 
     def arguments(self, left: tuple[Argument, ...], at: int) -> Matched | None:
-        """Match the arguments `left` against the tokens from `at` on; None if that cannot be."""
+        """Match the arguments `left` against the tokens from `at` on; None if they do not match."""
         if not left:
             return self.options(at)
         head, tail = left[0], left[1:]
@@ -123,7 +123,7 @@ class _Match:
         return None
 
     def ends(self, head: Argument, at: int) -> list[int]:
-        """Where the argument may end that begins at token `at`, the longest first."""
+        """Where an argument that begins at token `at` may end, the longest match first."""
         last = len(self.line.tokens)
         if head.count.endswith("rest"):
             return [last] if at < last or head.count == "maybe rest" else self.stuck(head, at)
@@ -150,7 +150,7 @@ class _Match:
         return list(self.line.tokens[at:end])
 
     def options(self, at: int) -> Matched | None:
-        """Match the tokens from `at` on as options; all of them must be some."""
+        """Match the tokens from `at` on as options, all of them."""
         found: dict[str, tuple[Option, list[Token]]] = {}
         while at < len(self.line.tokens):
             option = self.made.option_of(self.line.tokens[at].text)
@@ -167,8 +167,8 @@ class _Match:
         return list(found.values())
 
     def stuck(self, wanted: Argument | Option | None, at: int) -> list[int]:
-        """Remember the furthest failure; of several there, the last needed argument makes the best
-        report, and anything a better one than a single word that may be left out."""
+        """Remember the furthest failure. Of several at the same place, the last required argument
+        makes the best report, and an optional single word the worst."""
         earlier = self.expected.kind if self.expected is not None and wanted is not None else None
         word: str = getattr(earlier, "literal", "")
         if at > self.furthest or (
@@ -178,9 +178,9 @@ class _Match:
         return []
 
     def unknown_first(self) -> UsageError | None:
-        """The complaint about a first word that has the shape of an argument that may be omitted
-        (the task) but names nothing at this moment: everything after it was matched against the
-        wrong arguments. None if there is no such word."""
+        """The error for a first word that has the shape of an optional argument (the task) but
+        names nothing at this moment, so that everything after it was matched against the wrong
+        arguments. None if there is no such word."""
         first = self.made.arguments[0] if self.made.arguments else None
         if first is None or first.count != "maybe" or self.furthest < 2:
             return None
@@ -240,7 +240,7 @@ class _Match:
                 raise self.at(what, token.column, len(token.text), hint)
 
     def instead_of(self, token: Token) -> str:
-        """What to write for a name without `as`; an empty text for anything else."""
+        """What to write instead of a name without `as`; empty for anything else."""
         before = self.line.tokens[self.furthest - 1]
         if "as" in self.made.option_words and is_name(token) and before.text != "as":
             named = f"{self.made.name} {before.text} as {token.text}"

@@ -1,20 +1,20 @@
-"""The one expression language: of arguments, breakpoints and lessons. It is compiled, never given
-to `eval`.
+"""The expression language of arguments, breakpoints and lessons. It is compiled, never passed to
+`eval`.
 
     child.heap + 2*4096 == pfn(child, 0x10000) << 12 and not shared(app, child)
 
-An expression is compiled to steps for a small stack machine, so that a `watch` can run it at every
-event and a long chain of operators needs no recursion:
+An expression is compiled to the steps of a small stack machine, so that `watch` can run it at every
+event, and a long chain of operators needs no recursion:
 
     1 + 2*3        push 1 | push 2 | push 3 | * | +
     a and b        a | unless-true skip to the end, keeping a | b
 
-From weak to strong: `or`, `and`, `not`, comparisons, `|`, `^`, `&`, shifts, `+ -`, `* / %`, unary
-`- + ~`. Values are whole numbers (at most 128 bits), texts, true/false, `none` (nothing is mapped
-there) and tasks. `/` rounds down.
+Operators, the weakest first: `or`, `and`, `not`, comparisons, `|`, `^`, `&`, shifts, `+ -`, `* / %`
+and unary `- + ~`. Values are integers (at most 128 bits), texts, true/false, `none` (nothing is
+mapped there) and tasks. `/` rounds down.
 
-What a name means is not decided here: `Names` is asked, and answers an unknown one with an error
-that suggests another.
+The meaning of a name comes from a `Names`, which answers an unknown one with an error that suggests
+another.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from kemu.errors import UsageError
 from kemu.language.lexer import WIDEST, Source, Word, words
 
 DEEPEST = 60
-"""Parentheses, calls and signs inside one another."""
+"""How deeply parentheses, calls and signs may be nested."""
 
 
 class TaskValue(NamedTuple):
@@ -41,8 +41,8 @@ Value = int | str | bool | TaskValue | None
 
 
 class Names(Protocol):
-    """What gives names a meaning. Each method raises a UsageError without a place when it knows no
-    such thing."""
+    """What gives names a meaning. Each method raises a UsageError without a place for a name that
+    it does not know."""
 
     def name(self, dotted: str) -> Value:
         """The value of `child`, `child.heap`, or a mark."""
@@ -55,7 +55,7 @@ class Names(Protocol):
 
 
 class Step(NamedTuple):
-    """One step of the stack machine; `column` and `length` are the place to blame."""
+    """One step of the stack machine; `column` and `length` say where an error points."""
 
     op: str
     argument: int | str | bool | None
@@ -65,8 +65,8 @@ class Step(NamedTuple):
 
 
 class Expression(NamedTuple):
-    """A compiled expression. It may be evaluated any number of times, against any state. `form`:
-    see `formats`."""
+    """A compiled expression, which may be evaluated any number of times, against any state.
+    `form`: see `formats`."""
 
     source: Source
     steps: tuple[Step, ...]
@@ -94,7 +94,7 @@ def compile_expression(source: Source) -> Expression:
 
 
 def compile_text(text: str) -> Expression:
-    """`compile_expression` of a text by itself."""
+    """`compile_expression` of a text that is not part of a line."""
     return compile_expression(Source(text, 0, len(text)))
 
 
@@ -130,7 +130,7 @@ class _Compiler:
         self.steps.append(Step(op, argument, word.column, word.length, arity))
 
     def expression(self, weakest: int) -> None:
-        """Operands joined by operators at least as strong as `weakest`."""
+        """Operands joined by operators that bind at least as strongly as `weakest`."""
         self.deeper()
         self.operand()
         while (strength := self.strength()) >= max(weakest, 1):
@@ -254,7 +254,7 @@ class _Machine:
         return at + 1
 
     def truth(self, step: Step) -> bool:
-        """The top of the stack as true or false; it is taken away."""
+        """Pop the top of the stack as true or false."""
         value = self.stack.pop()
         if isinstance(value, (str, TaskValue)):
             raise self.error(
@@ -274,7 +274,7 @@ class _Machine:
         return self.ask(step, argument)
 
     def ask(self, step: Step, argument: str) -> Value:
-        """What `names` says; its errors get the place in this expression."""
+        """What `names` answers; its errors get their place in this expression."""
         cut = len(self.stack) - step.arity
         arguments, self.stack[cut:] = self.stack[cut:], []
         try:

@@ -4,8 +4,8 @@
     print/t pte(app, 0x10000) & 0xfff
     display/d app.brk
 
-The letter may be joined to the command (`print/x 3p`) or separate (`print /x 3p`). Without one a
-number is shown in both bases.
+The letter may be joined to the command (`print/x 3p`) or stand apart (`print /x 3p`). Without a
+letter a number is shown in both bases.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def _character(value: int) -> str:
 
 
 def _signed(value: int) -> str:
-    """As a signed number of 64 bits, if it is one that fits into them."""
+    """As a signed 64-bit number, if it fits in 64 bits."""
     return str(value - (1 << 64) if 1 << 63 <= value <= _U64 else value)
 
 
@@ -60,14 +60,14 @@ FORMATS: dict[str, tuple[str, Callable[[int], str]]] = {
 
 
 def write(value: Value, form: str) -> str:
-    """The value as the letter says; anything but a number is written as usual."""
+    """The value in the format of the letter; anything but a number is written as usual."""
     if not form or not isinstance(value, int) or isinstance(value, bool):
         return format_value(value)
     return FORMATS[form][1](value)
 
 
 class FormattedKind(ExpressionKind):
-    """The rest of the command as an expression, perhaps with a format before it."""
+    """The rest of the command as an expression, optionally preceded by a format."""
 
     name = "EXPR"
     what = "an expression, after /x, /d, /t ... if you want it in one base (see: help formats)"

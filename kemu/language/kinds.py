@@ -7,7 +7,7 @@ for it.
     holds a dot or an operator             ADDRESS, SIZE, NUMBER, FRAME (expressions)
     holds a `/`, or a quoted text          PATH
 
-`valuekinds` has the numbers and words of which the others are made.
+`valuekinds` has the numbers and words that the others are built from.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ __all__ = [
     "is_expression",
     "is_name",
 ]
-"""What `valuekinds` has and others find here, beside all that is defined below."""
+"""The names of `valuekinds` that are offered here too, besides those defined below."""
 
 _PID = re.compile(r"@\w*\Z", re.ASCII)
 _RESERVED = frozenset(
@@ -64,7 +64,7 @@ class TaskKind(Offered):
     what = "the name of a task, or @PID"
 
     def fits(self, token: Token, session: Session, known: bool) -> bool:
-        """With `known` a name must be one of a task of this moment."""
+        """With `known`, a name must be that of a task that exists at this moment."""
         if not token.quoted and _PID.match(token.text):
             return True
         return is_name(token) and (not known or token.text in session.names())
@@ -85,12 +85,12 @@ class GoneTask(NamedTuple):
 
     @property
     def tgid(self) -> int:
-        """As of a process with one thread."""
+        """The thread group, as if the process had had one thread."""
         return self.pid
 
 
 class PidKind(TaskKind):
-    """A task that a system call names by its pid: also `@PID` of one that is gone."""
+    """A task that a system call names by its pid, which may be `@PID` of a task that is gone."""
 
     def convert(self, token: Token, line: Line, session: Session) -> Task | GoneTask:  # type: ignore[override]  # callers of a PID ask for both
         """The task_struct, or the pid that no task has."""
@@ -111,7 +111,7 @@ class NameKind(Offered):
         return is_name(token)
 
     def convert(self, token: Token, line: Line, session: Session) -> str:
-        """The word. Raises UsageError for a reserved or overlong one."""
+        """The word. Raises UsageError if it is reserved or too long."""
         if token.text in _RESERVED:
             raise UsageError(f"'{token.text}' is reserved", hint="choose another name")
         if len(token.text) > LONGEST_NAME:
@@ -187,7 +187,7 @@ class ProtKind:
 
 
 class PathKind(Offered):
-    """A file inside kemu: a path with a `/`, or a quoted one."""
+    """A file inside kemu: a path that holds a `/`, or a quoted path."""
 
     def __init__(self, what: str = "a path of kemu, such as /bin/a.out") -> None:
         self.name = "FILE"
@@ -232,7 +232,7 @@ class FilePartKind(Offered):
 
 
 class HostPathKind(Offered):
-    """A file of the host, as any word or a quoted text."""
+    """A file of the host: any word, or a quoted text."""
 
     name = "HOSTFILE"
     what = "a file of the host"
@@ -340,7 +340,7 @@ class ExpressionKind(Offered):
 
 
 def compiled(text: str, start: int, end: int) -> Expression:
-    """The expression at `text[start:end]`, in which things may be named by words."""
+    """The expression at `text[start:end]`, which may name things in words."""
     meant = as_expression(text[start:end])
     if meant != text[start:end]:
         return compile_expression(Source(meant, 0, len(meant)))

@@ -3,7 +3,7 @@
     0x10000  0b101  4_096  64K 2M 1G  3p  'text'  child.heap  $pid $last $1
     + - * / % & | ^ << >> ~ ( ) , == != < <= > >=
 
-`3p` is three pages. Numbers are ASCII; what only looks like a digit is an error with its place.
+`3p` is three pages. Numbers are ASCII; any other character that looks like a digit is an error.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from kemu.errors import UsageError
 from kemu.language.tokens import unescape
 
 WIDEST = 128
-"""Bits. A number may not pass this anywhere in an expression; an address is at most 64."""
+"""Bits. No number in an expression may be wider than this; an address has at most 64."""
 
 SUFFIXES = {
     "": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30,
@@ -56,7 +56,7 @@ class Word(NamedTuple):
 
 
 class BadNumber(UsageError):
-    """What should be a number cannot be read as one; an argument's type says it better."""
+    """A word cannot be read as a number; the argument's type can say better what is wrong."""
 
 
 class Source(NamedTuple):

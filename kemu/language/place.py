@@ -5,9 +5,9 @@
     what was typed            look 3q      and so is the caret;
                               ^^^^         if the alias's own words are wrong, it is under the alias
 
-The place is data: an error has a place of its own, or names the argument that it is about; an
-error with neither is about the command as a whole. A place inside a line that was rewritten
-(`Line.origin`) is one in the line that it was made of.
+The place is data: an error has a place of its own, or names the argument that it is about; an error
+with neither is about the command as a whole. A place in a line that was rewritten (`Line.origin`)
+is translated to a place in the line as it was typed.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from kemu.language.tokens import Line, Token
 def placed(
     error: UsageError, line: Line, words: Mapping[str, Sequence[Token]], hint: str
 ) -> UsageError:
-    """The error as one about what was typed; `words`: those of each argument by its name; `hint`:
-    for an error without one. An error about some other text stays where it is."""
+    """The error, with its place in what was typed. `words`: the words of each argument, by its
+    name; `hint`: for an error without one. An error about some other text keeps its place."""
     text, column, length = error.text, error.column, error.length
     named = words.get(error.about) or words.get(f"{error.about}_", ())
     if error.index < len(named) and text in ("", named[error.index].value):
@@ -40,7 +40,7 @@ def placed(
     while line.origin is not None:
         before, head = line.origin.line, line.origin.line.tokens[0]
         if line.origin.meaning:
-            hint = f"{hint} ({head.text} stands for: {line.origin.meaning})".strip()
+            hint = f"{hint} ({head.text} is an alias of: {line.origin.meaning})".strip()
         if column >= line.origin.since:
             column += line.origin.column - line.origin.since
         else:

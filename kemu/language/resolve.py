@@ -1,4 +1,4 @@
-"""The line that runs: aliases replaced by what they stand for, `print/x` cut into two words."""
+"""The line that runs: aliases replaced by their commands, `print/x` cut into two words."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ WITH_FORMAT = frozenset({"print", "p", "display", "x"})
 
 
 WITH_THING = frozenset({"why", "history"})
-"""Commands about a thing, which may be named in any of its forms."""
+"""Commands about a thing, in any of the forms that name one (`things.py`)."""
 
 
 def resolve(line: Line, aliases: Mapping[str, str]) -> Line:
-    """The command that the line stands for. Raises UsageError if an alias leads back to itself or
-    stands for several commands."""
+    """The command with its aliases expanded. Raises UsageError if an alias refers to itself or
+    expands to several commands."""
     typed = meaning = line.tokens[0].text
     seen: set[str] = set()
     while (word := meaning.partition(" ")[0]) in aliases:
         if word in seen:
-            raise UsageError(f"alias: '{word}' stands for itself", hint="alias lists the aliases")
+            raise UsageError(f"alias: '{word}' refers to itself", hint="alias lists the aliases")
         seen.add(word)
         meaning = aliases[word] + meaning[len(word) :]
     if meaning != typed:
         lines = line.instead(meaning)
         if len(lines) != 1:
             raise UsageError(
-                f"alias: '{typed}' stands for {len(lines)} commands",
+                f"alias: '{typed}' expands to {len(lines)} commands",
                 hint=f"redefine it as one command: alias {typed} COMMAND",
             )
         line = lines[0]

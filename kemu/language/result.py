@@ -28,7 +28,7 @@ class Complaint:
 
     @classmethod
     def of(cls, error: UsageError, start: int = 0) -> Complaint:
-        """The complaint that the exception carries."""
+        """The report of the error that the exception carries."""
         return cls(error.what, error.text, error.column, error.length, error.hint, start)
 
 
@@ -36,10 +36,10 @@ class Complaint:
 class Result:
     """One command that ran, or was refused.
 
-    `reading` is what it found or did (None: nothing to show), `form` how to draw it where there is
-    a choice; `status` an exit code; the events (first, last] are the ones it caused; `now` the
-    event at which the session is after it; `notes` are lines about the session, such as the
-    start of a timeline; `error` is set where the command failed."""
+    `reading` is what it found or did (None: nothing to show), `form` how to draw it if there is a
+    choice, `status` an exit code. It caused the events (first, last]; `now` is the event at which
+    the session is afterwards. `notes` are lines about the session, such as the start of a timeline;
+    `error` is set if the command failed."""
 
     command: str
     reading: Any = None
@@ -53,19 +53,19 @@ class Result:
 
     @classmethod
     def failure(cls, command: str, error: Complaint, now: int, notes: tuple[str, ...]) -> Result:
-        """The result of a command that the user got wrong."""
+        """The result of a command that was refused."""
         return cls(command, None, "", FAILED, now, now, now, notes, error)
 
     @property
     def ok(self) -> bool:
-        """Did the command do what it is for? A simulated errno is a result: ok."""
+        """Did the command do its work? A simulated errno is a result, so it counts as ok."""
         return self.error is None
 
 
 @attrs.frozen
 class Shown:
-    """What a command returns where its reading can be drawn in more than one way; `form` "proc" is
-    the kernel's text, or where the reading says that a check is not satisfied: `status`."""
+    """What a command returns if its reading can be drawn in more than one way (`form` "proc" is the
+    kernel's text), or if the reading says that a check failed (`status`)."""
 
     reading: Any
     form: str = ""
@@ -74,4 +74,4 @@ class Shown:
 
 @attrs.frozen
 class Quit:
-    """The reading of `quit`: the front end ends."""
+    """The reading of `quit`, which ends the front end."""

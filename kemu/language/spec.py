@@ -10,14 +10,9 @@
     def mmap(session, task, addr, length, prot, flags, file): ...
 
 Parsing, `help`, docs/commands.md, completion and the generator of random command lines all read
-this declaration; there is no second place that knows what a command takes. The function gets the
-session and one keyword argument per declared name, converted. It returns a reading (data), never
-text.
-
-Matching is by *shape* first (does this token look like an address?), from left to right with
-optional arguments skipped where what follows needs the token; only then are tokens converted. So
-`mmap 4p rw` and `mmap 0x10000 4p rw` need no keyword, and an error can name the argument that
-stopped the match.
+this declaration; nothing else knows what a command takes. The function gets the session and one
+converted keyword argument per declared name. It returns a reading (data), never text. `bind.py`
+matches the words of a line to the arguments.
 """
 
 from __future__ import annotations
@@ -33,11 +28,11 @@ if TYPE_CHECKING:
     from kemu.experiment.session import Session
 
 CHANGE, LOOK, FREE = "change", "look", "free"
-"""What a command may do: change the machine (it goes on the timeline), only look at it (any write
-to it is a bug), or only move and set what belongs to the session."""
+"""What a command may do: change the machine (it goes on the timeline), only look at it (a write to
+it is a bug), or only move the session and change its settings."""
 
 Candidate = tuple[str, str]
-"""A completion: the text, and a few words about it."""
+"""A completion: the text, and a few words that describe it."""
 
 
 class Kind(Protocol):
@@ -47,10 +42,10 @@ class Kind(Protocol):
     what: str
 
     def fits(self, token: Token, session: Session, known: bool) -> bool:
-        """Does the token have the shape? With `known` a name must also exist."""
+        """Does the token have the shape? With `known`, a name must exist too."""
 
     def convert(self, token: Token, line: Line, session: Session) -> Any:
-        """The value. Raises UsageError; one without a place gets the token's."""
+        """The value. Raises UsageError; an error without a place gets that of the token."""
 
     def complete(self, session: Session) -> Iterable[Candidate]:
         """What can be typed here, for completion. Changes no state."""
@@ -68,18 +63,18 @@ class Argument:
 
     @property
     def needed(self) -> bool:
-        """Must it be given?"""
+        """Is it required?"""
         return self.count in ("one", "some")
 
     @property
     def label(self) -> str:
-        """What help calls it, in the synopsis and in the list: its name in capitals, or the word
-        where nothing else can be typed."""
+        """What help calls it, in the synopsis and in the list: its name in capitals, or the only
+        word that can be typed."""
         return getattr(self.kind, "literal", "") or self.name.rstrip("_").upper()
 
     @property
     def meaning(self) -> str:
-        """What it takes."""
+        """What the argument takes."""
         return self.kind.what
 
     def __str__(self) -> str:
@@ -88,7 +83,7 @@ class Argument:
 
 
 FEW = 3
-"""Flag words that a synopsis lists; more than these get a name."""
+"""How many flag words a synopsis lists; more of them are shown under one name."""
 
 
 @attrs.frozen
@@ -103,8 +98,8 @@ class Option:
     what: str = ""
 
     def values_of(self, text: str) -> tuple[Any, ...] | None:
-        """The values of a word, or of several as C writes them (MAP_SHARED|MAP_ANONYMOUS); None
-        for anything else."""
+        """The values of a word, or of several joined as in C (MAP_SHARED|MAP_ANONYMOUS); None for
+        anything else."""
         if text in self.words:
             return (self.words[text],)
         in_c = getattr(self.words, "in_c", None)
@@ -136,17 +131,17 @@ class Option:
 
 
 def one(name: str, kind: Kind) -> Argument:
-    """A needed argument."""
+    """A required argument."""
     return Argument(name, kind)
 
 
 def maybe(name: str, kind: Kind, default: Any = None) -> Argument:
-    """An argument that may be left out."""
+    """An optional argument."""
     return Argument(name, kind, "maybe", default)
 
 
 def many(name: str, kind: Kind) -> Argument:
-    """None or more arguments of one type, as a list."""
+    """Any number of arguments of one type, as a list."""
     return Argument(name, kind, "many", ())
 
 
@@ -161,14 +156,14 @@ def rest(name: str, kind: Kind, needed: bool = True) -> Argument:
 
 
 def flags(name: str, words: Mapping[str, Any] | Iterable[str], what: str = "") -> Option:
-    """Words of which any number may follow the arguments; the command gets a tuple of their
-    values. `what`: what they mean, if they are not Linux's."""
+    """Words that may follow the arguments, any number of them; the command gets a tuple of their
+    values. `what`: what they mean, for words that are not Linux's."""
     found = words if isinstance(words, Mapping) else {word: word for word in words}
     return Option(name, found, what=what)
 
 
 FORCE = flags("force", ("--force",), "replace a file that kemu did not write")
-"""What each command that writes a file of the host takes; the function does not see it."""
+"""An option of every command that writes a file of the host; its function does not see it."""
 
 
 def keyword(name: str, kind: Kind, word: str = "") -> Option:
@@ -199,12 +194,12 @@ class Command:
         return tuple(word for option in self.options for word in option.words)
 
     def option_of(self, text: str) -> Option | None:
-        """The option that the word belongs to."""
+        """The option to which the word belongs."""
         return next((o for o in self.options if o.values_of(text) is not None), None)
 
     def is_about_session(self, values: Mapping[str, Any]) -> bool:
-        """Does the command, for all that it may change the machine, with these arguments only set
-        what is the session's?"""
+        """Does the command, which can change the machine, only set something of the session when
+        it has these arguments?"""
         return not self.session_words.isdisjoint(
             value for value in values.values() if isinstance(value, str)
         )
@@ -226,7 +221,7 @@ class Command:
 
 
 def _joined(arguments: tuple[Argument, ...]) -> list[str]:
-    """The arguments for the synopsis: a word that opens another one (`if CONDITION`) shares its
+    """The arguments for the synopsis: a word that introduces another (`if CONDITION`) shares its
     brackets."""
     shown: list[str] = []
     for argument in arguments:
@@ -254,7 +249,7 @@ def command(
     writes: bool = False,
     session_words: Iterable[str] = (),
 ) -> Callable[[Callable[..., Any]], Command]:
-    """Declare a command; `host`: it touches files of the host; `writes`: it writes one, and takes
+    """Declare a command. `host`: it uses files of the host; `writes`: it writes one, and takes
     --force; `session_words`: see `Command.is_about_session`."""
 
     def declare(function: Callable[..., Any]) -> Command:

@@ -1,5 +1,4 @@
-"""`did you mean`: the nearest known word, from difflib (imported only when something is already
-wrong)."""
+"""`did you mean`: the nearest known word, from difflib (imported only after a mistake)."""
 
 from __future__ import annotations
 
@@ -8,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """The known word that is most like `word`, or an empty text."""
+    """The known word most like `word`; empty if none is."""
     from difflib import get_close_matches
 
     found = get_close_matches(word[:40], sorted(set(known)), n=1, cutoff=0.6)
@@ -16,9 +15,10 @@ def nearest(word: str, known: Iterable[str]) -> str:
 
 
 def closest(word: str, known: Iterable[str]) -> str:
-    """The known word that a typing error makes of `word` most easily, or an empty text: one letter
-    more, less or another, or two letters that changed places, count one error; a word that only
-    lacks its end, and letters in another order, are likelier than others."""
+    """The known word most likely meant by the mistyped `word`; empty if there is no likely one.
+
+    An added, missing, wrong or swapped letter is one error; a missing end and letters in another
+    order are likelier than other errors."""
     from difflib import SequenceMatcher
 
     typed, best = word[:40].lower(), ((99.0, True, 0.0, ""), "")

@@ -10,9 +10,9 @@
     counter PGFAULT                counter('PGFAULT')            zone nr_free_pages
     field 'regs of kid' ax         field('regs of kid', 'ax')    regs of kid ax
 
-Every form is accepted wherever a thing may be named: `why` and `history` take words (`as_words`
-makes them of the other two), expressions take calls (`as_expression`). What a word means is not
-decided here.
+Every form is accepted wherever a thing may be named. `why` and `history` take words, to which
+`as_words` converts the other forms; expressions take calls (`as_expression`). What a word means is
+not decided here.
 """
 
 from __future__ import annotations
@@ -38,29 +38,29 @@ TASK_FIELDS = {
     "exit_status": "exit_code",
     "cpu": "cpu",
 }
-"""Fields of a task by their names in an expression; the other names are fields of its mm."""
+"""Fields of a task by their names in an expression; all other names are fields of its mm."""
 
 MARKS = {"heap": "start_brk", "stack": "start_stack", "text": "start_code", "data": "start_data"}
 """Marks of an address space, by the field of mm_struct that holds them."""
 
 LEVELS = ("pgd", "p4d", "pud", "pmd")
 COUNTED = ("zone", "vm_event_state", "counters", "lruvec")
-"""What trace calls the structures with the numbers of the whole machine."""
+"""What trace calls the structures that hold the counters of the whole machine."""
 
 OF_TASK = ("pte", "vma", "mm", "task", *LEVELS)
 HEADS = frozenset({*OF_TASK, *FRAME_FIELDS, "frame", "pfn", "counter", "tlb", "ram", "field"})
-"""First words of things; `X of TASK FIELD` is another one for any X that trace prints."""
+"""The first words of things; for any X that trace prints, `X of TASK FIELD` is a thing too."""
 
 _SPLITTING = frozenset({"==", "!=", "<", "<=", ">", ">=", "and", "or", "not"})
 _OPENS = re.compile(r"[\w$(@*]", re.ASCII)
-"""What opens a word of a thing; an operator opens none, but for the star of a changed value."""
+"""What can begin a word of a thing: no operator, except the star of a changed value."""
 _RANGE = re.compile(r"(0x[0-9a-f]+)-0x[0-9a-f]+\Z")
 _CALL = re.compile(r"([A-Za-z_]\w*)\((.*)\)\Z", re.ASCII | re.DOTALL)
 _DOTTED = re.compile(r"([A-Za-z_]\w*(?:\.\d+)*)\.([A-Za-z_]\w*)\Z", re.ASCII)
 
 
 class Thing(NamedTuple):
-    """The words of a thing: what it is, and the tokens of the task, the place and the field."""
+    """The words of a thing: its kind, and the tokens of the task, the place and the field."""
 
     what: str
     task: Token | None = None
@@ -69,7 +69,7 @@ class Thing(NamedTuple):
 
 
 def as_words(tokens: Sequence[Token]) -> list[Token]:
-    """The words that `why` takes, in place of those of any other form."""
+    """The words in the form that `why` takes."""
     thing = read(tokens)
     if thing is None:
         return list(tokens)
@@ -79,7 +79,7 @@ def as_words(tokens: Sequence[Token]) -> list[Token]:
 
 
 def as_expression(text: str) -> str:
-    """The text with the things that are named by words as calls; the same text without any."""
+    """The text, with things that are named in words rewritten as calls."""
     try:
         lines = split(text)
     except UsageError:
@@ -118,8 +118,8 @@ def _field_words(thing: Thing) -> list[str]:
 
 
 def read(tokens: Sequence[Token]) -> Thing | None:
-    """The thing that the tokens name; None for anything else, and for words in their usual order
-    that name no task where one may be left out."""
+    """The thing that the tokens name; None for anything else, and for words in the usual order
+    that leave out an optional task."""
     if not tokens or not all(token.quoted or _OPENS.match(token.text) for token in tokens):
         return None
     if len(tokens) == 1:
@@ -133,7 +133,7 @@ def read(tokens: Sequence[Token]) -> Thing | None:
 
 
 def _without_marks(tokens: Sequence[Token]) -> list[Token]:
-    """Without the star of a changed value and the pid after the name of a task."""
+    """The tokens without the star of a changed value and the pid after the name of a task."""
     return [
         token
         for token in tokens

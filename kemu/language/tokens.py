@@ -9,10 +9,10 @@
                "a b"      18  string (value: a b)
 
 A token ends at white space or `;`, but not inside quotes or parentheses, so that `pfn(app,
-0x10000)` and `(child.heap + 8)` are one token each. A token is a *string* only when it is one pair
-of quotes and nothing else; with anything around it (`'a'=='b'`) it is a word, for the expression
-language to read. `#` opens a comment at the start of a token only. Columns count characters of the
-line as it was typed; they end under the caret of an error message.
+0x10000)` and `(child.heap + 8)` are one token each. A token is a *string* only if it is one quoted
+text and nothing else; with anything around it (`'a'=='b'`) it is a word, which the expression
+language reads. `#` starts a comment only at the start of a token. Columns count the characters of
+the line as typed; they tell where the caret of an error message goes.
 
 Left out: variables in strings, continuation lines, here-documents.
 """
@@ -25,8 +25,8 @@ from typing import NamedTuple
 from kemu.errors import UsageError
 
 LONGEST_LINE = 4_000_000
-"""Characters: more than the arguments of any exec that Linux allows. A longer line is refused: it
-is a file given by mistake."""
+"""Characters: more than Linux allows for the arguments of any exec. A longer line is refused, since
+it must be a file that was given by mistake."""
 
 _QUOTES = "\"'"
 _OPEN, _CLOSE = "([", ")]"
@@ -35,8 +35,7 @@ _HEX_DIGITS = "0123456789abcdefABCDEF"
 
 
 class Token(NamedTuple):
-    """One argument as typed. `value` is the text without quotes and escapes; `column` counts from
-    0."""
+    """One word as typed. `value` is the text without quotes and escapes; `column` counts from 0."""
 
     text: str
     value: str
@@ -50,8 +49,9 @@ class Token(NamedTuple):
 
 
 class Origin(NamedTuple):
-    """What a line was made of: from column `since` on it is the text of `line` from `column` on;
-    before that, `meaning` was put in place of the first word (empty: a word was put before it)."""
+    """The line that a rewritten line came from. From column `since` on, the new line is the text of
+    `line` from `column` on; before that, `meaning` has replaced the first word (empty: a word was
+    put before it)."""
 
     line: Line
     since: int
@@ -190,7 +190,7 @@ def unescape(text: str, start: int, end: int) -> str:
 
 
 def _escape(text: str, at: int) -> tuple[str, int]:
-    """The character that the backslash at `at` stands for, and how many characters spell it."""
+    """The character that the escape at `at` denotes, and the length of the escape."""
     kind = text[at + 1]
     if kind in _ESCAPES:
         return _ESCAPES[kind], 2

@@ -1,4 +1,4 @@
-"""Types of arguments that are numbers and words: what every other type is made of.
+"""Types of arguments that are numbers and words: what every other type is built from.
 
 Nothing is guessed: the shape of a token alone (`shapes`) says which of these it can be.
 """
@@ -35,7 +35,7 @@ def evaluate(token: Token, line: Line, session: Session) -> Value:
 
 
 class Offered:
-    """A kind of which only the machine knows what there is; `offers` looks there."""
+    """A kind whose values only the machine knows; `completion/offers.py` looks there."""
 
     def complete(self, session: Session) -> Iterable[Candidate]:
         """Nothing by itself."""
@@ -59,7 +59,7 @@ class NumberKind(Offered):
         return is_expression(token)
 
     def convert(self, token: Token, line: Line, session: Session) -> int:
-        """The number. Raises UsageError with the place, or without one if it is out of bounds."""
+        """The number. Raises UsageError, with a place unless the number is out of bounds."""
         try:
             value = evaluate(token, line, session)
         except BadNumber as error:
@@ -89,7 +89,7 @@ class NumberKind(Offered):
         return value
 
     def _hint_for(self, value: int) -> str:
-        """What can be written instead of a number that is out of bounds."""
+        """The hint for a number that is out of bounds."""
         if self.high == 2**64 - 1 and -(2**63) <= value < 0:
             return (
                 f"as an unsigned 64-bit number it is {value + 2**64:#x}; write that if you mean it"
@@ -107,8 +107,8 @@ def _either_base(value: int) -> str:
 
 
 class WordKind:
-    """One word of a fixed set, or a number in its place where the set has numbers. `prefix`: what
-    Linux writes before it."""
+    """One word of a fixed set, or its number if the words stand for numbers. `prefix`: what Linux
+    writes before the word."""
 
     def __init__(
         self,
@@ -128,7 +128,7 @@ class WordKind:
 
     @property
     def literal(self) -> str:
-        """The word, where nothing else can be typed."""
+        """The word, if it is the only one that can be typed."""
         return next(iter(self.words)) if len(self.words) == 1 else ""
 
     def key(self, token: Token) -> str:
@@ -145,7 +145,7 @@ class WordKind:
         return [self.key(Token(part, part, token.column, quoted=False)) for part in parts]
 
     def fits(self, token: Token, session: Session, known: bool) -> bool:
-        """A word of the set; without `known` any plain word, but where there is only one."""
+        """A word of the set; without `known`, any plain word, unless the set has only one."""
         return not token.quoted and (
             set(self.keys(token)) <= set(self.words)
             or (not known and is_name(token) and not self.literal)
@@ -169,7 +169,7 @@ class WordKind:
         return reduce(or_, values) if len(values) > 1 else values[0]
 
     def complete(self, session: Session) -> Iterable[Candidate]:
-        """The words, with what they stand for."""
+        """The words, with their values."""
         return [
             (word, f"{self.prefix}{word.upper()}" if self.prefix else self.name)
             for word in self.words
@@ -177,19 +177,19 @@ class WordKind:
 
 
 class ChoiceKind(WordKind):
-    """One word of a fixed set, with a few words about each for completion."""
+    """One word of a fixed set, each with a few words that completion shows."""
 
     def __init__(self, name: str, about: Mapping[str, str], what: str = "") -> None:
         super().__init__(name, tuple(about), what)
         self.about = dict(about)
 
     def complete(self, session: Session) -> Iterable[Candidate]:
-        """The words, with what each is for."""
+        """The words, with what completion shows for each."""
         return list(self.about.items())
 
 
 class PrefixKind(ChoiceKind):
-    """A choice of which the first letters are enough, as in gdb; of several that fit, the first."""
+    """A choice that may be abbreviated, as in gdb; of several words that fit, the first."""
 
     def key(self, token: Token) -> str:
         """The whole word."""
@@ -197,7 +197,7 @@ class PrefixKind(ChoiceKind):
 
 
 class NumberedKind(WordKind):
-    """A word that stands for a number, or a number within `bounds` (both included) in its place."""
+    """A word that stands for a number, or a number within `bounds` (inclusive)."""
 
     def __init__(
         self,

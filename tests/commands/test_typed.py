@@ -65,8 +65,8 @@ def test_what_is_missing_is_missing_at_the_end(kemu, typed):
 
 
 def test_an_alias_says_what_it_stands_for(kemu):
-    assert shown(kemu, "bad 0x1000")[2].endswith("(bad stands for: walk nobody)")
-    assert shown(kemu, "look 3q")[2].endswith("(look stands for: walk app)")
+    assert shown(kemu, "bad 0x1000")[2].endswith("(bad is an alias of: walk nobody)")
+    assert shown(kemu, "look 3q")[2].endswith("(look is an alias of: walk app)")
     assert "stands for" not in shown(kemu, "walk app 3q")[2]
 
 

@@ -188,7 +188,7 @@ def test_expressions_of_any_size_end(text):
 def test_aliases_that_stand_for_themselves_end():
     ada = Student(lesson_of(STEP.format(more="")))
     ada.types("alias one two", "alias two one")
-    assert "stands for itself" in ada.types("one")[0].error.what
+    assert "refers to itself" in ada.types("one")[0].error.what
 
 
 @pytest.mark.parametrize(
