@@ -1,9 +1,7 @@
-"""What can be typed at a place of a half-typed command: read from the same declarations that parse
-it.
+"""What can be typed next in a half-typed command, read from the declarations that parse it.
 
-The arguments of a command are a small automaton: state *i* means that the arguments before *i* are
-done. Tokens that are there already move a set of states; what may follow is what the states then
-accept.
+The arguments of a command form a small automaton: state *i* means that the arguments before *i* are
+done. The tokens typed so far move a set of states; whatever those states accept may follow.
 """
 
 from __future__ import annotations
@@ -21,8 +19,7 @@ if TYPE_CHECKING:
 
 
 def candidates(session: Session, text: str) -> tuple[str, list[Candidate]]:
-    """The word that is being typed at the end of `text`, and what it could become. Changes no
-    state."""
+    """The word that is being typed at the end of `text`, and its completions. Changes no state."""
     try:
         tokens, word = _typed(text)
     except UsageError as error:
@@ -76,8 +73,8 @@ def _following(session: Session, tokens: tuple[Token, ...], word: str) -> list[C
 
 
 def _first_words(session: Session, word: str) -> list[Candidate]:
-    """The commands, the user's aliases, and, if they are asked for by their first letters, other
-    words for commands."""
+    """The commands and the user's aliases; once the first letters are typed, also other words for
+    commands."""
     found = [(made.name, made.summary) for made in table.load_all()]
     found += [(name, f"alias of: {meaning}") for name, meaning in session.desk.aliases.items()]
     if session.desk.guide is not None:
@@ -174,6 +171,6 @@ def _arguments_after(session: Session, made: Command, tokens: tuple[Token, ...])
 
 
 def _may_end(session: Session, made: Command, tokens: tuple[Token, ...]) -> bool:
-    """Can option words be typed here?"""
+    """Can options be typed here?"""
     end = len(made.arguments)
     return any(end in _skips(made, state) for state in _states(session, made, tokens))

@@ -1,14 +1,13 @@
-"""What completion offers where the machine has to be looked at: addresses, frames, descriptors,
-pids, moments, files.
+"""What completion offers from the state of the machine: addresses, frames, descriptors, pids,
+moments, files.
 
     walk app 0<Tab>     0x10000          rw-p 4 pages
                         0x7ffffffde000   rw-p 33 pages [stack]
     frame 0<Tab>        0x112            app 0x10000, rw
 
-A kind of argument whose word is in `OFFERS` is answered here; every other one answers for itself.
+The kinds of arguments in `OFFERS` are completed here; every other kind completes itself.
 
-The rules that keep this file honest: it only looks, and it looks at little enough to answer between
-two keys.
+This code only looks at the machine, and looks at little enough to answer between two keystrokes.
 """
 
 from __future__ import annotations
@@ -28,21 +27,21 @@ if TYPE_CHECKING:
     from kemu.observe.entries import Leaf
 
 MOST = 200
-"""Offers of one kind; more than these nobody reads."""
+"""How many completions of one kind are offered; nobody reads more."""
 
 MOST_LOOKED = 400
-"""Mappings that are looked at for addresses."""
+"""How many mappings are searched for addresses."""
 
 USER_HALF = 1 << 63
 """The end of the addresses that user code can use, whatever the geometry."""
 
 RECENT = 12
-"""Commands whose beginnings are offered as moments."""
+"""How many of the newest commands are offered as moments."""
 
 
 class Place(NamedTuple):
-    """Where something is to be completed: the task that the command is about if any, the word so
-    far, and the words before it, of which the first is the name of the command."""
+    """Where something is to be completed: the task that the command is about (if any), the word so
+    far, and the words before it, the first of which is the name of the command."""
 
     session: Session
     task: Task | None
@@ -61,7 +60,7 @@ def complete(kind: Kind, place: Place) -> Iterable[Candidate]:
 
 
 def about(option: Option, word: str) -> str:
-    """A few words about a word after the arguments: what it is in Linux, or what it means here."""
+    """A few words about an option word: what it is in Linux, or what it means here."""
     if option.kind is not None:
         return option.kind.what
     return (
@@ -91,8 +90,8 @@ def _addresses(place: Place) -> Iterator[Candidate]:
 
 
 def _frames(place: Place) -> Iterator[Candidate]:
-    """Frames that tasks map, those of this task first, each with the first address at which one
-    maps it."""
+    """Frames that tasks map, those of this task first, each with the first address where one maps
+    it."""
     kernel = place.session.kernel.globals
     geometry, bits = kernel["geometry"], kernel["bits"]
     tasks = sorted(place.session.tasks.values(), key=lambda task: task is not place.task)
@@ -111,8 +110,8 @@ def _frames(place: Place) -> Iterator[Candidate]:
 
 
 def _leaves(tasks: list[Task]) -> Iterator[tuple[Task, Leaf]]:
-    """Entries that map something in the user half of the address spaces of the tasks, as many of
-    each."""
+    """Entries that map something in the user half of each task's address space, equally many per
+    task."""
     from kemu.observe.entries import leaves
 
     each = MOST // max(len(tasks), 1)
@@ -163,7 +162,7 @@ def _tasks(place: Place) -> Iterator[Candidate]:
 
 
 def _cpus(place: Place) -> Iterator[Candidate]:
-    """The CPUs and who runs there."""
+    """The CPUs, and the task that runs on each."""
     from kemu.experiment.experiment import system_of
 
     for cpu in system_of(place.session.kernel).cpus:
@@ -174,7 +173,7 @@ def _cpus(place: Place) -> Iterator[Candidate]:
 
 
 def _moments(place: Place) -> Iterator[Candidate]:
-    """Marks, the two ends, then where the newest commands began."""
+    """Marks, the first and the last event, then the starts of the newest commands."""
     session = place.session
     yield from ((name, f"#{event}") for name, event in session.marks.items())
     yield from (("start", "the boot, #0"), ("end", f"the newest event, #{session.end}"))
@@ -184,7 +183,7 @@ def _moments(place: Place) -> Iterator[Candidate]:
 
 
 def _host_files(place: Place) -> Iterator[Candidate]:
-    """Files of the host below the folder that is typed so far."""
+    """Files of the host in the folder that is typed so far."""
     head, _, tail = place.word.rpartition("/")
     folder = Path(head).expanduser() if head else Path("/" if place.word.startswith("/") else ".")
     try:
@@ -203,7 +202,7 @@ def _host_files(place: Place) -> Iterator[Candidate]:
 
 
 def expression_words(session: Session, typed: str) -> tuple[str, list[Candidate]]:
-    """The name that is being typed at the end of an expression, and what it could become."""
+    """The name that is being typed at the end of an expression, and its completions."""
     match = re.search(r"(?:\$\w*|[A-Za-z_][\w.]*)?\Z", typed, re.ASCII)
     word = match[0] if match else ""
     return word, [found for found in _expression(session, word) if found[0].startswith(word)]
@@ -280,7 +279,7 @@ BY_COMMAND: dict[tuple[str, str], Callable[[Place], Iterable[Candidate]]] = {
     ("set", "VALUE"): _values,
     ("mutant", "ARGS"): _mutants,
 }
-"""By the command and the kind, where a kind alone says too little."""
+"""By command and kind, where the kind alone says too little."""
 
 OFFERS: dict[str, Callable[[Place], Iterable[Candidate]]] = {
     "ADDRESS": _addresses,
@@ -295,4 +294,4 @@ OFFERS: dict[str, Callable[[Place], Iterable[Candidate]]] = {
     "COMMAND": _commands,
     "TOPIC": _commands,
 }
-"""By the name of the kind."""
+"""By the name of the kind of argument."""

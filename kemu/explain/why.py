@@ -316,7 +316,7 @@ def printed(kernel: Kernel, name: str, names: Names) -> Thing:
     found = named(kernel, owner, field, names)
     if found is None:
         raise UsageError(
-            f"field: trace calls nothing '{owner[:40]}' at this moment",
+            f"field: trace shows nothing named '{owner[:40]}' at this moment",
             hint="copy a name from a line of trace",
         )
     key = key_of(found, field)

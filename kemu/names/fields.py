@@ -1,5 +1,5 @@
-"""Functions of the expression language that show any field of a thing: the things of `why`, by the
-same names (`language/things.py`)."""
+"""Functions of the expression language that show any field of a thing. The things are those of
+`why`, under the same names (`language/things.py`)."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def _named(session: Session, name: Value, field: Value) -> Value:
     found = named(session.kernel, _text(name), _text(field), session.name_of)
     if found is None:
         raise UsageError(
-            f"expression: trace calls nothing '{_text(name)[:40]}' at this moment",
+            f"expression: trace shows nothing named '{_text(name)[:40]}' at this moment",
             hint="copy a name from a line of trace",
         )
     return _plain(value_of(found, _text(field)))
@@ -107,7 +107,7 @@ def _field(obj: Any, name: str) -> Value:
 
 
 def _plain(value: Any) -> Value:
-    """The value, where an expression can hold it; else its name as a text."""
+    """The value, if an expression can hold it; otherwise its name as a text."""
     if value is None or isinstance(value, (int, str, bool)):
         return value
     pid = getattr(value, "pid", None)

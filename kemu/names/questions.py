@@ -1,12 +1,12 @@
-"""Functions of the expression language: how one is declared, and those that ask about ranges,
-tables, families and the past.
+"""Functions of the expression language: how one is declared, and those about ranges, tables,
+families and the past.
 
     @function("mapped(TASK, ADDR, SIZE)", "pages of the range that a mapping promises")
     def _mapped(session, task, address, size): ...
 
-A question changes nothing. Where something is missing it answers none; a wrong argument is a
-UsageError without a place, which the expression that asked gives its place. Those about one address
-and one frame are in `names`.
+They change nothing. A function answers none if something is missing; for a wrong argument it raises
+a UsageError without a place, which the expression adds. The functions about a single address or
+frame are in `session.py`.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 @attrs.frozen
 class Function:
-    """A function of the expression language: what it is called with, in words, and how many
-    arguments it takes."""
+    """A function of the expression language: its signature, its summary, and how many arguments it
+    takes."""
 
     body: Callable[..., Value]
     signature: str
@@ -40,14 +40,14 @@ class Function:
 
 FUNCTIONS: dict[str, Function] = {}
 ANY_NUMBER = 99
-"""As many arguments as somebody will write."""
+"""More arguments than anyone writes."""
 
 
 def function(
     signature: str, summary: str, *, most: int = 0
 ) -> Callable[[Callable[..., Value]], Callable[..., Value]]:
-    """Declare a function by its signature as the user sees it, such as `pfn(TASK, ADDR)`; what
-    may be left out is in brackets: `frame(PFN[, FIELD])`."""
+    """Declare a function by the signature that the user sees, such as `pfn(TASK, ADDR)`; optional
+    arguments are in brackets: `frame(PFN[, FIELD])`."""
     name, _, parameters = signature.rstrip(")").partition("(")
     given = [part for part in parameters.split(",") if part.strip(" .")]
     least = len([part for part in parameters.partition("[")[0].split(",") if part.strip(" .")])
@@ -60,7 +60,7 @@ def function(
 
 
 def task_of(session: Session, value: Value) -> Task:
-    """The task that an argument means: a name, a text or a pid."""
+    """The task that an argument names: by a name, a text or a pid."""
     if isinstance(value, TaskValue):
         return session.tasks[value.pid]
     if isinstance(value, str):
@@ -73,7 +73,7 @@ def task_of(session: Session, value: Value) -> Task:
 
 
 def number_of(value: Value, what: str) -> int:
-    """An argument that must be a number; `what` it is, for the error."""
+    """An argument that must be a number; `what` describes it in the error."""
     if isinstance(value, int) and 0 <= value < 2**64:
         return int(value)
     raise UsageError(
@@ -411,8 +411,8 @@ def _errno(session: Session) -> Value:
 
 
 def _newest_failure(session: Session, field: str) -> Any:
-    """A field of the newest outcome that failed in this way, up to the present moment; None if
-    there is none."""
+    """A field of the newest outcome, up to the present moment, that failed in this way; None if
+    nothing did."""
     for record, outcome in reversed(session.failures):
         if record.last <= session.now and hasattr(outcome, field):
             return getattr(outcome, field)

@@ -1,13 +1,13 @@
-"""Questions about races, for expressions: how many schedules there are, how many end badly, what
-one of them comes to.
+"""Functions about races, for expressions: how many schedules there are, how many end badly, how one
+of them ends.
 
     print bad("gets --non-atomic")                        60
     print bad("get-last-put", "double free")              3
     print race_outcome("get-last-put", "1010")            'use after free'
     print hex(refcount_of(0, "get"))                      '0xc0000000'
 
-The text is what would follow the word race. A race of commands is raced from the present
-moment, a built-in one on a machine of its own; nothing of either stays.
+The text is what would follow the word race. A race between commands starts from the present moment,
+a built-in one runs on a machine of its own; neither leaves a trace.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def _text(value: Value, what: str) -> str:
 
 
 def _explored(session: Session, text: Value) -> RaceReading:
-    """The exploration, by the command itself; what was raced last stays what it is."""
+    """Explore the race with the command race itself; the session's last race is unchanged."""
     made, values = _parsed(session, text)
     with session.debugger.keeping_the_race():
         reading: RaceReading = made.function(session, **values).reading
@@ -115,7 +115,7 @@ def _explored(session: Session, text: Value) -> RaceReading:
 
 
 def _wanted(session: Session, text: Value) -> Wanted:
-    """The race that the text means."""
+    """The race that the text describes."""
     from kemu.racing.knobs import Options
     from kemu.racing.wanted import read
 

@@ -1,9 +1,9 @@
-"""What names and functions mean in an expression: tasks, their marks and counts, moments, and
-questions about memory.
+"""What names and functions mean in an expression: tasks, their marks and counters, moments, and
+functions about memory.
 
     app               the task              app.heap app.stack app.text  marks of its address space
     app.pid app.rss   its numbers           app.brk app.total_vm ...     any number of its mm_struct
-    $pid  $last  $1   the session's values  pfn(app, 0x10000)            a question
+    $pid  $last  $1   the session's values  pfn(app, 0x10000)            a function
 
 A task may be given to a function as a name, as a text or as a pid.
 """
@@ -122,9 +122,9 @@ class SessionNames:
 
 
 def check(expression: Expression, session: Session) -> tuple[str, ...]:
-    """A line for each name in the expression that means nothing yet: it may come into being while
-    the expression waits. What can never mean anything, an unknown function, one with too many
-    arguments, or numbers alone without a value, is an error."""
+    """A line for each name in the expression that means nothing yet, since it may come to exist
+    while the expression waits. Something that can never have a value is an error: an unknown
+    function, one with too many arguments, or a calculation with numbers alone."""
     names, lines = SessionNames(session), []
     if not any(step.op in ("name", "variable", "call") for step in expression.steps):
         expression.evaluate(names)
@@ -147,12 +147,12 @@ def check(expression: Expression, session: Session) -> tuple[str, ...]:
 
 
 def functions_page() -> list[str]:
-    """One line a function."""
+    """One line per function."""
     return [f"{function.signature:<26} {function.summary}" for function in FUNCTIONS.values()]
 
 
 def _exit_status(code: int) -> int:
-    """What a shell shows as $?: the exit code, or 128 and the signal."""
+    """What a shell shows as $?: the exit code, or 128 + the signal number."""
     return 128 + (code & 0x7F) if code & 0x7F else code >> 8 & 0xFF
 
 

@@ -1,1 +1,1 @@
-"""Races in a session: what is asked for, explored, and played step by step."""
+"""Races in a session: parsed, explored, and replayed step by step."""

@@ -1,4 +1,4 @@
-"""What was asked of `race`, and the exploration that answers it.
+"""Explore the race that the command `race` was given.
 
 race gets --non-atomic          a litmus program        all schedules, counted
 race cow-cow --bound 1          a built-in kernel case  on a machine of its own
@@ -82,7 +82,7 @@ def _litmus_outcome(program: litmus.Program, name: str, tally: litmus.Tally) -> 
 
 
 def _warnings(program: litmus.Program, found: litmus.Exploration) -> tuple[str, ...]:
-    """What refcount_t says in the first schedules of the outcomes."""
+    """What refcount_t complained about, in the first schedule of each outcome."""
     said = [
         litmus.play(program, tally.first)[-1].shared.warnings for tally in found.outcomes.values()
     ]
@@ -96,7 +96,7 @@ def _warnings(program: litmus.Program, found: litmus.Exploration) -> tuple[str, 
 
 @attrs.frozen
 class SessionWords:
-    """How a session calls errors, signals and tasks."""
+    """What a session calls errors, signals and tasks."""
 
     session: Session
 
@@ -114,7 +114,7 @@ class SessionWords:
 
 
 def check_options(options: Options) -> None:
-    """Refuse what only litmus programs have."""
+    """Refuse options that only litmus programs have."""
     given = options.only_for(LITMUS)
     if given:
         others = [knob.word for knob in KNOBS if knob.kind and knob.only != LITMUS]
@@ -134,8 +134,8 @@ def check_options(options: Options) -> None:
 
 
 def racers_of(session: Session, commands: tuple[str, ...], first: int) -> tuple[Racer, ...]:
-    """What each command would do, held back. The session is one whose changes are thrown away.
-    `first`: which word after `race` the first command is."""
+    """The operation of each command, captured instead of performed. The changes of the session are
+    thrown away. `first`: which word after `race` the first command is."""
     script, racers = Capture(session.kernel), []
     with session.performed_by(script):
         for index, text in enumerate(commands, first):
@@ -153,7 +153,8 @@ def _racer(session: Session, script: Capture, text: str) -> Racer:
     lines = split(text)
     if len(lines) != 1:
         raise UsageError(
-            f"race: '{text[:60]}' is not one command", hint="one system call or access for each CPU"
+            f"race: '{text[:60]}' is not a single command",
+            hint="one system call or access for each CPU",
         )
     made = named(lines[0].tokens[0].text)
     if made.effect != spec.CHANGE or made.host:
@@ -193,7 +194,7 @@ def case_session(case: KernelCase, geometry: str) -> Iterator[Session]:
 
 
 def explored(session: Session, wanted: Wanted) -> RaceReading:
-    """The exploration of what is wanted; remembered as the session's last race."""
+    """The exploration of the race, which becomes the session's last race."""
     if wanted.is_litmus:
         reading = litmus_reading(wanted)
     elif wanted.case:
@@ -253,7 +254,7 @@ def _kernel_outcomes(found: Exploration) -> tuple[RaceOutcome, ...]:
 
 
 def detail(result: Result) -> tuple[str, ...]:
-    """What is wrong, one line each."""
+    """The problems found, one line each."""
     return (
         *(str(violation) for violation in result.violations),
         *([result.text] if result.text else []),
@@ -264,7 +265,7 @@ def detail(result: Result) -> tuple[str, ...]:
 
 
 def where(session: Session) -> RaceReplay | None:
-    """The replay in which the present moment lies, with the number of steps that have happened."""
+    """The replay that contains the present moment, and how many of its steps have happened."""
     shown = session.debugger.replayed
     if (
         shown is None

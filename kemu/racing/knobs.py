@@ -1,11 +1,11 @@
-"""The knobs of `race`, each declared once: as it is typed, as it is kept, and for which races it
-is.
+"""The options of `race`, each declared once: how it is typed, how it is stored, and for which races
+it is.
 
 race gets --non-atomic --cpus 3      the words after the command
-Options("non-atomic", cpus=3)        what it comes to
---non-atomic --cpus 3                how that is written again
+Options("non-atomic", cpus=3)        the options they set
+--non-atomic --cpus 3                how these are written again
 
-It knows no command, so that expressions can ask about races too (`names/races.py`).
+This module depends on no command, so that expressions can run races too (`names/races.py`).
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from kemu.races.programs import ATOMIC, PLAIN, REFCOUNT
 
 LITMUS, KERNEL = "litmus", "kernel"
 COUNT, NUMBER, LOCK, MUTANT = "count", "number", "lock", "mutant"
-"""What a knob's value can be; `race` knows the types."""
+"""What the value of an option can be; `race` has the types."""
 
 
 @attrs.frozen(eq=False)
 class Knob:
-    """Words with their values, or one word (with None) and a value of this kind after it; `only`:
-    for this sort of race."""
+    """An option: words with their values, or one word (with None) that takes a value of this kind.
+    `only`: the sort of race that has it."""
 
     words: Mapping[str, Any]
     kind: str = ""
@@ -68,8 +68,8 @@ def _knob(
 
 @attrs.frozen
 class Options:
-    """The knobs, as given; `end`: a replay leaves the machine after its last step, not before its
-    first."""
+    """The options, as given; `end`: a replay leaves the machine after its last step, not before
+    its first."""
 
     kind: str = _knob(
         {"--atomic": ATOMIC, "--non-atomic": PLAIN, "--refcount": REFCOUNT}, default=ATOMIC
@@ -85,12 +85,12 @@ class Options:
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Self:
-        """The knobs from what the command got for each of `KNOBS`; values of other arguments do not
-        matter here."""
+        """The options from what the command got for each of `KNOBS`; values of other arguments are
+        ignored."""
         return cls(**{knob.name: value for knob in KNOBS for value in knob.read(values[knob.name])})
 
     def given(self) -> dict[Knob, Any]:
-        """The knobs that are not as they are by themselves, with their values."""
+        """The options that differ from their defaults, with their values."""
         plain = Options()
         found = {knob: getattr(self, knob.name) for knob in KNOBS}
         return {knob: value for knob, value in found.items() if value != getattr(plain, knob.name)}
@@ -100,8 +100,7 @@ class Options:
         return [knob.written(value) for knob, value in self.given().items()]
 
     def only_for(self, sort: str) -> list[str]:
-        """The words that are given and only mean something in this sort of race: litmus or
-        kernel."""
+        """The words that were given and apply only to this sort of race: litmus or kernel."""
         return [knob.word for knob in self.given() if knob.only == sort]
 
 
@@ -109,4 +108,4 @@ _FIELDS: tuple[Any, ...] = attrs.fields(Options)
 KNOBS: tuple[Knob, ...] = tuple(
     attrs.evolve(field.metadata["knob"], name=field.name) for field in _FIELDS
 )
-"""All of them; the name of each is that of its field."""
+"""All options; each has the name of its field in `Options`."""

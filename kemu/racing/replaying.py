@@ -6,8 +6,8 @@
     race replay cow-cow 0*12,1*30            a kernel case: on a new timeline from boot, after its
                                              own commands
 
-The first form becomes one of the others, so that what goes on the timeline means the same when it
-is run again.
+The first form is turned into one of the others, so that the command on the timeline does the same
+when it is run again.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 def replay(session: Session, wanted: Wanted) -> list[Result]:
-    """Play the schedule; the results of what was run for it."""
+    """Play the schedule, and return the results of the commands that this ran."""
     if not wanted.case and not wanted.commands:
         wanted = _last_race(session, wanted)
     before = where(session)
@@ -126,7 +126,7 @@ def _note(played: Played, step: PlayedStep) -> str:
 
 
 def _stand_before(session: Session, wanted: Wanted, reading: RaceReplay) -> Result:
-    """Go to where the first step begins, or to the end where that is asked for; the result."""
+    """Go to where the first step begins, or to the end if `--end` was given; the result."""
     again = attrs.evolve(wanted.options, end=False)
     session.debugger.race(attrs.evolve(wanted, replay=False, schedule="", options=again), reading)
     start = reading.steps[0].first if reading.steps and not wanted.options.end else reading.last
@@ -160,8 +160,8 @@ def _case(session: Session, wanted: Wanted) -> list[Result]:
 
 
 def _rehearsed(session: Session, case: KernelCase, wanted: Wanted) -> None:
-    """Play it beside the journal first: a schedule that the case does not have is refused before
-    anything is left behind."""
+    """Play the schedule without the journal first, so that one that the case does not have is
+    refused before anything changes."""
     for line in case.setup:
         for one in split(line):
             perform_line(session, one)

@@ -1,7 +1,7 @@
-"""The words after race, understood: a case or commands, the knobs, a schedule; the
-litmus program that it means.
+"""Parse the words after race: a case or commands, the options, a schedule; find the litmus program
+that they name.
 
-It knows no command, so that expressions can ask about races too (`names/races.py`).
+This module depends on no command, so that expressions can run races too (`names/races.py`).
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ MOST_RACERS = 3
 
 @attrs.frozen
 class Wanted:
-    """What is to be raced: a litmus or kernel case by name, or commands; ``schedule`` to be played
-    if ``replay``."""
+    """The race to run: a litmus or kernel case by name, or commands; ``schedule`` is played if
+    ``replay``."""
 
     case: str
     commands: tuple[str, ...]
@@ -33,18 +33,18 @@ class Wanted:
 
     @property
     def text(self) -> str:
-        """The words after race that mean this race."""
+        """The words after race that describe this race."""
         return " ".join([*self._raced(), *attrs.evolve(self.options, end=False).words()])
 
     @property
     def replay_text(self) -> str:
-        """The command that does this replay again at any time, and leaves the machine ready for
-        what comes after it.  The bound within which it was found does not matter there."""
+        """The command that repeats this replay at any time, and leaves the machine at its end.
+        The bound within which the schedule was found is left out: a replay does not need it."""
         return attrs.evolve(self, options=attrs.evolve(self.options, end=True)).typed_text
 
     @property
     def typed_text(self) -> str:
-        """The command that does this replay and leaves the machine where it was asked for."""
+        """The command that does this replay, and leaves the machine where the user asked for."""
         options = attrs.evolve(self.options, bound=None)
         return " ".join(["race replay", *self._raced(), self.schedule, *options.words()])
 
@@ -53,18 +53,18 @@ class Wanted:
 
     @property
     def is_litmus(self) -> bool:
-        """Is it a small program?"""
+        """Is it a litmus program?"""
         return self.case in LITMUS
 
 
 def quoted(text: str) -> str:
-    """A command as one word."""
+    """A command, quoted as one word."""
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 def read(words: tuple[str, ...], options: Options) -> Wanted:
-    """What the words after `race` mean.  UsageError for a case that there is not, or too few or
-    many commands."""
+    """What the words after `race` mean.  UsageError for an unknown case, or for too few or too many
+    commands."""
     for index, word in enumerate(words):
         if word.startswith("--"):
             options_of_race = [option for knob in KNOBS for option in knob.words]
@@ -101,7 +101,7 @@ def read(words: tuple[str, ...], options: Options) -> Wanted:
 
 
 def known_case(name: str) -> str:
-    """The name, if it is one of a built-in case."""
+    """The name, if a built-in case has it."""
     if name in LITMUS or name in KERNEL_CASES:
         return name
     if " " in name:
@@ -117,7 +117,7 @@ def known_case(name: str) -> str:
 
 
 def program_of(wanted: Wanted) -> litmus.Program:
-    """The litmus program that is meant."""
+    """The litmus program that is named."""
     o = wanted.options
     if o.only_for(KERNEL):
         what = f"race {wanted.case}: {o.only_for(KERNEL)[0]} is for kernel races"
@@ -128,8 +128,8 @@ def program_of(wanted: Wanted) -> litmus.Program:
 
 
 def removed_locks(text: str, known: tuple[str, ...], cpus: int) -> frozenset[tuple[str, int]]:
-    """The locks that are taken away, by name and CPU: `ptl`, `ptl@1`, several with commas
-    between."""
+    """The locks that are taken away, by name and CPU: `ptl`, `ptl@1`, or several separated by
+    commas."""
     found: set[tuple[str, int]] = set()
     for part in text.split(",") if text else ():
         name, at, cpu = part.partition("@")
