@@ -1,2 +1,2 @@
-"""Ring 1: the hardware.  RAM, page-table formats, the walk, TLBs, atomic operations, CPUs.  It
-knows no kernel."""
+"""Ring 1: the hardware.  RAM, page-table formats, the walk, TLBs, atomic operations, CPUs.  Nothing
+here knows about the kernel."""

@@ -1,9 +1,9 @@
 """Atomic operations: ``atomic_t`` and ``refcount_t``.
 
-Linux writes ``atomic_inc(&mm->mm_users)``; Python has no address of a field, so it is
-``atomic_inc(mm, "mm_users")``. Each operation is one micro-step: ``step()`` comes before it, and
-nothing can come in between.  Values are C ``int``: ``atomic_t`` wraps at 2**31, ``refcount_t``
-saturates (include/linux/refcount.h, lib/refcount.c).
+Linux writes ``atomic_inc(&mm->mm_users)``; Python has no address of a field, so here it is
+``atomic_inc(mm, "mm_users")``.  Each operation is one micro-step: it calls ``step()`` first, and no
+other CPU can run in the middle of it.  Values are C ``int``: ``atomic_t`` wraps at 2**31,
+``refcount_t`` saturates (include/linux/refcount.h, lib/refcount.c).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from kemu.trace.tape import add
 
 INT_MIN, INT_MAX = -0x80000000, 0x7FFFFFFF
 REFCOUNT_SATURATED = -0x40000000
-"""What a refcount becomes on any misuse: halfway into the negative numbers (C: INT_MIN / 2)."""
+"""The value of a refcount after any misuse: halfway into the negative numbers (C: INT_MIN / 2)."""
 
 
 def _wrap(value: int) -> int:
@@ -87,21 +87,21 @@ def atomic_inc_not_zero(obj: Any, field: str) -> bool:
 
 
 def refcount_warn_saturate(obj: Any, field: str, what: str) -> None:
-    """A misuse: say so as Linux does (once a kind), and saturate, so that the object leaks instead
-    of being freed too early."""
+    """A misuse: warn as Linux does (once per kind), and saturate, so that the object is leaked
+    instead of freed too early."""
     setattr(obj, field, REFCOUNT_SATURATED)
     warn_once(what)
 
 
 def warn_once(what: str) -> None:
-    """Note a complaint, if it is the first of its kind."""
+    """Record a warning, if it is the first of its kind."""
     message = f"refcount_t: {what}"
     if message not in warnings:
         warnings.append(message)
 
 
 warnings: list[str] = []
-"""What refcount_t has complained about, each kind once (WARN_ONCE); whoever reads it empties it."""
+"""The warnings of refcount_t, each kind once (WARN_ONCE); whoever reads the list empties it."""
 
 ADD_UAF, ADD_OVF = "addition on 0; use-after-free.", "saturated; leaking memory."
 SUB_UAF = "underflow; use-after-free."
@@ -152,8 +152,8 @@ def is_free(obj: Any, field: str) -> bool:
 
 
 def spin_lock(obj: Any, field: str) -> None:
-    """Take the lock, as soon as it is free; alone on the machine a lock that is held will never be
-    released."""
+    """Take the lock as soon as it is free.  ``KernelBug`` if it is held and no other CPU can run to
+    release it."""
     if attached.explorer is None:
         if getattr(obj, field):
             raise KernelBug(f"deadlock: {field} of {obj} is held")

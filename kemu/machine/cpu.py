@@ -1,8 +1,7 @@
 """A CPU: which page tables it uses, what it remembers of them, and where it goes when an access
 fails.
 
-Everything here is state that the hardware keeps; what the CPU *does* with it is the walk in
-``mmu.py``.
+This is the state that the hardware keeps; what the CPU *does* with it is the walk in ``mmu.py``.
 """
 
 from __future__ import annotations
@@ -15,8 +14,8 @@ from kemu.trace.barrier import struct
 
 @struct
 class Cpu:
-    """``root`` physical address of the root table and ``pcid`` its tag (CR3); ``ac`` EFLAGS.AC:
-    while it is set the kernel may touch user pages although SMAP is on."""
+    """``root`` is the physical address of the root table and ``pcid`` its tag (CR3); while ``ac``
+    (EFLAGS.AC) is set, the kernel may touch user pages in spite of SMAP."""
 
     id: int
     phys: PhysMem
@@ -27,8 +26,8 @@ class Cpu:
     ac: bool = False
 
     def load_cr3(self, root: int, pcid: int, *, flush: bool) -> None:
-        """Use the tables at ``root`` under the tag ``pcid``; ``flush`` drops what the TLB knows
-        under that tag."""
+        """Use the tables at ``root`` under the tag ``pcid``; ``flush`` drops the TLB entries with
+        that tag."""
         self.root = root
         self.pcid = pcid
         if flush:

@@ -5,12 +5,12 @@
     Sv39     sign (38) |        pgd    |  pmd   |  pte   | offset  |  3 levels of 512 8-byte entries
     toy      one or more levels, any power-of-two page, entries of 1 to 8 bytes
 
-A ``Geometry`` says where the index of each level lies in the address, which bits of an entry mean
-what, and how the rights of the levels combine: x86 ANDs RW and US over the levels and ORs NX
-("and"); RISC-V takes the leaf's alone ("leaf").  The MMU and the kernel's ``pgtable.py`` read these
-tables; neither knows a format by itself.
+A ``Geometry`` says where the index of each level lies in the address, what the bits of an entry
+mean, and how the rights of the levels combine: x86 ANDs RW and US over the levels and ORs NX
+("and"); RISC-V uses those of the leaf alone ("leaf").  The MMU and the kernel's ``pgtable.py`` read
+these tables; neither has a format built in.
 
-An entry bit that a format does not have is 0.  Sources: arch/x86/include/asm/pgtable_types.h,
+The mask of a bit that a format lacks is 0.  Sources: arch/x86/include/asm/pgtable_types.h,
 arch/riscv/include/asm/pgtable-bits.h.
 """
 
@@ -23,8 +23,8 @@ from kemu.trace._plain import Pointers
 
 @attrs.frozen
 class Level:
-    """One level: its Linux name, the lowest address bit of its index, the index's width, whether an
-    entry may be a leaf. ``mask`` covers the index once it is shifted down."""
+    """One level: its Linux name, the lowest address bit of its index, the width of the index, and
+    whether an entry may be a leaf.  ``mask`` covers the index after the shift."""
 
     name: str
     shift: int
@@ -46,14 +46,15 @@ class Level:
 class EntryBits:
     """Masks of the bits in an entry (u64); 0 where the format has no such bit.
 
-    ``nx`` forbids execution, ``exec_`` and ``read`` allow it: a format has either.  ``huge`` marks
-    a leaf above the last level; with ``leaf_is_rwx`` a leaf is any entry with one of read, write,
-    exec_ (RISC-V).  ``pat_large`` is the one bit below a large leaf's frame number that has a
-    meaning of its own (x86: bit 12 selects a cache type).  ``ends``: a present entry with one of
-    these bits ends the walk, as a leaf or because it is malformed; ``leads`` are these and
-    ``present``: an upper entry with just ``present`` of them leads to a table.  ``base_shift``:
-    what is under ``pfn_mask``, shifted by it, is the address of a frame of 4 KiB.  ``dirtied``:
-    what a write sets."""
+    A format has either ``nx``, which forbids execution, or ``exec_`` and ``read``, which allow
+    execution and reading.  ``huge`` marks a leaf above the last level; with ``leaf_is_rwx``
+    (RISC-V) an entry with any of read, write and exec_ is a leaf.  ``pat_large`` is a bit that lies
+    below the frame number of a large leaf but may be set (x86: bit 12 selects a cache type).
+
+    ``ends``: a present entry with one of these bits ends the walk, as a leaf or because it is
+    malformed.  ``leads``: the same bits and ``present``; an upper entry that has only ``present``
+    of these leads to a table.  ``base_shift``: the bits under ``pfn_mask``, shifted by it, are the
+    address of a 4 KiB frame.  ``dirtied``: the bits that a write sets."""
 
     present: int
     pfn_mask: int
@@ -97,8 +98,8 @@ class EntryBits:
 
 
 class Decode(dict[int, tuple[bool, bool, bool, bool]]):
-    """What the bits of an entry under ``mask`` allow: (write, user, execute, read), worked out when
-    first asked for.  The bit NX is turned round: set, it allows execution."""
+    """What the bits of an entry under ``mask`` allow: (write, user, execute, read), computed on
+    first use.  The bit NX is inverted here: when set, it allows execution."""
 
     def __init__(self, bits: EntryBits) -> None:
         self.bits = bits
@@ -118,19 +119,19 @@ class Geometry:
     """A page-table format.  ``levels`` from the root to the last; ``entry_bytes`` 1..8; addresses
     have ``va_bits``.
 
-    ``sign_extended``: the address bits above ``va_bits`` must equal the highest one (else the
-    address is not canonical); otherwise they must be zero.  ``combine`` is "and" or "leaf".
-    ``noncanonical_page_fault``: an address that is not canonical raises a page fault (RISC-V), not
-    a general-protection fault (x86).  ``valid_when_clear`` is not offered: a format whose entries
-    are valid by a set bit is all that the walk knows.
+    ``sign_extended``: the address bits above ``va_bits`` must equal the highest bit below them
+    (else the address is not canonical); without it they must be zero.  ``combine`` is "and" or
+    "leaf".  ``noncanonical_page_fault``: an address that is not canonical raises a page fault
+    (RISC-V), not a general-protection fault (x86).  An entry is always valid by a set bit, never by
+    a clear one.
 
-    What follows from these and is needed by every walk is kept ready: ``offset_mask`` covers the
-    offset in a page, ``low_half`` is the highest address of the lower half, ``large_shifts`` are
-    the shifts of the levels with large leaves. ``careful``: tables are not frames of 512 words, or
-    a last entry can be present and yet no leaf.  ``pointers``, for all levels but the last: shift
-    and mask of each one's index; two masks; the shift of the frame number.  An entry with just the
-    bits of the second mask among those of the first points to a table, takes no right away and has
-    nothing above its frame number; the kernel makes no others there.  ``last`` is for the last
+    Values that every walk needs are computed in advance: ``offset_mask`` covers the offset in a
+    page, ``low_half`` is the highest address of the lower half, ``large_shifts`` are the shifts of
+    the levels with large leaves.  ``careful``: tables are not frames of 512 words, or a last-level
+    entry can be present without being a leaf.  ``pointers`` is for all levels but the last: shift
+    and mask of each index; two masks; the shift of the frame number.  An entry whose bits under the
+    first mask are exactly those of the second points to a table, restricts nothing, and has no bits
+    above its frame number; the kernel makes no other entries there.  ``last`` is for the last
     level: shift and mask of its index, the bits present and NX."""
 
     name: str
@@ -336,8 +337,7 @@ def toy(
 def _check_toy(
     page_size: int, index_bits: tuple[int, ...], entry_bytes: int, valid_bit: int, pfn_bits: int
 ) -> None:
-    """Raise ``ValueError``, in words for the one who asked for the format, unless its numbers fit
-    together."""
+    """Raise ``ValueError``, worded for the user, unless the numbers of the format fit together."""
     if page_size < 1 or page_size & (page_size - 1):
         raise ValueError(f"page size {page_size}: expected a power of two")
     if not 1 <= entry_bytes <= 8:

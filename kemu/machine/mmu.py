@@ -2,10 +2,10 @@
 
     CR3 -> pgd[i] -> pud[i] -> pmd[i] -> pte[i] -> frame  a huge entry ends it early
 
-At each step the entry is read from RAM as a word.  If it is present the walk goes on; at the leaf
-the rights of the levels are combined (``Geometry.combine``) and compared with the access.  Only an
-access that is allowed sets Accessed and Dirty and fills the TLB; a refused one changes nothing and
-returns a ``PageFault``.
+Each step reads an entry from RAM as a word.  If it is present the walk goes on; at the leaf the
+rights of all levels are combined (``Geometry.combine``) and compared with the access.  Only an
+allowed access sets Accessed and Dirty and fills the TLB; a refused one changes nothing and returns
+a ``PageFault``.
 
 Rules: Intel SDM volume 3, 4.6 and 4.7; RISC-V privileged specification, 4.3.2.
 """
@@ -43,14 +43,14 @@ class PageFault(NamedTuple):
 
     @property
     def scause(self) -> int:
-        """The same fault as RISC-V numbers it: 12 instruction, 13 load, 15 store."""
+        """The fault's number on RISC-V: 12 instruction, 13 load, 15 store."""
         if self.error_code & PF_INSTR:
             return 12
         return 15 if self.error_code & PF_WRITE else 13
 
 
 make_fault: Callable[[tuple[int, int]], PageFault] = partial(tuple.__new__, PageFault)
-"""A ``PageFault`` from its two fields, without a call in Python."""
+"""Make a ``PageFault`` from its two fields without running Python code."""
 
 
 @attrs.frozen
@@ -80,7 +80,7 @@ class Rights(NamedTuple):
 
 
 class Walk(NamedTuple):
-    """The steps of a walk and why it stopped: "" at a leaf, else "not present" or "reserved
+    """The steps of a walk, and why it stopped: "" at a leaf, else "not present" or "reserved
     bit"."""
 
     steps: list[Step]
@@ -92,18 +92,18 @@ Found = list[tuple[int, int]]
 
 
 def walk(phys: PhysMem, geometry: Geometry, root: int, va: int) -> Walk:
-    """Follow the tables from the root table at physical address ``root``; looks only."""
+    """Follow the tables from the root table at physical address ``root``, without side effects."""
     found, stopped = _descend(phys, geometry, root, va)
     return Walk([Step(level, place, entry) for level, (place, entry) in enumerate(found)], stopped)
 
 
 def _descend(phys: PhysMem, geometry: Geometry, root: int, va: int) -> tuple[Found, str]:
-    """The walk itself: the entries that it used, and why it stopped (as in ``Walk``)."""
+    """The walk itself: the entries that it read, and why it stopped (as in ``Walk``)."""
     bits, size, page_shift = geometry.bits, geometry.entry_bytes, geometry.page_shift
     present, ends, pfn_mask, pfn_shift = bits.present, bits.ends, bits.pfn_mask, bits.pfn_shift
     words = (
         size == 8 and page_shift >= 3
-    )  # smaller pages: a table may begin in the middle of a word
+    )  # with smaller pages a table may begin in the middle of a word
     load = phys.load if words else partial(_load_bytes, phys, size)
     found: Found = []
     table = root
@@ -133,8 +133,8 @@ def is_leaf(bits: EntryBits, entry: int) -> bool:
 
 def _leaf_fault(geometry: Geometry, shift: int, entry: int) -> str:
     """Why the present ``entry``, at which the walk ended, is not a leaf of the level with index
-    ``shift``; "" if it is one.  A large leaf must be aligned and of a level that has large leaves;
-    in RISC-V, write without read is reserved and the last level must be a leaf."""
+    ``shift``; "" if it is one.  A large leaf must be aligned, on a level that has large leaves; on
+    RISC-V, write without read is reserved, and a last-level entry must be a leaf."""
     bits = geometry.bits
     if entry & bits.reserved:
         return "reserved bit"
@@ -215,7 +215,7 @@ def translate(cpu: Cpu, va: int, access: int, user: bool) -> int | PageFault | G
 def page_walk(cpu: Cpu, va: int, access: int, user: bool) -> int | PageFault:
     """What the CPU does on a TLB miss: walk, check, set Accessed and Dirty, remember."""
     geometry = cpu.geometry
-    table = None  # tables as the kernel makes them need nothing but their leaf
+    table = None  # in tables that the kernel makes, only the leaf restricts
     if not geometry.careful:
         table = tape.last_table(cpu.phys.frames, geometry.pointers, cpu.root, va)
     page_shift, last_mask, present, nx = geometry.last
@@ -243,16 +243,16 @@ def page_walk(cpu: Cpu, va: int, access: int, user: bool) -> int | PageFault:
                 _set_accessed_dirty(cpu, va, want)
             cpu.tlb.fill(entry)
             return pfn << page_shift | va & geometry.offset_mask
-    cpu.tlb.invlpg(vpn, cpu.pcid)  # a page fault drops what the TLB knew about the page
+    cpu.tlb.invlpg(vpn, cpu.pcid)  # a page fault drops the page's TLB entries
     return make_fault((va, error_code(stopped, access, user)))
 
 
 def _leaf_with_care(
     phys: PhysMem, geometry: Geometry, root: int, va: int
 ) -> tuple[int, int, int, str]:
-    """The walk through tables of any kind: the leaf; what all entries that count for the rights
-    have set, NX turned round so that it is a right like the others; how many base pages the leaf
-    maps; and why the walk stopped (as in ``Walk``)."""
+    """Walk tables of any kind: (leaf, the bits that are set in all entries that count for the
+    rights, how many base pages the leaf maps, why the walk stopped as in ``Walk``).  NX is
+    inverted, so that it is a right like the others."""
     found, stopped = _descend(phys, geometry, root, va)
     entries = [entry ^ geometry.bits.nx for _, entry in found]
     together = entries[-1] if geometry.combine == "leaf" else reduce(and_, entries)
@@ -268,7 +268,7 @@ def _set_accessed_dirty(cpu: Cpu, va: int, want: int) -> None:
     """Set A in every entry used for ``va``, and the bits ``want`` in the leaf."""
     found, _ = _descend(cpu.phys, cpu.geometry, cpu.root, va)
     accessed = cpu.geometry.bits.accessed
-    if cpu.geometry.combine != "leaf":  # RISC-V keeps A, D and U of a pointer entry zero
+    if cpu.geometry.combine != "leaf":  # RISC-V: A, D and U of a pointer entry stay zero
         for place, entry in found[:-1]:
             if entry & accessed != accessed:
                 cpu.phys.store(place, entry | accessed)
@@ -280,16 +280,16 @@ def _set_accessed_dirty(cpu: Cpu, va: int, want: int) -> None:
 MAX_RETRIES = 10_000
 
 Trap = Callable[[Cpu, "PageFault | GeneralProtection", bool], bool]
-"""The trap vector that the kernel fills at boot.  It gets the CPU, the exception value and whether
-the CPU was in user mode; it returns True if the instruction is to be executed again, False if it is
-given up (a signal took the task elsewhere, or a kernel access was fixed up)."""
+"""The trap vector, filled by the kernel at boot.  It gets the CPU, the exception value, and whether
+the CPU was in user mode.  It returns True if the instruction is to be executed again, False if it
+is given up (a signal took the task elsewhere, or a kernel access was fixed up)."""
 
 
 def access(
     cpu: Cpu, va: int, kind: int, user: bool, trap: Trap
 ) -> int | PageFault | GeneralProtection:
-    """Perform one access within a page: the physical address, or the exception value with which it
-    was given up."""
+    """Perform one access within a page: the physical address, or the exception value that made it
+    fail."""
     for _ in range(MAX_RETRIES):
         step()
         got = translate(cpu, va, kind, user)

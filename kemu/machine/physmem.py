@@ -1,11 +1,11 @@
-"""RAM: 8-byte words, in frames of 4096 bytes that cost nothing until they are written.
+"""RAM: 8-byte words, in frames of 4096 bytes that use no memory until they are written.
 
     frames   pfn -> Frame, absent while the frame is all zero
     Frame    index 0..511 -> word, absent while the word is zero
 
-A word that is absent reads as 0, so a page that was demanded and never written stays empty, a copy
-of a sparse page is a copy of the few words in it, and a page table holds only its entries.  Every
-store is an event, a copied or cleared page is one event.
+An absent word reads as 0.  So a page that was faulted in but never written stays empty, copying a
+sparse page copies the few words in it, and a page table holds only its entries.  Each store is one
+event, and so is each page that is copied or cleared.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class PhysMem:
         return frame
 
     def clear_page(self, pfn: int) -> None:
-        """Zero frame ``pfn``: one event, none if it is zero already."""
+        """Zero frame ``pfn``: one event, or none if it is zero already."""
         if pfn in self.frames:
             self.frames.put(pfn, None)
 
@@ -70,15 +70,15 @@ class PhysMem:
         self.frames.put(dst, Frame(dst, content) if content else None)
 
     def read(self, pa: int, size: int) -> bytes:
-        """``size`` bytes from ``pa``; a frame border may lie within."""
+        """``size`` bytes from ``pa``; the range may cross frames."""
         first = pa & ~7
         words = [self.load(at) for at in range(first, pa + size, 8)]
         data = b"".join(w.to_bytes(8, "little") for w in words)
         return data[pa - first : pa - first + size]
 
     def write(self, pa: int, data: bytes) -> None:
-        """Store ``data`` at ``pa``, word by word; a word that is hit in part keeps its other
-        bytes."""
+        """Store ``data`` at ``pa``, word by word; a word that is covered only in part keeps its
+        other bytes."""
         if not data:
             return
         first = pa & ~7
@@ -89,7 +89,7 @@ class PhysMem:
             self.store(first + at, int.from_bytes(whole[at : at + 8], "little"))
 
     def set_page(self, pfn: int, data: bytes) -> None:
-        """Replace frame ``pfn`` by ``data`` (at most 4096 bytes, the rest is zero): one event."""
+        """Fill frame ``pfn`` with ``data`` (at most 4096 bytes) and zeros: one event."""
         words = {
             i // 8: word
             for i in range(0, len(data), 8)

@@ -2,11 +2,11 @@
 invalidated.
 
 Entries carry the PCID (address-space tag) under which they were filled; an entry of a global page
-matches any.  A not-present entry is never remembered, so making something present needs no flush;
-taking a right away does.
+matches any PCID.  Entries that are not present are never cached, so making a page present needs no
+flush; taking away a right does.
 
-The model is direct-mapped, ``size`` slots indexed by the low bits of the virtual page number: which
-entry a new one evicts then depends on the addresses alone.  One page of a large leaf takes one
+The model is direct-mapped, with ``size`` slots indexed by the low bits of the virtual page number,
+so the addresses alone determine which entry a new one evicts.  One page of a large leaf takes one
 slot, but ``invlpg`` of any page of the leaf drops them all, as the hardware does.  A flush is one
 event.
 """
@@ -26,7 +26,7 @@ class TlbEntry(NamedTuple):
     """A remembered translation of one base page: virtual page number -> frame, with the rights of
     the whole walk.
 
-    ``pages`` is the number of base pages that the leaf maps, 1 unless it is a large one."""
+    ``pages`` is the number of base pages that the leaf maps, 1 unless the leaf is large."""
 
     pcid: int
     vpn: int
@@ -43,13 +43,13 @@ class TlbEntry(NamedTuple):
 make_entry: Callable[[tuple[int, int, int, bool, bool, bool, bool, bool, bool, int]], TlbEntry] = (
     partial(tuple.__new__, TlbEntry)
 )
-"""A ``TlbEntry`` from all its fields in order: what a namedtuple's own constructor does, without a
-call in Python."""
+"""Make a ``TlbEntry`` from all its fields in order, as its constructor does, but without running
+Python code."""
 
 
 @struct
 class Tlb:
-    """The entries of one CPU by slot; ``large`` is set while some of them may come from large
+    """The entries of one CPU by slot; ``large`` is set if some of them may come from large
     leaves."""
 
     cpu: int
@@ -84,7 +84,7 @@ class Tlb:
         self._keep({i: e for i, e in self.slots.items() if not _of_leaf(e, vpn, pcid)})
 
     def flush_pcid(self, pcid: int) -> None:
-        """Forget all entries of ``pcid`` but the global ones (a CR3 load without the no-flush
+        """Forget all entries of ``pcid`` except global ones (a CR3 load without the no-flush
         bit)."""
         self._keep({i: e for i, e in self.slots.items() if e.pcid != pcid or e.glob})
 

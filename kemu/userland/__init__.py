@@ -1,1 +1,1 @@
-"""Performers of user code."""
+"""What carries out user code: performers."""

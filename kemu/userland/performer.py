@@ -1,11 +1,11 @@
-"""Performers of user code: their interface and their results.
+"""The interface of the performers of user code, and their results.
 
     a command   write app 0x10000 7   ->   performer.store(app, 0x10000, data)   ->   Outcome
-    performers  Script    does the one access or call that it is asked for
-                Capture   holds it back, for a race (races/racers.py)
+    performers  Script    performs the access or call
+                Capture   captures it for a race (races/racers.py)
 
-A performer lets a CPU run the task, does its work in user mode, and returns when no other task has
-anything left to do because of it.
+A performer lets a CPU run the task, does the operation in user mode, and returns once the other
+tasks have done everything that follows from it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class SigInfo:
 
 @attrs.frozen
 class Completed:
-    """A call that had waited and has now returned: the task, the call, its result."""
+    """A call that was waiting and has now returned: the task, the call, its result."""
 
     pid: int
     call: str
@@ -42,9 +42,10 @@ class Completed:
 class Outcome:
     """What an operation did.
 
-    ``value`` result of a call (0 if it failed), ``errno`` (0 if it did not), ``data`` of a load,
-    ``signal`` the first that the task took, ``blocked``: the call waits; ``minor``/``major`` faults
-    charged to the task; ``completed`` the calls of others that returned because of it."""
+    ``value``: the result of a call, 0 if it failed; ``errno``: 0 if it did not fail; ``data``: what
+    was loaded; ``signal``: the first signal that the task took; ``blocked``: the call waits;
+    ``minor``, ``major``: faults charged to the task; ``completed``: the calls of other tasks that
+    returned because of this one."""
 
     value: int = 0
     errno: int = 0
@@ -62,11 +63,11 @@ class Outcome:
 
 
 class Performer(Protocol):
-    """See the module. ``cpu`` is the number of a CPU, None for the task's own. UsageError for a
-    task that has ended or waits in a call."""
+    """A performer of user code (see above). ``cpu`` is the number of a CPU, None for the task's
+    own. UsageError if the task has ended or waits in a call."""
 
     def spawn(self, name: str) -> task_struct:
-        """A new process called ``name`` with an address space as after exec. UsageError where the
+        """Make a process called ``name``, with an address space as after exec. UsageError if the
         kernel has no memory for it."""
 
     def syscall(
@@ -84,4 +85,4 @@ class Performer(Protocol):
         """Let the task fetch an instruction at ``addr``."""
 
     def schedule(self, task: task_struct, cpu: int | None = None) -> Outcome:
-        """Let a CPU run the task, without doing anything."""
+        """Let a CPU run the task; the task does nothing."""

@@ -1,8 +1,8 @@
 """User code as a script: single loads, stores, fetches and system calls of a task.
 
-Each operation lets a CPU run the task (a context switch, if it ran another one), does one thing in
-user mode, takes the signals that wait, and then lets the tasks run that became runnable by it: a
-parent that waited for a child, a process that was sent a signal.  The result is an ``Outcome``.
+Each operation lets a CPU run the task (a context switch if another one was running), does one thing
+in user mode, takes pending signals, and then lets the tasks run that this made runnable: a parent
+that was waiting for a child, a process that was sent a signal.  The result is an ``Outcome``.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ from kemu.machine.mmu import FETCH, READ, WRITE, GeneralProtection, PageFault, a
 from kemu.userland.performer import Completed, Outcome, SigInfo
 
 RESTARTED = ("wait4", "read")
-"""The calls that look again when their task is woken."""
+"""The calls that check again when their task is woken."""
 
 
 class Script:
-    """The performer of a kernel whose tasks have no code: each operation is requested singly."""
+    """The performer for tasks that have no code: each operation is requested individually."""
 
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
 
     def spawn(self, name: str) -> task_struct:
-        """A child of init called ``name`` with an address space as after exec: a stack, nothing
-        touched, no heap yet."""
+        """Make a child of init called ``name``, with an address space as after exec: an untouched
+        stack, no heap yet."""
         self.kernel.activate()
         self._run_on(system.tasks[1], None)
         asked = system.sysctl.fail_alloc or system.sysctl.fail_slab
@@ -85,8 +85,8 @@ class Script:
         return self._perform(task, cpu, lambda: _touch(addr, FETCH))
 
     def schedule(self, task: task_struct, cpu: int | None = None) -> Outcome:
-        """Let a CPU run ``task``, without doing anything: a kernel thread then borrows the address
-        space it finds."""
+        """Let a CPU run ``task``, which does nothing; a kernel thread borrows the address space
+        that it finds."""
         return self._perform(task, cpu, lambda: 0)
 
     def _run_on(self, task: task_struct, cpu: int | None) -> None:
@@ -133,8 +133,7 @@ class Script:
             )
 
     def settle(self) -> tuple[Completed, ...]:
-        """Let every task run that became runnable: those that waited, those that were sent a
-        signal."""
+        """Let every task run that became runnable: by the end of its wait, or by a signal."""
         done: list[Completed] = []
         for _ in range(1000):
             other = self._next_to_run()
@@ -163,7 +162,7 @@ class Script:
         return None
 
     def _resume(self, task: task_struct) -> Completed | None:
-        """Continue the call in which the task was woken."""
+        """Continue the call in which the task slept."""
         call, *args = task.restart_block
         task.blocked_in = ""
         schedule_to(task)
@@ -188,7 +187,7 @@ class Script:
 
 
 def _returned(ret: int) -> int:
-    """The result of the current task's call, which its register now holds too."""
+    """The result of the current task's call, which is now in its register too."""
     syscall_return(ret)
     return ret
 
@@ -202,7 +201,7 @@ def _sig_info(task: task_struct, delivered: list[siginfo]) -> SigInfo | None:
 
 
 def _pieces(addr: int, size: int) -> list[tuple[int, int]]:
-    """(address, bytes) of the parts of an access that lie in one page each."""
+    """Split an access at page borders: the (address, bytes) of each part."""
     pieces = []
     while size > 0:
         part = min(size, PAGE_SIZE - addr % PAGE_SIZE)
