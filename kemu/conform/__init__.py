@@ -1,2 +1,2 @@
-"""Conformance: programs that the real kernel ran are run again here, and everything that was
-observed is compared."""
+"""Conformance: run programs here that the real kernel ran, and compare everything that was
+observed."""

@@ -1,10 +1,9 @@
-"""One operation on its way, whoever performs it: kemu (kemuops.py) or the host's kernel
-(hostops.py).
+"""An operation in progress, performed by kemu (kemuops.py) or by the host's kernel (hostops.py).
 
     {"op": "mmap", "p": "A", "page": 16, ...}  ->  Act  ->  a system call  ->  Answer  ->  {"ret":
     {"page": 16}, "flt": [0, 0]}
 
-Addresses are given relative to the program's window; of what lies far outside only that is said.
+Addresses are relative to the program's window; one that is far outside is only called "outside".
 """
 
 from __future__ import annotations
@@ -22,13 +21,13 @@ from kemu.conform import words
 from kemu.conform.program import Op
 
 Result = dict[str, Any]
-"""The object that a recording holds under ``res``."""
+"""The object under ``res`` in a recording."""
 
 WINDOW_BELOW, WINDOW_ABOVE = 64, 256
-"""Pages around the base within which an address is given relative to it."""
+"""Pages around the base; an address within them is given relative to the base."""
 
 MAX_RUNS = 16
-"""A run-length list of data is cut after so many entries."""
+"""The most entries that a run-length list of data has."""
 
 Ends = tuple[int, int]
 """Address and size of a pin, or the descriptors of the two ends of a pipe."""
@@ -37,8 +36,8 @@ Ends = tuple[int, int]
 @attrs.frozen
 class Answer:
     """``value``: what the call returned (a negative errno if it failed), or the byte that was read;
-    ``signo`` 0 if no signal; ``minor`` and ``major``: faults during exactly this operation;
-    ``data``: what was asked to be sent back."""
+    ``signo``: 0 if there was no signal; ``minor``, ``major``: faults during this operation only;
+    ``data``: the bytes that were requested."""
 
     value: int
     signo: int = 0
@@ -51,14 +50,14 @@ class Answer:
 
 
 class Act(ABC):
-    """Who acts, and what the fields of the operation mean there."""
+    """The process that acts, and what the fields of the operation mean to it."""
 
     def __init__(
         self, op: Op, base: int, buffer: int, files: Mapping[str, int], kept: dict[str, Ends]
     ) -> None:
-        """`base`: the address at which the window begins; `buffer`: where bytes go to and from
-        system calls, memory of the process that was touched before, so that the faults counted are
-        those of the window; `files`: descriptors by file; `kept`: pins and pipes by id."""
+        """`base`: the address of the window; `buffer`: memory of the process for the bytes of
+        system calls, touched in advance, so that only faults in the window are counted; `files`:
+        descriptors by file; `kept`: pins and pipes by id."""
         self.op = op
         self.base = base
         self.buffer = buffer
@@ -67,12 +66,12 @@ class Act(ABC):
 
     @abstractmethod
     def call(self, name: str, *arguments: int, data: bytes = b"", out: int = 0) -> Answer:
-        """The system call ``name`` with kemu's arguments.  ``data`` is put into the buffer before;
-        of what is there after it, up to ``out`` bytes come back."""
+        """The system call ``name`` with kemu's arguments.  ``data`` is put into the buffer before
+        the call; up to ``out`` bytes of the buffer come back after it."""
 
     @abstractmethod
     def access(self) -> Answer:
-        """The read, write or exec of one byte."""
+        """Read, write or execute one byte."""
 
     @abstractmethod
     def pid(self, name: str) -> int:
@@ -92,12 +91,12 @@ class Act(ABC):
 
     @abstractmethod
     def make_file(self) -> None:
-        """Make a file whose page i is filled with 0x10 * (k + 1) + i, and leave it open, without a
-        name.  A disk file is clean: it was synced."""
+        """Make a file whose page i is filled with 0x10 * (k + 1) + i, and leave it open without a
+        name.  A disk file is synced, so its pages are clean."""
 
     @abstractmethod
     def mappings(self) -> int:
-        """How many mappings the process has, without the vsyscall page."""
+        """How many mappings the process has, not counting the vsyscall page."""
 
     @property
     def place(self) -> int:
@@ -111,8 +110,7 @@ class Act(ABC):
 
     @property
     def fd(self) -> int:
-        """The descriptor of the operation's file, -1 for none (also for a file that was never
-        made)."""
+        """The descriptor of the operation's file; -1 if there is none or it was never made."""
         if "fd" in self.op.fields:
             return int(self.op.fields["fd"])
         return self.files.get(self.op.get("file", ""), -1)
@@ -134,7 +132,7 @@ class Act(ABC):
 
 
 def result(answer: Answer, *, faults: bool = True) -> Result:
-    """What a system call returned and, unless ``faults`` is false, the faults that it took."""
+    """What a system call returned and, if ``faults`` is true, the faults that it took."""
     shown: Result = {"ret": answer.value}
     if -MAX_ERRNO <= answer.value < 0:
         shown = {"err": errno.errorcode.get(-answer.value, str(-answer.value))}
@@ -155,7 +153,7 @@ def address_result(act: Act, answer: Answer) -> Result:
 
 
 def access_result(act: Act) -> Result:
-    """Read, write or execute one byte: done, or the signal that it raised."""
+    """Read, write or execute one byte: the result, or the signal that this raised."""
     answer = act.access()
     faults = [answer.minor, answer.major]
     if not answer.signo:

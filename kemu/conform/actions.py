@@ -1,11 +1,12 @@
-"""What each command of the shell is in a program for a real kernel: the table of
+"""How each command of the shell is expressed in a program for a real kernel: the tables of
 `translate.py`.
 
     ACTIONS   command -> the operations that it becomes
-    REASONS   command -> why there are none
-    SILENT    commands that change nothing a program knows
+    REASONS   command -> why it cannot be expressed
+    SILENT    commands that change nothing in a program
 
-A program reads and writes single bytes: a larger access becomes one in each page that it touches.
+A program reads and writes single bytes: a larger access becomes one byte in each page that it
+touches.
 """
 
 from __future__ import annotations
@@ -38,10 +39,10 @@ if TYPE_CHECKING:
 Action = Callable[[Translator, Asked], list[Op]]
 MOST_BYTES = 4096
 MOST_PAGES = 16
-"""Pages of one access that are repeated."""
+"""The most pages of one access that are repeated."""
 
 RET = 0xC3
-"""The instruction that a fetch on a real CPU must find, for it is executed."""
+"""The instruction that a fetch must find on a real CPU, which executes it."""
 
 
 def named(table: Mapping[str, int], value: int, what: str) -> str:
@@ -127,8 +128,7 @@ def _mmap(at: Translator, asked: Asked) -> list[Op]:
 
 
 def _place_of_mmap(at: Translator, asked: Asked) -> Op:
-    """Where the mapping is asked for: where it was asked for, unless the kernel put it
-    elsewhere."""
+    """The address to ask for: the requested one, unless the kernel put the mapping elsewhere."""
     wanted, found = asked.values["addr"], at.mapped(asked)
     if found is not None and (wanted is None or wanted // PAGE * PAGE != found[0]):
         return {"page": at.choose(*found)}
@@ -159,7 +159,7 @@ def _flags(_at: Translator, _asked: Asked, arg: Arg, given: tuple[int, ...]) -> 
 
 
 def _place(at: Translator, asked: Asked, arg: Arg, addr: int) -> Op:
-    """In the other task's memory, if the call is about that."""
+    """The other task, if the call is about its memory."""
     who = asked.values.get("other") or asked.task
     return at.place(who, addr, arg.key, "off" if arg.key == "page" else "newoff")
 
@@ -192,7 +192,7 @@ SAYINGS: dict[str, Callable[[Translator, Asked, Arg, Any], Op]] = {
 
 
 def _call(row: Call) -> Action:
-    """A command that is the row's system call."""
+    """The action of a command that is the row's system call."""
 
     def act(at: Translator, asked: Asked) -> list[Op]:
         op: Op = {"op": row.op, "p": at.letter(asked.task)}
@@ -274,7 +274,7 @@ def _fetch(at: Translator, asked: Asked) -> list[Op]:
         found = walk(at.session.kernel, asked.task, addr, at.session.name_of)
     can = found.byte is not None and not dict(found.faults).get("fetch")
     if can and found.byte != RET:
-        raise Unexpressed(f"a real CPU would run what lies there (write {RET}b first: a return)")
+        raise Unexpressed(f"a real CPU would execute what is there (first write {RET}b, a return)")
     return [{"op": "exec", "p": at.letter(asked.task), **at.place(asked.task, addr)}]
 
 
@@ -381,15 +381,15 @@ ACTIONS: dict[str, Action] = {
 }
 
 SILENT = frozenset({"use", "wait", "signal"})
-"""In a program every child is reaped at once and every process survives a bad access; one that died
-here is ended there."""
+"""In a program every child is reaped at once, and every process survives a bad access; if a task
+died here, the program ends its process."""
 
 REASONS = {
     **{word: row.unreal for word, row in BY_WORD.items() if row.unreal},
     "load": "a program makes its own files: use mkfile",
     "schedule": "the host's own scheduler decides",
 }
-"""Why a command has no operation."""
+"""Why a command has no operations."""
 
 
 def translation_of(session: Session) -> Translation:

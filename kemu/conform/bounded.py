@@ -1,8 +1,8 @@
 """A bound on the time of one program: a hostile one (huge numbers, endless populating) is stopped,
-and it is said.
+and reported.
 
-The time is this process's own CPU time, so that a busy computer stops nothing that is honest.
-Where the system has no timer for that, the clock is taken.
+The time is the CPU time of this process, so that no honest program is stopped because the computer
+is busy.  On a system without such a timer, it is wall-clock time.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 SECONDS = 30.0
-"""What one program may take; the slowest recorded one, which fills a process with mappings, takes a
-few."""
+"""Seconds that one program may take; the slowest recorded one, which fills a process with mappings,
+takes a few."""
 
 
 class TimeUp(Exception):
-    """The program was stopped.  The machine that it ran on is broken off in the middle and must not
-    be used."""
+    """The program was stopped.  Its machine stopped in the middle of an operation and must not be
+    used any more."""
 
 
 @contextmanager
 def bounded(seconds: float = SECONDS) -> Iterator[None]:
-    """Raise ``TimeUp`` in the block after so many seconds.  Does nothing outside of the main
-    thread: there nothing can be stopped."""
+    """Raise ``TimeUp`` in the block after so many seconds.  Does nothing outside the main thread,
+    where a block cannot be interrupted."""
     if threading.current_thread() is not threading.main_thread():
         yield
     elif hasattr(signal, "setitimer"):

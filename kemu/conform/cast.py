@@ -1,21 +1,21 @@
-"""The processes of a program, and the program that each of them runs: a stand-in for the recorder's
-worker.
+"""The processes of a program, each of which runs a stand-in for the recorder's worker.
 
     0x400000        its segments, none of them touched
-    0x4a9000        MEMORY   a buffer for system calls and what else the worker writes to;
-                             every process has touched it
+    0x4a9000        MEMORY   a buffer for system calls and the other memory that the worker
+                             writes to; every process has touched it
     0x63d000        HEAP     34 pages, the first two touched; the window of "brk" programs
                              begins right above
     0x200000000000  window   what the program is about (words.py)
     0x7ffff7ff7000  [vvar], [vvar_vclock], [vdso]: the kernel chooses addresses right below
     0x7ffffffde000  stack    touched at its upper end
 
-Eleven mappings, as many as the recorder's worker has: some programs meet the limit on their number.
+These are eleven mappings, as many as the recorder's worker has, because some programs reach the
+limit on their number.
 
 The worker handles SIGSEGV, SIGBUS, SIGILL and SIGTRAP and goes on; it ignores SIGCHLD, so its
-children are reaped at once. After a fork parent and child touch what they will need, in this order,
-so that no later fault count contains it.  The parent's part is more than a batch of the LRU holds:
-what was written before a fork lies on the LRU lists after it.
+children are reaped at once.  After a fork, first the parent and then the child touch the memory
+that they will need, so that no later fault count includes it.  The parent touches more pages than
+an LRU batch holds, so that pages written before a fork are on the LRU lists after it.
 """
 
 from __future__ import annotations
@@ -55,20 +55,19 @@ _R, _RW, _RX = PROT_READ, PROT_READ | PROT_WRITE, PROT_READ | PROT_EXEC
 
 MEMORY = 0x4A9000
 MEMORY_PAGES = 32
-"""What a parent touches after a fork: one page more than a batch of the LRU holds
-(PAGEVEC_SIZE)."""
+"""How many pages a parent touches after a fork: one more than an LRU batch holds (PAGEVEC_SIZE)."""
 
 BUFFER_PAGES = 4
-"""The part of it through which bytes go to and from system calls."""
+"""The part of it that holds the bytes of system calls."""
 
 HEAP = 0x63D000
 HEAP_PAGES = 34
-"""Where exec put the program break, and what the C library took: a malloc arena of 132 kB and two
-pages of its own."""
+"""Where exec put the program break, and what the C library took of the heap: a malloc arena of
+132 kB and two pages for itself."""
 
 STACK_TOP = 0x7FFFFFFFF000
 WARM_UP = 8
-"""Where a new worker reads once to see that its signal handler works; as a rule nothing is mapped
+"""Where a new worker reads once to check that its signal handler works; usually nothing is mapped
 there."""
 
 LAYOUT = (
@@ -79,7 +78,7 @@ LAYOUT = (
     (0x4A6000, MEMORY, _RW, 0),
     (MEMORY, HEAP, _RW, MAP_NORESERVE),
 )
-"""From, to, rights and flags: no two neighbours are alike."""
+"""Start, end, rights and flags: no two neighbours are alike, so that none merge."""
 
 RAM = 24 << 30
 CPUS = 2
@@ -95,15 +94,15 @@ class Process:
 
 
 def mm_of(process: Process) -> mm_struct:
-    """The address space of a process that lives."""
+    """The address space of a living process."""
     if process.task.mm is None:
         raise KernelBug(f"process {process.name} has no address space")
     return process.task.mm
 
 
 class Cast:
-    """A fresh machine (``kernel``, if one is given that has just booted) with process A on it,
-    ready for ``program``."""
+    """A fresh machine (``kernel``, which must have just booted, if given) with process A, ready for
+    ``program``."""
 
     def __init__(self, program: Program, kernel: Kernel | None = None) -> None:
         self.kernel = kernel or Kernel(mem=RAM, nr_cpus=CPUS, record=False, lru_batch=True)
@@ -150,12 +149,12 @@ class Cast:
         }
 
     def observe(self, name: str) -> tuple[Observation, list[Mapped]]:
-        """All that is looked at in process ``name``, and its pages that still need a name."""
+        """The observation of process ``name``, and its pages that still need a name."""
         return observe(mm_of(self.processes[name]), self.window, self.names, self.start)
 
     def born(self, parent: Process, name: str, pid: int) -> None:
-        """The task ``pid``, a child of ``parent``, is process ``name``; both touch what they will
-        need."""
+        """Call the task ``pid``, a child of ``parent``, process ``name``; both touch the memory
+        that they will need."""
         child = Process(name, system.tasks[pid], parent.cpu)
         if child.task.mm is parent.task.mm:
             self.identities.share(parent.name, name)
@@ -167,7 +166,7 @@ class Cast:
         self.load(child, WARM_UP, 1)
 
     def must(self, process: Process, name: str, *args: int | str) -> int:
-        """A call that cannot fail; its value."""
+        """The value of a call that cannot fail."""
         outcome = self.call(process, name, *args)
         if outcome.errno:
             raise KernelBug(f"{name}{args} of process {process.name} gave errno {outcome.errno}")
@@ -183,8 +182,8 @@ class Cast:
     # ---------------------------------------------------------------- the stand-in
 
     def _settle(self, process: Process) -> int:
-        """Make and touch the worker's own memory, set up its signals; the page-aligned program
-        break."""
+        """Make and touch the worker's own memory and set up its signals; returns the page-aligned
+        program break."""
         for signal in (SIGSEGV, SIGBUS, SIGILL, SIGTRAP):
             self.must(process, "sigaction", signal, "handle")
         self.must(process, "sigaction", SIGCHLD, "ignore")
@@ -211,8 +210,8 @@ class Cast:
         return top
 
     def _touch(self, process: Process, pages: int) -> None:
-        """Write to the first ``pages`` of MEMORY and to what else a process of the recorder writes
-        to between operations."""
+        """Write to the first ``pages`` of MEMORY, and to the other memory that a process of the
+        recorder writes to between operations."""
         for page in range(pages):
             self.store(process, MEMORY + page * PAGE_SIZE, b"\0")
         self.store(process, HEAP, b"\0")

@@ -1,14 +1,14 @@
-"""Comparing two runs of one program: the recorded one of the real kernel and kemu's own.
+"""Compare two runs of one program: the recorded one of the real kernel, and kemu's.
 
     result, live processes          exactly
     VMAs                            bounds, rights, offset, file, flags, every number of smaps
     pages                           pagemap letters, mapcount, flags, and *which* pages are the same
     mm                              every counter
 
-The numbers by which a run names its pages mean nothing by themselves: there must be one renaming
-for the whole program (``Renaming``).  What per-CPU batching makes a matter of luck is not compared:
-the page flags unevictable and mlocked, and swap-backed and LazyFree from the program's first
-MADV_FREE on.
+The numbers that a run gives to its pages mean nothing by themselves: one renaming must fit the
+whole program (``Renaming``).  Page flags that depend on the timing of per-CPU batches are not
+compared: unevictable and mlocked, and from the program's first MADV_FREE on also swap-backed and
+LazyFree.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ NOTHING = "nothing"
 
 @attrs.frozen
 class Difference:
-    """One field in which the two disagree: number and operation of the step, the field, what Linux
-    did, what kemu did."""
+    """One field in which the two runs differ: number and operation of the step, the field, what
+    Linux did, what kemu did."""
 
     step: int
     op: Op
@@ -45,14 +45,15 @@ class Difference:
 
 
 class Renaming:
-    """A one-to-one correspondence between the page names of the two runs, built as they are met."""
+    """A one-to-one correspondence between the page names of the two runs, built as names are
+    met."""
 
     def __init__(self) -> None:
         self._kemu: dict[int | str, int | str] = {"zero": "zero"}
         self._linux: dict[int | str, int | str] = {"zero": "zero"}
 
     def agree(self, linux: int | str | None, kemu: int | str | None) -> bool:
-        """True if the two names can stand for one page; two names met for the first time are
+        """True if the two names can denote one page; two names met for the first time are
         paired."""
         if linux is None or kemu is None:
             return linux is kemu
@@ -62,8 +63,8 @@ class Renaming:
         return self._kemu.get(linux) == kemu
 
     def explain(self, linux: int | str | None, kemu: int | str | None) -> tuple[str, str]:
-        """Both names in words, for a pair that does not agree: kemu's one by what it was called in
-        the recording."""
+        """Both names in words, for a pair that does not agree; kemu's page is given the name that
+        it has in the recording."""
         known = self._linux.get(kemu) if kemu is not None else None
         if known is None:
             return f"page {linux}", "a page not seen before" if kemu is not None else NOTHING
@@ -72,8 +73,7 @@ class Renaming:
 
 def differences(program: Program, steps: tuple[Step, ...]) -> Iterator[Difference]:
     """Every difference between the recorded steps of ``program`` and ``steps``, in order.
-    ``steps`` may be shorter: the run that made them ended at an operation that could not be
-    performed."""
+    ``steps`` may be shorter, if its run ended at an operation that could not be performed."""
     return _Comparison(program).run(steps)
 
 
@@ -83,7 +83,7 @@ def first_difference(program: Program, steps: tuple[Step, ...]) -> Difference | 
 
 
 class _Comparison:
-    """What is known on the way through the steps."""
+    """The state of the comparison as it goes through the steps."""
 
     def __init__(self, program: Program) -> None:
         self.program = program
@@ -112,7 +112,7 @@ class _Comparison:
                 yield from self._process(name)
 
     def _process(self, name: str) -> Iterator[Difference]:
-        """A process that changed on either side, as both see it now."""
+        """Compare the present state of a process that changed on either side."""
         linux, kemu = self.linux.get(name), self.kemu.get(name)
         if linux is None or kemu is None:
             yield self._differ(
@@ -126,7 +126,7 @@ class _Comparison:
     def _mapping(
         self, where: str, linux: Mapping[str, Any], kemu: Mapping[str, Any]
     ) -> Iterator[Difference]:
-        """Two objects, field by field."""
+        """Compare two objects, field by field."""
         if linux == kemu:
             return
         for key in sorted({*linux, *kemu}):
@@ -196,7 +196,7 @@ def _plain_fields(vma: VmaSeen) -> dict[str, Any]:
 
 
 def _outline(vmas: list[VmaSeen]) -> str:
-    """All VMAs in one line."""
+    """All VMAs on one line."""
     return " ".join(f"{vma['s']}-{vma['e']}:{vma['perm']}:{vma['file']}" for vma in vmas) or NOTHING
 
 

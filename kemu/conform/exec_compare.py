@@ -1,12 +1,12 @@
-"""kemu conform exec FILE [ARG...]: how the host's kernel starts a program, next to how kemu's does.
+"""kemu conform exec FILE [ARG...]: compare how the host's kernel and kemu's start a program.
 
     result        started, refused with an errno, or killed by a signal
     rip, rsp      the first instruction, the stack pointer
     maps          addresses, rights, offset and name of every mapping
-    auxv          the auxiliary vector, but for the words that describe this computer
-    stack         every word from rsp to the end of the stack, but for 16 random bytes and the
-                  words just named
-    stat, status  the numbers of /proc that say how the program lies in memory
+    auxv          the auxiliary vector, except for the words that describe this computer
+    stack         every word from rsp to the end of the stack, except for 16 random bytes and
+                  those words of auxv
+    stat, status  the numbers of /proc that describe the layout of the program in memory
 
 Any ELF file or script will do; it is not run.  Files that the program needs before its first
 instruction (its interpreter) are read from the host.
@@ -43,7 +43,7 @@ OF_THIS_COMPUTER = frozenset({16, 26, 29, 30, 51})
 """AT_HWCAP, AT_HWCAP2, AT_HWCAP3, AT_HWCAP4, AT_MINSIGSTKSZ."""
 
 OF_THIS_USER = frozenset({11, 12, 13, 14})
-"""AT_UID, AT_EUID, AT_GID, AT_EGID: in kemu everybody is root."""
+"""AT_UID, AT_EUID, AT_GID, AT_EGID: in kemu every process is root."""
 
 AT_RANDOM = 25
 MOST_BYTES = 256 << 20
@@ -52,7 +52,7 @@ _MOST_INTERPRETERS = 6
 
 @attrs.frozen
 class Differing:
-    """One place in which the two disagree."""
+    """One thing in which the two differ."""
 
     where: str
     host: str
@@ -66,7 +66,8 @@ class Differing:
 
 
 def execute_in_kemu(path: str, argv: list[str]) -> Outcome:
-    """execve(``path``, ``argv``) on a fresh machine of kemu that has the host's files for it."""
+    """execve(``path``, ``argv``) on a fresh machine of kemu, with the files that it needs from the
+    host."""
     kernel = Kernel(mem=RAM, record=False)
     kernel.activate()
     for name, data in needed_files(path).items():
@@ -109,8 +110,8 @@ def _seen(kernel: Kernel, script: Script, task: task_struct, mm: mm_struct) -> S
 
 
 def needed_files(path: str) -> dict[str, bytes]:
-    """Path -> bytes of the program and of whatever the kernel opens for it; what the host does not
-    have is left out."""
+    """Path -> bytes of the program and of the files that the kernel opens for it; files that the
+    host does not have are left out."""
     files: dict[str, bytes] = {}
     waiting = [path]
     while waiting and len(files) < _MOST_INTERPRETERS:
@@ -158,7 +159,7 @@ def _text(data: bytes, offset: int, size: int) -> str:
 
 
 def compare(host: Outcome, kemu: Outcome, *, root: bool) -> Iterator[Differing]:
-    """Every place in which the two disagree."""
+    """Everything in which the two differ."""
     theirs, mine = host.started, kemu.started
     if theirs is None or mine is None:
         if _word(host) != _word(kemu):
@@ -187,7 +188,7 @@ def _maps(host: Started, kemu: Started) -> Iterator[Differing]:
 
 
 def _real(name: str) -> str:
-    """A path without symbolic links: the host shows the file that a path leads to."""
+    """A path without symbolic links, because the host shows the file that a path leads to."""
     return str(Path(name).resolve()) if name.startswith("/") else name
 
 
@@ -203,7 +204,7 @@ def _auxv(host: Started, kemu: Started, skipped: frozenset[int]) -> Iterator[Dif
 
 
 def _stack(host: Started, kemu: Started, skipped: frozenset[int]) -> Iterator[Differing]:
-    """Word by word."""
+    """Compare the stacks word by word."""
     if len(host.stack) != len(kemu.stack):
         yield Differing("stack", f"{len(host.stack)} bytes", f"{len(kemu.stack)} bytes")
         return
@@ -215,7 +216,7 @@ def _stack(host: Started, kemu: Started, skipped: frozenset[int]) -> Iterator[Di
 
 
 def _masked(side: Started, skipped: frozenset[int]) -> bytes:
-    """The stack with zeros for what is not compared."""
+    """The stack, with zeros in place of what is not compared."""
     stack = bytearray(side.stack)
     random = dict(side.auxv).get(AT_RANDOM, side.rsp) - side.rsp
     if 0 < random <= len(stack) - 16:
@@ -242,12 +243,12 @@ def _numbers(
 
 
 def main(words: list[str], out: TextIO = sys.stdout, err: TextIO = sys.stderr) -> int:
-    """``conform exec FILE [ARG...]``: the exit status, 0 both alike, 2 cannot be done, 3 a
-    difference."""
+    """``conform exec FILE [ARG...]``: the exit status, 0 if both are alike, 2 if they cannot be
+    compared, 3 if they differ."""
     if not words:
         err.write(
-            "conform exec FILE [ARG...]: name a program; it is started, stopped before its first "
-            "instruction, and ended\n"
+            "conform exec FILE [ARG...]: expected a program; it is started, stopped before its "
+            "first instruction, and ended\n"
         )
         return 2
     try:

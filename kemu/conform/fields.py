@@ -5,7 +5,7 @@ hold.
     FIELDS      field -> what it may hold; ``(operation, field)`` where the meaning depends on
                 the operation
 
-Data with one function, ``complaint``: program.py turns what it says into an error message.
+This is data with one function, ``complaint``, from whose answer program.py makes an error message.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from kemu.conform import words
 
 @attrs.frozen
 class Field:
-    """What a field may hold: in words, and as a test."""
+    """What a field may hold, in words and as a test."""
 
     want: str
     fits: Callable[[Any], bool]
@@ -37,7 +37,7 @@ class Operation:
 
     @property
     def fields(self) -> frozenset[str]:
-        """Every field that the operation knows, ``op``, ``p`` and ``noobs`` included."""
+        """Every field that the operation may have, including ``op``, ``p`` and ``noobs``."""
         needed = [name for alternatives in self.needs for name in alternatives.split("|")]
         return frozenset({"op", "p", "noobs", *needed, *self.may})
 
@@ -134,13 +134,13 @@ _SHAPES: dict[tuple[str, str], tuple[str, tuple[str, ...]]] = {
     ("buffer", ""): ("", ("n",)),
     ("data", "byte"): ("", ("n", "byte")),
 }
-"""For an argument by kind and field: the field, alternatives joined by |, and fields that may
-go with it.  The others have one field of their own."""
+"""For an argument, by kind and field: its field, or alternatives joined by |, and the fields that
+may go with it.  Any other argument has a field of its own."""
 
 
 def _operation(row: Call) -> Operation:
-    """The operation that is the row's call; what a field with words or a number of
-    the row's own may hold goes to FIELDS."""
+    """The operation that is the row's call.  If the row has its own words or numbers for a field,
+    what the field may hold is entered in FIELDS."""
     needs: list[str] = []
     may: list[str] = []
     for arg in row.args:
@@ -188,13 +188,13 @@ OPERATIONS: dict[str, Operation] = {
 
 
 def field_of(operation: str, name: str) -> Field:
-    """What the field ``name`` may hold of ``operation``."""
+    """What the field ``name`` of ``operation`` may hold."""
     return FIELDS.get((operation, name)) or FIELDS[name]
 
 
 def complaint(op: dict[str, Any]) -> tuple[str, str] | None:
-    """(field, what is wrong with it) for the first fault in the fields of ``op``, whose operation
-    is known; else None."""
+    """(field, what is wrong with it) for the first wrong field of ``op``, whose operation is
+    known; None if all are right."""
     shape = OPERATIONS[op["op"]]
     for alternatives in shape.needs:
         if not any(name in op for name in alternatives.split("|")):

@@ -1,12 +1,12 @@
-"""Random programs on both sides: kemu and the host's kernel, until they differ; then the smallest
-program that still does.
+"""Run random programs in kemu and on the host's kernel until the two differ; then find the smallest
+program that still shows the difference.
 
     strategies.programs() -> replay (kemu) and run_on_host -> compare -> shrink.smallest -> a
     recording
 
-The host is a real computer: now and then a drained batch or a late write-back shows.  A difference
-counts only if the host gives the same one each time it is asked (``ASKED`` times).  Differences of
-one kind (``signature``) are shown once.
+The host is a real computer: now and then a drained batch or a late write-back shows up.  A
+difference counts only if the host repeats it every time (``ASKED`` times).  Differences of one kind
+(``signature``) are shown once.
 
     kemu conform fuzz --seed S --count N [--jobs J] [--out FOLDER]
 """
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
 ASKED = 4
-"""How often the host must give the same difference."""
+"""How often the host must show the same difference."""
 
 STOPPED = 130
 """The exit status after Ctrl-C, as everywhere in kemu."""
@@ -54,7 +54,7 @@ CHUNK = 250
 
 @attrs.frozen
 class Finding:
-    """A program on which the two sides differ, as small as it could be made, with what the host
+    """A program on which the two sides differ, made as small as possible, and what the host
     did."""
 
     program: Program
@@ -64,9 +64,9 @@ class Finding:
 
 @attrs.define
 class Tally:
-    """``tried`` programs, of them ``unsteady`` ones on which the host did not answer twice alike,
-    ``known`` ones that show a difference of a kind already found; ``findings``; ``stopped``: by
-    Ctrl-C, before it was done."""
+    """``tried``: the number of programs; ``unsteady``: those on which the host's answers varied;
+    ``known``: those with a difference of a kind already found; ``findings``; ``stopped``: by Ctrl-C
+    before the end."""
 
     tried: int = 0
     operations: int = 0
@@ -76,7 +76,7 @@ class Tally:
     stopped: bool = False
 
     def add(self, other: Tally) -> None:
-        """Count ``other`` in."""
+        """Add the counts of ``other``."""
         self.tried += other.tried
         self.operations += other.operations
         self.unsteady += other.unsteady
@@ -85,7 +85,7 @@ class Tally:
 
 
 def programs() -> SearchStrategy[Program]:
-    """The strategy for programs; without Hypothesis a ``HostUnavailable`` that says how to get
+    """The strategy for programs; without Hypothesis, a ``HostUnavailable`` that says how to install
     it."""
     if not _has_hypothesis():
         raise HostUnavailable("random programs need Hypothesis: python -m pip install 'kemu[fuzz]'")
@@ -100,8 +100,8 @@ def _has_hypothesis() -> bool:
 
 
 def signature(difference: Difference) -> str:
-    """What kind of difference it is: the operation, the field without numbers, and for results what
-    each side said."""
+    """The kind of the difference: the operation, the field without numbers, and for results what
+    each side returned."""
     op = difference.op
     where = re.sub(r"-?\d+", "#", re.sub(r"^[A-H] ", "", difference.where))
     said = (
@@ -114,7 +114,7 @@ def signature(difference: Difference) -> str:
 
 @attrs.frozen
 class _Asked:
-    """Both sides of one program: what the host did, and the difference in words and by its kind; ""
+    """Both sides of one program: what the host did, and the difference in words and its kind, ""
     if there is none."""
 
     host: HostRun
@@ -124,7 +124,7 @@ class _Asked:
 
 
 def _ask(program: Program, slot: int) -> _Asked:
-    """Run ``program`` on both sides.  If kemu itself fails, that is a difference too."""
+    """Run ``program`` on both sides.  A failure of kemu itself counts as a difference."""
     host = run_on_host(program, slot)
     try:
         kemu = replay(program)
@@ -138,14 +138,14 @@ def _ask(program: Program, slot: int) -> _Asked:
 
 @attrs.define
 class _Hunt:
-    """One run of Hypothesis: what is known already, and what was found."""
+    """One run of Hypothesis: the kinds already known, and what was found."""
 
     slot: int
     known: frozenset[str]
     tally: Tally = attrs.Factory(Tally)
 
     def check(self, program: Program) -> None:
-        """Run ``program`` on both sides, and note if they differ in a new way each time."""
+        """Run ``program`` on both sides, and note a difference of a new kind that is steady."""
         if _stopping is not None and _stopping.is_set():
             return
         self.tally.tried += 1
@@ -160,11 +160,11 @@ class _Hunt:
             self.tally.findings.append(self._finding(program, kind))
 
     def _always(self, program: Program, kind: str) -> bool:
-        """True if ``program`` differs in this way each time."""
+        """True if ``program`` shows a difference of this kind every time."""
         return all(_ask(program, self.slot).kind == kind for _ in range(ASKED - 1))
 
     def _finding(self, program: Program, kind: str) -> Finding:
-        """The smallest program that differs so, with the host's steps up to there."""
+        """The smallest program with such a difference, and the host's steps up to it."""
         least = smallest(program, lambda smaller: _ask(smaller, self.slot).kind == kind)
         asked = _ask(least, self.slot)
         if asked.kind != kind or not self._always(least, kind):
@@ -176,7 +176,7 @@ class _Hunt:
 
 
 def hunt(seed: int, count: int, slot: int = 0, known: frozenset[str] = frozenset()) -> Tally:
-    """Try ``count`` programs made from ``seed``; differences of the kinds ``known`` are only
+    """Try ``count`` programs made from ``seed``; differences of a ``known`` kind are only
     counted."""
     import hypothesis
     from hypothesis import HealthCheck, Phase, given, settings
@@ -192,13 +192,11 @@ def hunt(seed: int, count: int, slot: int = 0, known: frozenset[str] = frozenset
 
 
 _stopping: Event | None = None
-"""Set in the process that asked when Ctrl-C is pressed there: the others finish the program that
-they are at."""
+"""Set by the main process on Ctrl-C: the others then stop after their current program."""
 
 
 def _begin(stopping: Event) -> None:
-    """Make a process ready to hunt: Ctrl-C at the terminal is for the one that asked, not for
-    it."""
+    """Set up a worker process: it ignores Ctrl-C, which the main process handles."""
     global _stopping  # noqa: PLW0603 - a process of the pool gets it once, before its first task
     _stopping = stopping
     if hasattr(os, "setpgrp"):
@@ -208,7 +206,7 @@ def _begin(stopping: Event) -> None:
 def fuzz(
     seed: int, count: int, jobs: int = 1, progress: Callable[[Tally], None] = lambda _: None
 ) -> Tally:
-    """Try at least ``count`` programs on ``jobs`` processes, or fewer if interrupted (Ctrl-C)."""
+    """Try at least ``count`` programs on ``jobs`` processes, fewer if interrupted by Ctrl-C."""
     with Crew():
         programs()
     total = Tally()
@@ -235,7 +233,7 @@ def fuzz(
 
 
 def _result(run: Future[Tally], stopping: Event) -> Tally:
-    """What the run found, after Ctrl-C only up to there."""
+    """What the run has found; after Ctrl-C, what it had found by then."""
     try:
         return run.result()
     except KeyboardInterrupt:
@@ -251,7 +249,7 @@ def _seeds(seed: int) -> Iterator[int]:
 
 
 def _merge(total: Tally, part: Tally) -> None:
-    """Count ``part`` in; of two findings of one kind the smaller one stays."""
+    """Add the results of ``part``; of two findings of one kind the smaller one is kept."""
     for finding in part.findings:
         twins = [other for other in total.findings if other.signature == finding.signature]
         if twins and len(twins[0].program.ops) <= len(finding.program.ops):
@@ -276,7 +274,7 @@ def as_json(program: Program) -> dict[str, Any]:
 
 
 class _Words(argparse.ArgumentParser):
-    """A mistake is one line, as everywhere in kemu."""
+    """Reports a mistake in one line, as everywhere in kemu."""
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(
@@ -285,7 +283,7 @@ class _Words(argparse.ArgumentParser):
 
 
 def _from(low: int, high: int) -> Callable[[str], int]:
-    """The type of a number from ``low`` to ``high``."""
+    """The argparse type of a number from ``low`` to ``high``."""
 
     def number(text: str) -> int:
         if not (text.isascii() and text.isdigit() and len(text) < 20 and low <= int(text) <= high):
@@ -323,8 +321,8 @@ def _arguments(words: list[str]) -> argparse.Namespace:
 
 
 def main(words: list[str], out: TextIO = sys.stdout, err: TextIO = sys.stderr) -> int:
-    """``conform fuzz``: the exit status, 0 no difference, 2 cannot be done here, 3 a difference,
-    130 stopped by Ctrl-C."""
+    """``conform fuzz``: the exit status, 0 if there was no difference, 2 if it cannot run here, 3
+    if there was a difference, 130 if stopped by Ctrl-C."""
     asked = _arguments(words)
     start = time.monotonic()
     written: dict[str, str] = {}
@@ -352,13 +350,13 @@ def main(words: list[str], out: TextIO = sys.stdout, err: TextIO = sys.stderr) -
     out.write(f"{_counts(total, start)}\n")
     if total.stopped:
         out.flush()
-        err.write(f"stopped: {total.tried} of {asked.count} programs are tried\n")
+        err.write(f"stopped: {total.tried} of {asked.count} programs were tried\n")
         return STOPPED
     return 3 if total.findings else 0
 
 
 def _write_new(folder: Path, seed: int, tally: Tally, written: dict[str, str]) -> None:
-    """Write each finding to a file of its own; a smaller one replaces an earlier one of its
+    """Write each finding to a file of its own; a smaller one replaces an earlier one of the same
     kind."""
     for finding in tally.findings:
         file = Path(

@@ -1,12 +1,11 @@
-"""Asking the host: a program run on the kernel of the computer that kemu runs on, beside kemu's own
-answers.
+"""Run a program on the kernel of the computer that kemu runs on, and compare with kemu.
 
     program -> HostCast (processes of the host) -> perform each operation -> look at every live
     process -> steps
 
-The steps have the form of a recording, so they are compared by compare.py and can be kept as one.
-No compiler and no root are needed; what only root can see is left out and named
-(``HostRun.left_out``).  ``HostUnavailable`` says kindly that this is not the host to ask.
+The steps have the form of a recording, so compare.py can compare them and they can be saved as one.
+This needs neither a compiler nor root; what only root can see is left out and listed
+(``HostRun.left_out``).  ``HostUnavailable`` says why this host cannot be used.
 """
 
 from __future__ import annotations
@@ -33,13 +32,13 @@ FOR_ROOT = ("page identity", "mapcount", "page flags")
 """What cannot be seen without root."""
 
 TRIES = 3
-"""How often the host is asked at most."""
+"""How often the host runs a program at most."""
 
 
 @attrs.frozen
 class HostRun:
-    """``steps`` of the operations that the host performed; ``left_out``: what could not be seen;
-    ``stopped``: why the run ended early, "" if it did not."""
+    """``steps``: those of the operations that the host performed; ``left_out``: what could not be
+    seen; ``stopped``: why the run ended early, "" if it did not."""
 
     steps: tuple[Step, ...]
     left_out: tuple[str, ...] = ()
@@ -47,13 +46,13 @@ class HostRun:
 
 
 def run_on_host(program: Program, slot: int = 0, seconds: float = SECONDS) -> HostRun:
-    """Run ``program`` on the host's kernel.  ``slot``: which of the allowed CPUs is the program's
+    """Run ``program`` on the host's kernel.  ``slot`` selects the allowed CPU that is the program's
     CPU 0."""
     try:
         with HostCast(program, slot, seconds) as cast:
             return _HostReplay(program, cast).run()
     except Ended as error:
-        raise HostUnavailable(f"the worker cannot begin on this host: {error}") from None
+        raise HostUnavailable(f"the worker cannot start on this host: {error}") from None
 
 
 class _HostReplay:
@@ -87,7 +86,7 @@ class _HostReplay:
         return {"res": res, "live": cast.live(), "obs": looked}
 
     def _look(self, op: Op, res: dict[str, Any]) -> dict[str, Observation]:
-        """The observations that are new or differ from the last ones."""
+        """The observations that are new, or differ from the previous ones."""
         seen: dict[str, Observation] = {}
         found: dict[str, list[HostPage]] = {}
         for name in self.cast.live():
@@ -107,7 +106,7 @@ class _HostReplay:
 
 @attrs.frozen
 class Meeting:
-    """One program on both sides; ``difference`` is the first one in what both could see."""
+    """One program on both sides; ``difference`` is the first one in the fields that both have."""
 
     program: Program
     host: HostRun
@@ -116,8 +115,8 @@ class Meeting:
 
 
 def meet(program: Program, slot: int = 0) -> Meeting:
-    """Run ``program`` on the host and in kemu, and compare the steps that both reached.  The host
-    is asked again if the two differ: what else its CPU does can empty a batch of pages a little
+    """Run ``program`` on the host and in kemu, and compare the steps that both reached.  If they
+    differ, the host runs it again: other work on its CPU can empty a batch of pages a little
     earlier."""
     kemu = replay(program)
     meeting = compare_with(program, run_on_host(program, slot), kemu)
@@ -138,8 +137,8 @@ def compare_with(program: Program, host: HostRun, kemu: Run) -> Meeting:
 
 
 def without_own_locks(program: Program, steps: tuple[Step, ...]) -> tuple[Step, ...]:
-    """``steps`` without VmLck from the first mlockall(current) on: it locks the worker's own memory
-    too, which is not as large as that of its stand-in."""
+    """``steps`` without VmLck from the first mlockall(current) on, which also locks the worker's
+    own memory: that is smaller than the stand-in's."""
     first = next(
         (number for number, op in enumerate(program.ops) if "current" in op.get("flags", ())),
         len(program.ops),
@@ -156,7 +155,7 @@ def _no_locks(seen: Mapping[str, Observation]) -> dict[str, Observation]:
 
 
 def without_root(steps: Iterable[Step]) -> tuple[Step, ...]:
-    """``steps`` without what only root sees."""
+    """``steps`` without what only root can see."""
     return tuple(
         {**step, "obs": {name: _plain(seen) for name, seen in step["obs"].items()}}
         for step in steps
@@ -172,7 +171,7 @@ def _plain(seen: Observation) -> Observation:
 
 
 def show(meeting: Meeting, out: TextIO) -> None:
-    """Print what the host did next to what kemu did, step by step, and the first difference."""
+    """Print what the host and kemu did, step by step, and the first difference."""
     host, kemu = meeting.host, meeting.kemu
     out.write(f"{meeting.program.name}\n")
     for number, op in enumerate(meeting.program.ops[: max(len(host.steps), len(kemu.steps))]):
@@ -183,10 +182,10 @@ def show(meeting: Meeting, out: TextIO) -> None:
         both = f"host and kemu: {theirs}" if theirs == mine else f"host: {theirs}   kemu: {mine}"
         out.write(f"{mark}{number:4} {op!s:<60} {both}\n")
     if host.left_out:
-        out.write(f"left out, since they need root: {', '.join(host.left_out)}\n")
+        out.write(f"left out, because only root can see it: {', '.join(host.left_out)}\n")
         out.write(
-            "limits that root does not feel (locked memory, low addresses) hold here; in kemu "
-            "everybody is root\n"
+            "limits that do not apply to root (locked memory, low addresses) apply here; in kemu "
+            "every process is root\n"
         )
     if host.stopped:
         out.write(f"the host's run ended: {host.stopped}\n")
@@ -232,10 +231,10 @@ def _short(value: Any) -> str:
 
 
 def main(words: list[str], out: TextIO = sys.stdout, err: TextIO = sys.stderr) -> int:
-    """``conform host FILE...``: the exit status, 0 no difference, 2 it cannot be done, 3 a
-    difference."""
+    """``conform host FILE...``: the exit status, 0 if nothing differs, 2 if it cannot run here, 3
+    if something differs."""
     if not words:
-        err.write("conform host FILE...: name a file with a program\n")
+        err.write("conform host FILE...: expected a file with a program\n")
         return 2
     status = 0
     try:

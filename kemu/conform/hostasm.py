@@ -1,4 +1,4 @@
-"""The program that the host's kernel runs: a few dozen instructions, put together here, so that no
+"""The program that runs on the host's kernel: a few dozen instructions, assembled here, so that no
 compiler is needed.
 
     controller (hostworker.py)                      worker (this program)
@@ -6,8 +6,8 @@ compiler is needed.
                                                     ONE system call or ONE access of one byte;
     reply: result, signal, both counts    <---      count faults again
 
-Its address space is almost empty, and laid out as in the emulator's stand-in (cast.py), so that
-both sides have the same memory of their own besides the window:
+Its address space is almost empty and is laid out like that of the stand-in in kemu (cast.py), so
+that both sides have the same memory besides the window:
 
     0x200000    text     this program, one page
     0x400000    MEMORY   command, reply, data, signal stack
@@ -15,8 +15,8 @@ both sides have the same memory of their own besides the window:
     ...         stack    as execve made it
 
 A signal that an access raises is written into the reply, with the page-fault error code (which a
-debugger would not see), and the access is given up.  fork needs no more: the child answers on a
-descriptor of its own.
+debugger would not see), and the access is given up.  fork needs nothing else: the child answers on
+a descriptor of its own.
 """
 
 from __future__ import annotations
@@ -34,24 +34,25 @@ PAGES = 32
 BREAK = 0x1000000
 
 RET, SIGNO, CODE, ADDR, ERROR = 0, 16, 24, 32, 40
-"""Offsets in MEMORY of what the reply says: result of the call; number, code, address and error
-code of a signal."""
+"""Offsets in MEMORY of the reply: result of the call; number, code, address and error code of a
+signal."""
 
 BEFORE, AFTER = 64, 256
 """Two ``struct rusage``."""
 
 COMMAND = 512
 KIND, NUMBER, ARGUMENTS, OUT, CHILD, QUIET = (COMMAND + offset for offset in (0, 8, 16, 64, 72, 80))
-"""What a command holds: kind, number of the call, its arguments, how many bytes of data go back;
-for fork the descriptor on which the child answers, and whether the parent is to be silent."""
+"""Offsets of the command: kind, number of the call, its arguments, how many bytes of data go back;
+for fork, the descriptor on which the child answers and whether the parent does not answer."""
 
 DATA = 1024
 STRUCTURES = 512
-"""Bytes at DATA for what a call finds by an address; what it reads or writes follows."""
+"""Bytes at DATA for structures that a call finds by address; the bytes that it reads or writes
+follow."""
 SIGNAL_STACK, SIGNAL_STACK_SIZE = MEMORY + 24 * PAGE, 7 * PAGE
 STACK = MEMORY + PAGES * PAGE - 64
 CHILD_STACK = STACK - 512
-"""A task made by clone(CLONE_VM) begins here."""
+"""Where a task made by clone(CLONE_VM) begins."""
 
 DATA_SIZE = SIGNAL_STACK - MEMORY - DATA
 
@@ -59,7 +60,7 @@ SYSCALL, READ, WRITE, EXEC = range(4)
 """Kinds of commands."""
 
 SOCKET = 100
-"""The descriptor on which the first process answers; the others follow."""
+"""The descriptor on which the first process answers; those of the other processes follow."""
 
 RAX, RCX, RDX, RBX, RSP, _, RSI, RDI, R8, R9, R10, _, R12, R13 = range(14)
 _CALL_REGISTERS = (RDI, RSI, RDX, R10, R8, R9)
@@ -70,7 +71,7 @@ _MSG_NOSIGNAL = 0x4000
 
 
 class Assembler:
-    """Machine code that grows; jumps go to labels, which may come later."""
+    """Machine code under construction; jumps go to labels, which may be defined later."""
 
     def __init__(self, origin: int) -> None:
         self.origin = origin
@@ -79,11 +80,11 @@ class Assembler:
         self._jumps: list[tuple[int, str]] = []
 
     def label(self, name: str) -> None:
-        """``name`` is the address of what comes next."""
+        """Define ``name`` as the address of the next instruction."""
         self.labels[name] = self.origin + len(self.code)
 
     def raw(self, *code: int) -> None:
-        """These bytes."""
+        """Append these bytes."""
         self.code += bytes(code)
 
     def set(self, register: int, value: int) -> None:
@@ -122,7 +123,7 @@ class Assembler:
         self.code += bytes(4)
 
     def syscall(self, number: int, *arguments: int | None) -> None:
-        """The call ``number`` with these constants; None leaves what is in the register."""
+        """System call ``number`` with these constants; None keeps what is in the register."""
         for register, value in zip(_CALL_REGISTERS, arguments, strict=False):
             if value is not None:
                 self.set(register, value)
@@ -150,7 +151,7 @@ class Worker:
 
 @cache
 def worker() -> Worker:
-    """The program, put together once."""
+    """The program, assembled once."""
     header = 64 + 3 * 56
     asm = Assembler(TEXT + header)
     _loop(asm)
@@ -164,7 +165,7 @@ def worker() -> Worker:
 
 
 def _loop(asm: Assembler) -> None:
-    """Make MEMORY, then take commands for ever; no more command means the end.  %rbx is the
+    """Map MEMORY, then execute commands in a loop until there are no more.  %rbx is the
     descriptor."""
     asm.label("start")
     asm.set(RSP, STACK)
@@ -185,8 +186,8 @@ def _loop(asm: Assembler) -> None:
 
 
 def _one_call(asm: Assembler) -> None:
-    """The system call of the command; after a fork both sides touch their memory, and the child
-    turns to its own descriptor."""
+    """Make the command's system call; after a fork both sides touch their memory, and the child
+    switches to its own descriptor."""
     asm.load(R12, CHILD)
     asm.load(R13, QUIET)
     for number, register in enumerate(_CALL_REGISTERS):
@@ -208,7 +209,7 @@ def _one_call(asm: Assembler) -> None:
 
 
 def _one_access(asm: Assembler) -> None:
-    """One byte read, written or executed (the code there must be a RET)."""
+    """Read, write or execute one byte (the code there must be a RET)."""
     asm.label("access")
     asm.load(RDI, ARGUMENTS)
     asm.load(RSI, ARGUMENTS + 8)
@@ -257,7 +258,7 @@ def _touch(asm: Assembler) -> None:
 
 
 def _handler(asm: Assembler) -> None:
-    """Void handler(int %rdi, siginfo_t *%rsi, ucontext_t *%rdx): note the signal, go on at
+    """Void handler(int %rdi, siginfo_t *%rsi, ucontext_t *%rdx): record the signal, continue at
     "failed"."""
     asm.label("handler")
     asm.store(SIGNO, RDI)

@@ -1,7 +1,7 @@
 """The processes of a program on the host: the twin of cast.py.
 
-The window lies where it lies in kemu, and what the worker owns besides it is touched as the
-stand-in touches it, so that no later fault count and no batch of the kernel contains it.
+The window is at the same address as in kemu, and the rest of the worker's memory is touched in the
+same way as the stand-in's, so that no later fault count or batch of the kernel includes it.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from kemu.errors import UsageError
 
 HEAP_PAGES = 2
 MOST_BYTES = hostasm.DATA_SIZE - hostasm.STRUCTURES
-"""So many bytes can be carried by one operation at most."""
+"""The most bytes that one operation can carry."""
 
 MOST_PAGES = 1 << 16
-"""No file is made larger than this by the host's kernel itself."""
+"""How many pages a file may get by fallocate on the host."""
 
 _CARRYING = frozenset(
     {"pread", "pwrite", "vmread", "vmwrite", "memread", "memwrite", "splice_read"}
@@ -74,8 +74,8 @@ class HostCast:
         self.start = self.sights["A"].counters()
 
     def touch(self, member: Member) -> None:
-        """Touch what cast.py touches too, at the start and after a fork; the vdso brings the page
-        table in which the kernel will choose addresses."""
+        """Touch what cast.py touches, at the start and after a fork; touching the vdso makes the
+        page table for the addresses that the kernel will choose."""
         self.crew.access(member, hostasm.WRITE, self.crew.heap)
         self.crew.access(member, hostasm.WRITE, self.crew.stack_top - 8)
         self.crew.access(member, hostasm.READ, self.crew.vdso)
@@ -86,11 +86,11 @@ class HostCast:
 
 
 def _check_bounds(op: Op, number: int, source: str) -> None:
-    """Refuse what would ask too much of the host."""
+    """Refuse operations that would be too much for the host."""
     place = f"{source}: operation {number} ({op.kind})"
     if op.kind in _CARRYING and op.get("n", 1) > MOST_BYTES:
         raise UsageError(
-            f"{place}: on the host at most {MOST_BYTES} bytes can be carried", hint="make n smaller"
+            f"{place}: at most {MOST_BYTES} bytes can be carried on the host", hint="make n smaller"
         )
     if (
         op.kind == "fallocate"
@@ -98,6 +98,6 @@ def _check_bounds(op: Op, number: int, source: str) -> None:
         and op.get("foff", 0) + op.get("len", 0) > MOST_PAGES
     ):
         raise UsageError(
-            f"{place}: on the host a file has at most {MOST_PAGES} pages",
+            f"{place}: a file can have at most {MOST_PAGES} pages on the host",
             hint="make foff and len smaller",
         )

@@ -1,9 +1,9 @@
-"""How the host's kernel starts a program: stopped by ptrace right after execve, before its first
+"""How the host's kernel starts a program: ptrace stops it right after execve, before its first
 instruction.
 
-The worker asks to be traced and calls execve.  If that fails, the worker lives on and says with
-which error; if it succeeds, the task stops with SIGTRAP; if the new program cannot be set up, the
-kernel kills it.  Whatever comes, nothing of the program is ever run.  No root is needed.
+The worker asks to be traced and calls execve.  If that fails, the worker continues and reports the
+error; if it succeeds, the task stops with SIGTRAP; if the new program cannot be set up, the kernel
+kills the task.  In no case does the program itself run.  Root is not needed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ STAT_FIELDS = {
     "start_brk": 47, "arg_start": 48,
     "arg_end": 49, "env_start": 50, "env_end": 51, "majflt": 12, "vsize": 23,
 }  # fmt: skip
-"""Numbers of /proc/PID/stat that say how the program was laid out, by position in proc(5)."""
+"""Numbers of /proc/PID/stat that describe the layout of the program, by position in proc(5)."""
 
 STATUS_FIELDS = (
     "VmPeak", "VmSize", "VmLck", "VmPin", "VmHWM", "VmRSS", "RssAnon", "RssFile", "RssShmem",
@@ -46,7 +46,8 @@ _RIP, _RSP = 16, 19
 @attrs.frozen
 class Started:
     """A program before its first instruction.  ``maps``: (addresses, rights, offset; name) of each
-    mapping; ``auxv``: (type, value); ``stack``: the bytes from ``rsp`` to the end of the stack."""
+    mapping; ``auxv``: (type, value) pairs; ``stack``: the bytes from ``rsp`` to the end of the
+    stack."""
 
     rip: int
     rsp: int
@@ -59,8 +60,8 @@ class Started:
 
 @attrs.frozen
 class Outcome:
-    """What execve came to: ``started``, or the name of an ``error``, or of the ``signal`` that
-    ended the task."""
+    """The outcome of execve: ``started``, or the name of an ``error``, or of the ``signal`` that
+    killed the task."""
 
     started: Started | None = None
     error: str = ""
@@ -68,15 +69,15 @@ class Outcome:
 
 
 def execute_on_host(path: str, argv: list[str]) -> Outcome:
-    """execve(``path``, ``argv``) on the host, without address-space randomisation and with an 8 MiB
-    stack limit."""
+    """execve(``path``, ``argv``) on the host, without address-space randomisation and with a stack
+    limit of 8 MiB."""
     import resource  # not on every system
 
     with Crew() as crew:
         member = crew.members["A"]
         if crew.randomised:
             raise HostUnavailable(
-                "this host does not let address-space randomisation be switched off (usual in a "
+                "this host does not allow switching off address-space randomisation (usual in a "
                 "container)"
             )
         _, hard = resource.prlimit(member.pid, resource.RLIMIT_STACK)
@@ -88,7 +89,7 @@ def execute_on_host(path: str, argv: list[str]) -> Outcome:
         traced = crew.number(member, _PTRACE, _PTRACE_TRACEME, 0, 0, 0).value
         if traced < 0:
             raise HostUnavailable(
-                f"this host does not let a program be traced: {os.strerror(-traced)}"
+                f"this host does not allow tracing a program: {os.strerror(-traced)}"
             )
         data, addresses = _arguments(path, argv)
         crew.start(member, _EXECVE, *addresses, data=data)
@@ -96,7 +97,7 @@ def execute_on_host(path: str, argv: list[str]) -> Outcome:
 
 
 def _arguments(path: str, argv: list[str]) -> tuple[bytes, tuple[int, int, int]]:
-    """What execve reads: path, both arrays, their strings; and the three addresses."""
+    """What execve reads: the path, both arrays and their strings; and their three addresses."""
     texts = [os.fsencode(path), *map(os.fsencode, argv), *ENVIRONMENT]
     heads = (len(argv) + 1 + len(ENVIRONMENT) + 1) * 8
     where, at = [], MEMORY + DATA + heads
@@ -114,7 +115,7 @@ def _arguments(path: str, argv: list[str]) -> tuple[bytes, tuple[int, int, int]]
 
 
 def _await(crew: Crew, member: Member) -> Outcome:
-    """Wait until the call failed or the task stopped or died."""
+    """Wait until the call fails or the task stops or dies."""
     while time.monotonic() < crew.deadline:
         refused = crew.refusal(member)
         if refused:
@@ -134,13 +135,13 @@ def _stopped(member: Member, status: int) -> Outcome:
 
 
 def _look(pid: int) -> Started:
-    """Read what the kernel made of the stopped task ``pid``."""
+    """Read the state that the kernel gave the stopped task ``pid``."""
     registers = (ctypes.c_ulong * 27)()
     ptrace = libc().ptrace
     ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
     ptrace.restype = ctypes.c_long
     if ptrace(_PTRACE_GETREGS, pid, None, ctypes.addressof(registers)) < 0:
-        raise HostUnavailable("this host does not show the registers of a traced program")
+        raise HostUnavailable("this host does not let the registers of a traced program be read")
     proc = Path(f"/proc/{pid}")
     maps = tuple(_mapping(line) for line in (proc / "maps").read_text().splitlines())
     numbers = (proc / "stat").read_text().rsplit(")", 1)[1].split()
@@ -157,7 +158,7 @@ def _look(pid: int) -> Started:
 
 
 def _mapping(line: str) -> tuple[str, str]:
-    """A line of maps without device and inode."""
+    """A line of maps, without device and inode."""
     fields = line.split(maxsplit=5)
     return " ".join(fields[:3]), fields[5] if len(fields) > 5 else ""
 

@@ -1,5 +1,5 @@
-"""Where the files of a program lie on the host: memory for kind tmpfs, a disk for kind disk.  They
-lose their name at once."""
+"""Where the files of a program are on the host: in memory for kind tmpfs, on a disk for kind disk.
+Their names are removed at once."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _IN_MEMORY = {0x01021994, 0x858458F6}
 
 
 def disk_folder() -> str:
-    """A folder on a file system that keeps files on a device."""
+    """A folder on a file system that stores files on a device."""
     for folder in (TEMPORARY, Path.cwd()):
         room = ctypes.create_string_buffer(256)
         if os.access(folder, os.W_OK) and libc().statfs(os.fsencode(folder), room) == 0:
@@ -26,5 +26,5 @@ def disk_folder() -> str:
             if kind not in _IN_MEMORY:
                 return str(folder)
     raise HostUnavailable(
-        "files of kind disk need a folder on a disk file system; none can be written to here"
+        "files of kind disk need a writable folder on a disk file system; this host has none"
     )

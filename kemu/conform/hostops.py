@@ -1,7 +1,7 @@
 """Operations performed by processes of the host.
 
-buffer       | structures | data |      both are put there before a call, the data comes back
-STAND_INS    what kemu has as one call and Linux does by several: pins, /proc/PID/mem
+buffer       | structures | data |      both are written before a call; the data is read back
+STAND_INS    what is one call in kemu and several in Linux: pins, /proc/PID/mem
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class HostAct(Act):
         self.member = cast.crew.members[op.p]
 
     def call(self, name: str, *arguments: int, data: bytes = b"", out: int = 0) -> Answer:
-        """The call as the host takes it."""
+        """The call, with the host's arguments."""
         if name in STAND_INS:
             return STAND_INS[name](self, *arguments, data=data, out=out)
         row = BY_NAME.get(name)
@@ -70,7 +70,7 @@ class HostAct(Act):
     def raw(
         self, name: str, *arguments: int, structures: bytes = b"", data: bytes = b"", out: int = 0
     ) -> Answer:
-        """The call with exactly these arguments."""
+        """The call, with exactly these arguments."""
         before = structures.ljust(hostasm.STRUCTURES, b"\0") + data if data else structures
         answer = self.cast.crew.call(
             self.member, name, *arguments, data=before, out=out and hostasm.STRUCTURES + out
@@ -88,18 +88,18 @@ class HostAct(Act):
         return answer
 
     def access(self) -> Answer:
-        """One byte read, written or executed."""
+        """Read, write or execute one byte."""
         kinds = {"read": hostasm.READ, "write": hostasm.WRITE, "exec": hostasm.EXEC}
         return self.cast.crew.access(
             self.member, kinds[self.op.kind], self.place, self.op.get("byte", 0)
         )
 
     def pid(self, name: str) -> int:
-        """The host's."""
+        """The pid on the host."""
         return self.cast.crew.members[name].pid
 
     def birth(self, flags: int) -> int:
-        """clone(2); both processes touch what they will need."""
+        """clone(2); both processes then touch the memory that they will need."""
         cast, member, name = self.cast, self.member, self.op.fields["child"]
         stack = hostasm.CHILD_STACK if flags & CLONE_VM else 0
         error, child = cast.crew.fork(member, name, flags, stack)
@@ -115,7 +115,7 @@ class HostAct(Act):
         return 0
 
     def finish(self) -> None:
-        """exit_group(2), waited for."""
+        """exit_group(2), and wait for it."""
         member = self.member
         self.cast.crew.finish(member)
         self.cast.sights.pop(member.name).close()
@@ -125,18 +125,18 @@ class HostAct(Act):
         cpus = self.cast.crew.cpus
         if cpu >= len(cpus):
             raise HostUnavailable(
-                f"this host gives kemu only {len(cpus)} CPU, and setcpu needs another one"
+                f"this host gives kemu only {len(cpus)} CPU, but setcpu needs another one"
             )
         mask = (1 << cpus[cpu]).to_bytes(128, "little")
         self.must("sched_setaffinity", 0, len(mask), BUFFER, data=mask)
 
     def mappings(self) -> int:
-        """Lines of /proc/PID/maps."""
+        """The number of lines in /proc/PID/maps, not counting the vsyscall page."""
         lines = Path(f"/proc/{self.member.pid}/maps").read_text().splitlines()
         return sum("[vsyscall]" not in line for line in lines)
 
     def make_file(self) -> None:
-        """By memfd_create(2), or under a name that is taken away at once."""
+        """Make it with memfd_create(2), or under a name that is removed at once."""
         op, cast, pid = self.op, self.cast, self.member.pid
         name, kind, mode = op.fields["id"], op.get("kind", "memfd"), op.get("mode", "rw")
         path = ""
@@ -167,7 +167,7 @@ class HostAct(Act):
         cast.made += 1
 
     def fill(self, fd: int) -> None:
-        """The content of the file that is being made."""
+        """The contents of the file that is being made."""
         op = self.op
         k = op.get("k", len(self.cast.eyes.files.names))
         size = op.get("bytes", op.get("pages", 0) * PAGE_SIZE)
@@ -202,7 +202,7 @@ def _proc_mem(name: str) -> Callable[..., Answer]:
 
 
 def _pin(act: HostAct, addr: int, size: int, **_: object) -> Answer:
-    """A buffer registered with io_uring."""
+    """Register a buffer with io_uring."""
     ring = act.must("io_uring_setup", 4, BUFFER, data=bytes(120)).value
     vector = struct.pack("<QQ", addr, size)
     answer = act.raw("io_uring_register", ring, 0, BUFFER, 1, data=vector)
@@ -214,7 +214,7 @@ def _pin(act: HostAct, addr: int, size: int, **_: object) -> Answer:
 
 
 def _unpin(act: HostAct, addr: int, size: int, **_: object) -> Answer:
-    """close(2) alone would give the pages back only some time later."""
+    """Unregister the buffer: close(2) alone would release the pages only some time later."""
     rings = act.cast.rings.get((addr, size))
     if not rings:
         return Answer(-EINVAL)

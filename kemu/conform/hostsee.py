@@ -1,5 +1,4 @@
-"""Looking at a process of the host, as observation.py looks at one of kemu's: smaps, pagemap,
-status.
+"""Observe a process of the host, as observation.py does with one of kemu's: smaps, pagemap, status.
 
     /proc/PID/smaps    VMAs: bounds, rights, offset, file, flags, the numbers that are not 0
     /proc/PID/pagemap  one word per page: present, swap, file, exclusive, guard; for root also
@@ -25,7 +24,7 @@ from kemu.conform.steps import Observation, PageSeen, VmaSeen
 from kemu.conform.words import WINDOW_BASE
 
 WINDOW_BELOW, WINDOW_ABOVE = 1024, 256
-"""Pages around the window's base in which a VMA is looked at."""
+"""Pages around the window's base; VMAs in them are observed."""
 
 _HEADER = re.compile(r"^([0-9a-f]+)-([0-9a-f]+) (\S{4}) ([0-9a-f]+) (\S+) (\d+)\s*(.*)$")
 _OURS = re.compile(r"/kemu-\d+-\d+-(\d+) \(deleted\)$")
@@ -67,9 +66,9 @@ class HostPage:
 
 @attrs.define
 class HostFiles:
-    """What the files of the host are called: (device, inode) -> a number, and the name that the
-    program gave it.  ``made``: the program's files in order; some file systems show another device
-    in smaps than stat does, there the path tells."""
+    """The names of the host's files: (device, inode) -> a number, and the name in the program.
+    ``made``: the program's files in order.  On file systems that show different devices in smaps
+    and in stat, the path identifies the file."""
 
     numbers: dict[tuple[str, int], int] = attrs.Factory(dict)
     names: dict[int, str] = attrs.Factory(dict)
@@ -77,11 +76,11 @@ class HostFiles:
     shared: int = 0
 
     def number(self, device: str, inode: int) -> int:
-        """A small number for this file."""
+        """A small number for the file."""
         return self.numbers.setdefault((device, inode), len(self.numbers))
 
     def name(self, device: str, inode: int, path: str) -> str:
-        """The name of what a VMA maps."""
+        """The name of the file that a VMA maps."""
         if not inode:
             return path if path.startswith("[") else "anon"
         number = self.number(device, inode)
@@ -94,8 +93,8 @@ class HostFiles:
 
 
 class Eyes:
-    """What is open to look at the host: the two tables of frames, if root; ``base`` is that of the
-    window."""
+    """The files that are open to observe the host: for root, the two tables of frames.  ``base`` is
+    that of the window."""
 
     def __init__(self, base: int) -> None:
         self.base = base
@@ -111,7 +110,7 @@ class Eyes:
                 os.close(fd)
 
     def word(self, table: int, pfn: int) -> int:
-        """The word about frame ``pfn`` in a table of frames."""
+        """The word for frame ``pfn`` in a table of frames."""
         return int.from_bytes(os.pread(table, 8, pfn * 8), "little")
 
 
@@ -123,14 +122,14 @@ def _open(path: str) -> int:
 
 
 class Sight:
-    """One process, watched: its open files under /proc."""
+    """An observed process: its open files under /proc."""
 
     def __init__(self, eyes: Eyes, member: Member) -> None:
         self.eyes = eyes
         self._fds = [_open(f"/proc/{member.pid}/{name}") for name in ("smaps", "pagemap", "status")]
         if min(self._fds) < 0:
             self.close()
-            raise Ended(f"process {member.name} cannot be looked at")
+            raise Ended(f"process {member.name} cannot be observed")
 
     def close(self) -> None:
         """Close them."""
@@ -149,7 +148,7 @@ class Sight:
         return found
 
     def look(self, start: dict[str, int]) -> tuple[Observation, list[HostPage]]:
-        """All that is looked at, and the pages that still need a name."""
+        """The observation, and the pages that still need a name."""
         pages: dict[str, PageSeen] = {}
         found: list[HostPage] = []
         vmas = []
@@ -179,7 +178,7 @@ class Sight:
         return found
 
     def _header(self, header: tuple[str, ...]) -> tuple[VmaSeen, int, int] | None:
-        """The VMA that this line of smaps begins, unless it lies outside the window."""
+        """The VMA that this line of smaps introduces; None if it is outside the window."""
         start, end = int(header[0], 16), int(header[1], 16)
         base, heap = self.eyes.base, self.eyes.base != WINDOW_BASE
         low = base if heap else base - WINDOW_BELOW * PAGE_SIZE + 1
@@ -217,7 +216,8 @@ class Sight:
                 found.append(HostPage(number, seen, HostFrame(pfn), place))
 
     def _frame(self, seen: PageSeen, pfn: int) -> bool:
-        """What root sees of a frame; False if it is the zero page, which has a name already."""
+        """Add what root can see of a frame; False if it is the zero page, which has a name
+        already."""
         flags = self.eyes.word(self.eyes.flags, pfn)
         if flags >> _ZERO_BIT & 1:
             seen["id"] = "zero"
@@ -230,7 +230,7 @@ class Sight:
 
 
 def _number(vma: VmaSeen, line: str) -> None:
-    """Note one line of smaps."""
+    """Add one line of smaps to a VMA."""
     key, _, value = line.partition(":")
     if key == "VmFlags":
         vma["fl"] = " ".join(value.split())
@@ -241,7 +241,7 @@ def _number(vma: VmaSeen, line: str) -> None:
 
 
 def _slurp(fd: int) -> str:
-    """A file under /proc, from its beginning."""
+    """The contents of a file under /proc, read from its beginning."""
     parts, place = [], 0
     while part := os.pread(fd, 1 << 16, place):
         parts.append(part)

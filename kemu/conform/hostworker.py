@@ -1,10 +1,10 @@
-"""The processes on the host that act for a program: started, commanded, bounded, and always ended.
+"""The processes on the host that run a program: started, commanded, limited, and always killed.
 
 Each process is the worker of hostasm.py and waits on a socket of its own.  While a ``Crew`` is
-open, this process and all of the crew share one CPU, so that the kernel's per-CPU batches behave
-the same each time; address-space randomisation is off. The crew is bounded in time, memory and
-number, and nothing of it is left when it is closed: each process is killed and waited for, and if
-this process itself dies, each is killed by the death of its parent.
+open, this process and the whole crew share one CPU, so that the kernel's per-CPU batches behave the
+same each time; address-space randomisation is off.  Time, memory and number of processes are
+limited.  Nothing of the crew remains when it is closed: each process is killed and waited for, and
+if this process itself dies, the death of its parent kills each process.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ from kemu.conform.words import PROCESSES
 from kemu.errors import HostUnavailable
 
 SECONDS = 30.0
-"""How long one program may take in all."""
+"""How long one program may take in all (seconds)."""
 
 MEMORY_LIMIT = 1 << 30
-"""How much memory one process may have touched (bytes)."""
+"""How much memory one process may touch (bytes)."""
 
 _SLICE = 0.1
-"""Seconds between two looks at how much memory a process that has not answered uses."""
+"""Seconds between two checks of how much memory a process uses that has not answered yet."""
 
 _PERSONALITY_ASK = 0xFFFFFFFF
 _ADDR_NO_RANDOMIZE = 0x0040000
@@ -58,12 +58,12 @@ NUMBERS = {
     "io_uring_setup": 425,
     "io_uring_register": 427,
 }
-"""x86-64 numbers of the system calls that are made."""
+"""The x86-64 numbers of the system calls that are used."""
 
 
 class Ended(Exception):
-    """A process of the crew did not answer: it is dead, took too long, or used too much memory.
-    The message says which."""
+    """A process of the crew did not answer, because it died, took too long or used too much memory;
+    the message says which."""
 
 
 def check_host() -> None:
@@ -90,15 +90,15 @@ class Member:
     pidfd: int
     sock: socket.socket
     space: str
-    """Which processes share its address space: the name of the first one."""
+    """The name of the first process that has its address space."""
 
     parent: str = ""
-    """The process that made it, "" for this one; later the one that took it over."""
+    """The name of its parent, "" for this process; a new parent after reparenting."""
 
 
 class Crew:
-    """The processes of one program; a context manager.  ``slot`` chooses the CPU that is
-    the program's CPU 0."""
+    """The processes of one program; a context manager.  ``slot`` selects the CPU that is the
+    program's CPU 0."""
 
     def __init__(self, slot: int = 0, seconds: float = SECONDS) -> None:
         check_host()
@@ -154,18 +154,18 @@ class Crew:
         self.vdso = _ends(pid, "[vdso]")[0]
 
     def _join(self, member: Member) -> Member:
-        """Take ``member`` in.  It dies with its parent: so nothing is left if this process is
-        killed."""
+        """Add ``member`` to the crew.  It dies with its parent, so that nothing remains if this
+        process is killed."""
         self.members[member.name] = member
         self._every.append(member)
         return member
 
     def _bind(self, member: Member, signo: int) -> None:
-        """Let ``member`` get ``signo`` when its parent dies (0: nothing)."""
+        """Let ``member`` get ``signo`` when its parent dies (0: no signal)."""
         self.call(member, "prctl", _PR_SET_PDEATHSIG, signo)
 
     def _signals(self, member: Member) -> None:
-        """Catch what an access can raise; children are reaped at once."""
+        """Catch the signals that an access can raise, and have children reaped at once."""
         program: Worker = worker()
         self.signal_stack(member)
         flags = (
@@ -189,36 +189,36 @@ class Crew:
     def call(
         self, member: Member, name: str, *arguments: int, data: bytes = b"", out: int = 0
     ) -> Answer:
-        """The system call ``name``; ``data`` is put at MEMORY + DATA before, ``out`` bytes from
-        there come back."""
+        """Make the system call ``name``; ``data`` is put at MEMORY + DATA before it, and ``out``
+        bytes from there come back."""
         self._send(member, SYSCALL, NUMBERS[name], arguments, data, out=out)
         return self._receive(member, member)
 
     def number(self, member: Member, number: int, *arguments: int, data: bytes = b"") -> Answer:
-        """The system call with this ``number``."""
+        """Make the system call with this ``number``."""
         self._send(member, SYSCALL, number, arguments, data)
         return self._receive(member, member)
 
     def start(self, member: Member, number: int, *arguments: int, data: bytes = b"") -> None:
-        """A system call that need not return."""
+        """Start a system call that may not return."""
         self._send(member, SYSCALL, number, arguments, data)
 
     def refusal(self, member: Member) -> int:
-        """The errno of a call that was ``start``ed, if it has returned; else 0."""
+        """The errno of the call made by ``start``, if it has returned; else 0."""
         return (
             -_answer(member.sock.recv(1 << 18)).value if _readable(member.sock.fileno(), 0.0) else 0
         )
 
     def access(self, member: Member, kind: int, addr: int, byte: int = 0) -> Answer:
-        """One byte read, written or executed."""
+        """Read, write or execute one byte."""
         self._send(member, kind, 0, (addr, byte))
         return self._receive(member, member)
 
     def fork(
         self, parent: Member, name: str, flags: int, stack: int = 0
     ) -> tuple[int, Member | None]:
-        """clone(``flags``): (0, the child) or (errno, None).  A child that shares memory answers
-        for both."""
+        """clone(``flags``): (0, the child) or (errno, None).  If the child shares its memory, only
+        the child answers."""
         shares = bool(flags & 0x100)
         number = PROCESSES.index(name)
         self._send(
@@ -249,7 +249,7 @@ class Crew:
         return child
 
     def finish(self, member: Member) -> None:
-        """exit_group(0), and wait until the process is dead; its children come to this process."""
+        """exit_group(0), and wait until the process is dead; this process adopts its children."""
         children = [other for other in self.members.values() if other.parent == member.name]
         for child in children:
             self._bind(child, 0)
@@ -280,8 +280,8 @@ class Crew:
         member.sock.send(head.ljust(DATA - hostasm.COMMAND, b"\0") + data if data else head)
 
     def _receive(self, member: Member, living: Member) -> Answer:
-        """The answer on the socket of ``member``, while ``living`` lives, is not too large, and
-        time is left."""
+        """The answer on the socket of ``member``.  ``Ended`` if ``living`` dies or grows too large
+        before it, or if time runs out."""
         poll = select.poll()
         poll.register(member.sock, select.POLLIN)
         poll.register(living.pidfd, select.POLLIN)
@@ -296,7 +296,7 @@ class Crew:
     # ---------------------------------------------------------------- end
 
     def close(self) -> None:
-        """Kill and reap all, and give this process back its CPUs."""
+        """Kill and reap all processes, and let this process use its CPUs again."""
         for member in self._every:
             with contextlib.suppress(ProcessLookupError):  # it has ended by itself
                 signal.pidfd_send_signal(member.pidfd, signal.SIGKILL)
@@ -316,7 +316,7 @@ class Crew:
 
 
 def _answer(packet: bytes) -> Answer:
-    """A reply, read."""
+    """A reply, decoded."""
     (value,) = struct.unpack_from("<q", packet, hostasm.RET)
     signo, code, addr, error = struct.unpack_from("<QqQQ", packet, hostasm.SIGNO)
     before = struct.unpack_from("<qq", packet, hostasm.BEFORE + 64)
@@ -333,7 +333,7 @@ def _readable(fd: int, seconds: float) -> bool:
 
 
 def _check_size(member: Member) -> None:
-    """Raise ``Ended`` if the process has touched more than its share."""
+    """Raise ``Ended`` if the process has touched too much memory."""
     with contextlib.suppress(OSError):  # it has just died, which the next question to it says
         resident = int(Path(f"/proc/{member.pid}/statm").read_text().split()[1]) * mmap.PAGESIZE
         if resident > MEMORY_LIMIT:
@@ -351,15 +351,15 @@ def _ends(pid: int, name: str) -> tuple[int, int]:
 
 @cache
 def _image() -> str:
-    """A path of the worker's file, which lives in memory as long as this process."""
+    """A path to the worker's file, which is kept in memory as long as this process lives."""
     fd = os.memfd_create("kemu-worker", os.MFD_CLOEXEC)
     os.write(fd, worker().image)
     return f"/proc/self/fd/{fd}"
 
 
 def _spawn(sockets: list[int]) -> tuple[int, bool]:
-    """Start the worker with these sockets as SOCKET, SOCKET + 1 ...; its pid, and whether its
-    address space is randomised (some containers do not let that be switched off)."""
+    """Start the worker with these sockets as SOCKET, SOCKET + 1 ...: its pid, and whether its
+    address space is randomised (some containers do not allow switching that off)."""
     null = os.open(os.devnull, os.O_RDWR)
     actions = [(os.POSIX_SPAWN_DUP2, null, fd) for fd in range(3)]
     actions += [(os.POSIX_SPAWN_DUP2, fd, SOCKET + number) for number, fd in enumerate(sockets)]

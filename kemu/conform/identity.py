@@ -1,15 +1,14 @@
 """Which page is which, over the whole run: the names that pages get in a recording.
 
-A frame is used again after it was freed, so a frame number is not a name.  An anonymous page keeps
-its name while it stays at one place of one process; it takes it along when it moves (mremap) and
-hands it on when it is inherited (fork).  Whatever lies in the range of a fresh mmap is new.  A page
-of a file is known by file, index and frame, until the file was cut and nothing maps the page any
-more.
+A frame is reused after it is freed, so a frame number is not a name.  An anonymous page keeps its
+name while it stays at one address of one process; it keeps it when it moves (mremap), and so does
+the child's page after a fork.  Every page in the range of a fresh mmap is new.  A page of a file is
+identified by file, index and frame, until the file is cut and nothing maps the page any more.
 
-The recorder took a file for cut when a call succeeded.  One that failed half-way (MADV_REMOVE into
-a hole) had cut it all the same; Linux hands out next the frame that was freed last, so a page made
-anew in the place of the only one that was lost has its name in a recording.  kemu's allocator has
-no such short memory: the name is kept for it here (``_spare``).
+The recorder considered a file cut only if the call succeeded.  But a call that failed half-way
+(MADV_REMOVE into a hole) had also cut it.  Linux hands out the frame freed last first, so if one
+page was lost and then made again, it has the old name in a recording.  kemu's allocator does not
+prefer the frame freed last, so the name is kept here (``_spare``).
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from kemu.conform.steps import PageSeen
 
 
 class Frame(Protocol):
-    """What is known of a page frame: its number."""
+    """What is known about a page frame: its number."""
 
     @property
     def pfn(self) -> int:
@@ -31,8 +30,7 @@ class Frame(Protocol):
 
 
 class Sighting(Protocol):
-    """A page found in one process, of kemu or of the host (observation.Mapped says what the fields
-    mean)."""
+    """A page found in a process of kemu or of the host (for the fields see observation.Mapped)."""
 
     @property
     def number(self) -> int:
@@ -48,14 +46,15 @@ class Sighting(Protocol):
 
     @property
     def place(self) -> tuple[int, int] | None:
-        """For a page of a file: which file, and where in it."""
+        """For a page of a file: the file, and the index in it."""
 
 
 @attrs.frozen
 class Happened:
-    """What the operation did to pages, for naming them: pages ``fresh`` (from, to) of the address
-    space ``fresh_in`` were mapped anew; ``parent`` was copied to ``child``; pages of ``mover`` may
-    have moved; files may have been ``cut``, or ``half_cut`` by a call that failed then."""
+    """What the operation did to pages, for naming them: the pages ``fresh`` (from, to) of the
+    address space ``fresh_in`` were newly mapped; ``parent`` was copied to ``child``; pages of
+    ``mover`` may have moved; files may have been ``cut``, or ``half_cut`` by a call that then
+    failed."""
 
     fresh_in: str = ""
     fresh: tuple[int, int] = (0, 0)
@@ -67,8 +66,8 @@ class Happened:
 
 
 class Identities:
-    """The names given so far.  ``spaces`` tells which processes share one address space: name -> a
-    name for the space."""
+    """The names given so far.  ``spaces`` maps each process to a name for its address space, so
+    that it shows which processes share one."""
 
     def __init__(self) -> None:
         self.spaces: dict[str, str] = {"A": "A"}
@@ -124,7 +123,7 @@ class Identities:
         return self._next - 1
 
     def _file_page(self, mapped: Sighting, place: tuple[int, int]) -> int:
-        """The name of a page of a file, a new one if it was not met at that ``place`` before."""
+        """The name of a page of a file; a new name if it was not seen at that ``place`` before."""
         frame, name = self._files.get(place, (-1, 0))
         if frame != mapped.page.pfn:
             name = name if place == self._spare else self._new()
@@ -137,8 +136,7 @@ class Identities:
         self._files = {place: known for place, known in self._files.items() if known[0] in live}
 
     def _anonymous(self, name: str, mapped: Sighting, happened: Happened) -> int | None:
-        """The name that an anonymous page has already, by the place where it is or from which it
-        came."""
+        """The name that an anonymous page has already, found by its present or previous place."""
         if (
             happened.fresh_in == self.spaces[name]
             and happened.fresh[0] <= mapped.number < happened.fresh[1]

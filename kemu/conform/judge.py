@@ -1,7 +1,7 @@
-"""Judging recorded programs: each is run in kemu and compared with what the real kernel did, on as
-many processes as wanted.
+"""Judge recorded programs: run each in kemu and compare with what the real kernel did, in one or
+several processes.
 
-    paths -> programs -> judge (one after the other, or spread over processes) -> verdicts
+    paths -> programs -> judge (one after the other, or in several processes) -> verdicts
 
 Verdicts come in the order of the programs.
 """
@@ -26,13 +26,13 @@ from kemu.conform.replay import replay
 from kemu.errors import blaming
 
 CHUNK = 8
-"""Programs that one process takes at a time."""
+"""How many programs a process takes at a time."""
 
 
 @attrs.frozen
 class Verdict:
-    """What became of a program with so many ``operations``: where kemu differs (all places or the
-    first one).  ``stopped``: it took too long, and nothing is known."""
+    """The verdict on a program with so many ``operations``: where kemu differs (everywhere, or only
+    the first place).  ``stopped``: it took too long, so nothing is known."""
 
     name: str
     source: str
@@ -43,7 +43,7 @@ class Verdict:
 
 def programs_below(paths: Iterable[str]) -> list[Program]:
     """The programs in files and folders, in order of name.  ``UsageError`` for the first that is
-    not one."""
+    not a program."""
     found: list[Program] = []
     for index, path in enumerate(paths):
         with blaming("paths", index):
@@ -53,7 +53,7 @@ def programs_below(paths: Iterable[str]) -> list[Program]:
 
 
 def judge(program: Program, most: int | None = 1, seconds: float = SECONDS) -> Verdict:
-    """Run ``program`` for so long at most, and compare; at most ``most`` differences, None for
+    """Run ``program`` within the time limit, and compare; at most ``most`` differences, None for
     all."""
     try:
         with bounded(seconds):

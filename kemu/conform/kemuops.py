@@ -1,4 +1,4 @@
-"""Operations performed by the processes of kemu."""
+"""Perform operations with processes of kemu."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class KemuAct(Act):
         self.process = cast.processes[op.p]
 
     def call(self, name: str, *arguments: int, data: bytes = b"", out: int = 0) -> Answer:
-        """The system call; a value above 0 says how much of ``out`` there is."""
+        """Make the system call; a value above 0 is the number of bytes in ``out``."""
         if data:
             self.cast.store(self.process, MEMORY, data)
         done = self.cast.call(self.process, name, *arguments)
@@ -32,7 +32,7 @@ class KemuAct(Act):
         return Answer(-done.errno or done.value, minor=done.minor, major=done.major, data=after)
 
     def access(self) -> Answer:
-        """One byte read, written, or fetched as an instruction."""
+        """Read or write one byte, or fetch it as an instruction."""
         if self.op.kind == "read":
             done = self.cast.load(self.process, self.place, 1)
         elif self.op.kind == "write":
@@ -44,7 +44,7 @@ class KemuAct(Act):
         return Answer(done.data[0] if done.data else 0, *signal, done.minor, done.major)
 
     def pid(self, name: str) -> int:
-        """The task's."""
+        """The pid of the task."""
         return self.cast.processes[name].task.pid
 
     def birth(self, flags: int) -> int:
@@ -63,7 +63,7 @@ class KemuAct(Act):
         self.call("exit_group", 0)
 
     def move(self, cpu: int) -> None:
-        """From the next operation on."""
+        """Takes effect from the next operation on."""
         self.process.cpu = cpu
 
     def mappings(self) -> int:

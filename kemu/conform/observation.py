@@ -1,12 +1,12 @@
-"""What can be seen of a process from outside: smaps, pagemap, the flags of its pages, its counters.
+"""What can be seen of a process from outside: smaps, pagemap, page flags and counters.
 
     vmas    fs/proc/task_mmu.c: show_map_vma, smaps_account, show_smap_vma_flags
     pages   fs/proc/task_mmu.c: pte_to_pagemap_entry; fs/proc/page.c: stable_page_flags
     mm      fs/proc/task_mmu.c: task_mem
 
-Only the window is looked at: whole VMAs that reach into it, and their entries.  Looking changes
-nothing.  The kernel's structures are read directly, one table of entries at a time, since a replay
-looks after every operation.
+Only the window is observed: every VMA that reaches into it, with its entries.  Nothing is changed.
+The kernel's structures are read directly, one table of entries at a time, because a replay observes
+after every operation.
 """
 
 from __future__ import annotations
@@ -96,9 +96,8 @@ PSS_SHIFT = 12
 
 @attrs.frozen
 class Window:
-    """The part of the address space that is looked at: around ``base``, up to ``WINDOW_PAGES``
-    above it.  With ``heap`` the base is A's program break, and a VMA that ends below it is not
-    shown."""
+    """The part of the address space that is observed: around ``base``, up to ``WINDOW_PAGES`` above
+    it.  With ``heap``, the base is A's program break, and VMAs that end below it are not shown."""
 
     base: int
     heap: bool = False
@@ -115,8 +114,8 @@ class Window:
 
 @attrs.frozen
 class Mapped:
-    """A page found in one process: its number there, what is shown of it, its ``struct page``, and
-    for a page of a file where in the file (inode number, index)."""
+    """A page found in a process: its page number, what is shown of it, its ``struct page``, and for
+    a page of a file its place in the file (inode number, index)."""
 
     number: int
     seen: PageSeen
@@ -126,8 +125,8 @@ class Mapped:
 
 @attrs.define
 class FileNames:
-    """What a VMA's file is called: the id that the program gave it, or shm0, shm1 ... in order of
-    first sight."""
+    """The name of a VMA's file: the id that the program gave it, or shm0, shm1 ... in the order in
+    which the files are met."""
 
     known: dict[int, str] = attrs.Factory(dict)
     shared: int = 0
@@ -166,8 +165,8 @@ def counters(mm: mm_struct) -> dict[str, int]:
 def observe(
     mm: mm_struct, window: Window, names: FileNames, start: dict[str, int]
 ) -> tuple[Observation, list[Mapped]]:
-    """All that is looked at in ``mm``, and the pages that still need a name (their ``id`` is not
-    filled in).  ``start``: the counters to which ``mm`` is compared."""
+    """The observation of ``mm``, and the pages that still need a name (their ``id`` is not filled
+    in).  ``start``: the counters that those of ``mm`` are relative to."""
     look = _Look(mm, window, names)
     vmas = [look.at_vma(vma) for vma in mm.mm_mt if window.shows(vma)]
     now = counters(mm)
@@ -176,7 +175,7 @@ def observe(
 
 
 class _Look:
-    """One look at one address space; ``pages`` and ``found`` grow with every VMA."""
+    """One observation of an address space; ``pages`` and ``found`` grow with every VMA."""
 
     def __init__(self, mm: mm_struct, window: Window, names: FileNames) -> None:
         self.mm = mm
@@ -202,7 +201,7 @@ class _Look:
         }
 
     def _pages(self, vma: vm_area_struct) -> _Smaps:
-        """The pages of ``vma`` and their sums; those below a heap window count, but are not
+        """The pages of ``vma`` and their sums; pages below a heap window are counted but not
         shown."""
         smaps = _Smaps()
         first = 0 if self.window.heap else None
@@ -229,14 +228,14 @@ def _perm(flags: int) -> str:
 
 
 def _place(vma: vm_area_struct, addr: int, page: page) -> tuple[int, int] | None:
-    """Where in its file a page lies that is not anonymous."""
+    """The place of a page in its file; None for an anonymous page."""
     if vma.vm_file is None or folio_test_anon(page):
         return None
     return vma.vm_file.f_inode.i_ino, vma.vm_pgoff + (addr - vma.vm_start) // PAGE_SIZE
 
 
 def _see_entry(pte: int) -> tuple[PageSeen, page | None]:
-    """What pagemap and the page's flags show for an entry that is not empty, and its page if it is
+    """What pagemap and the page flags show for an entry that is not empty, and its page, if it maps
     an ordinary one."""
     kind = classify(pte)
     if kind != "present":
@@ -342,8 +341,8 @@ def entries(mm: mm_struct, start: int, end: int) -> Iterator[tuple[int, int]]:
 
 
 def _table(mm: mm_struct, addr: int) -> tuple[int | None, int]:
-    """The frame of the table with the entry for ``addr``, or None; and where the span of that
-    answer ends."""
+    """The frame of the table that has the entry for ``addr``, or None; and the end of the range for
+    which this is the answer."""
     phys = system.phys
     frame = mm.pgd // PAGE_SIZE
     for number, level in enumerate(system.geometry.levels[:-1]):

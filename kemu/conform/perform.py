@@ -1,6 +1,6 @@
-"""The operations of a program, performed by whoever acts: a process of kemu or of the host.
+"""Perform the operations of a program, with a process of kemu or of the host.
 
-READERS   kind of argument -> the number that an operation's fields mean
+READERS   kind of argument -> the number that the fields of an operation give
 ACTIONS   operation -> the function that performs it: most from the rows of kemu/abi
 """
 
@@ -28,7 +28,7 @@ from kemu.conform.act import Act, Result, access_result, address_result, result,
 
 Perform = Callable[[Act], Result]
 MINCORE_PAGES = 4096
-"""Pages whose answer is shown at most."""
+"""The most pages whose answer is shown."""
 
 
 def perform(act: Act) -> Result:
@@ -40,7 +40,7 @@ def perform(act: Act) -> Result:
 
 
 def _flags(act: Act, arg: Arg) -> int:
-    """The bits of the words that the field names, one word or several."""
+    """The bits for the words in the field, which may have one or several."""
     given = act.op.get(arg.key, arg.default or [])
     bits = 0
     for word in [given] if isinstance(given, str) else given:
@@ -79,8 +79,8 @@ READERS: dict[str, Callable[[Act, Arg], Any]] = {
 
 
 def _call(row: Call) -> Perform:
-    """The call of the row, with what the operation says for its arguments.  Faults are counted if
-    it is about memory."""
+    """Make the row's call with the arguments that the operation gives.  Faults are counted if the
+    call is about memory."""
     kinds = {arg.kind for arg in row.args}
 
     def act_out(act: Act) -> Result:
@@ -119,7 +119,7 @@ def _mincore(act: Act) -> Result:
 
 
 def _pread(act: Act) -> Result:
-    """Into the buffer; `sysread` reads into the window."""
+    """Read into the buffer; `sysread` reads into the window."""
     at = act.offset + act.op.get("off", 0)
     answer = act.call("pread", act.fd, act.buffer, act.size, at, out=act.size)
     shown = result(answer)
@@ -146,7 +146,7 @@ def _unpin(act: Act) -> Result:
 
 
 def _splice(act: Act) -> Result:
-    """A plain reference to the page: vmsplice it into a pipe."""
+    """Take a plain reference to the page: vmsplice it into a pipe."""
     made = act.call("pipe2", act.buffer, O_NONBLOCK, out=8)
     if made.value < 0:
         return result(made)
@@ -188,14 +188,14 @@ def _file(act: Act) -> Result:
 # -------------------------------------------------------------- the limit on the number of mappings
 
 STRIPES = 0x300000000000
-"""Where, outside the window, mappings are made until there can be no more."""
+"""Where mappings are made, outside the window, until the limit is reached."""
 
 STRIPE_PAGES = 140_000
 
 
 def _fillmaps(act: Act) -> Result:
-    """One large PROT_NONE mapping; every second page gets other rights until that fails.  How many
-    VMAs there are then."""
+    """Make one large PROT_NONE mapping, and change the rights of every second page until that
+    fails.  The result is the number of VMAs."""
     pages = act.op.get("pages", STRIPE_PAGES)
     fixed = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE
     act.call("mmap", STRIPES, pages * PAGE_SIZE, 0, fixed, -1, 0)
@@ -209,7 +209,7 @@ def _fillmaps(act: Act) -> Result:
 
 
 def _trimmaps(act: Act) -> Result:
-    """Give ``n`` of these mappings back: n/2 stripes become one."""
+    """Free ``n`` of these mappings by merging n/2 stripes into one."""
     answer = act.call("mprotect", STRIPES, (act.op.fields["n"] + 1) * PAGE_SIZE, 0)
     return {"ret": answer.value, "vmas": act.mappings()}
 

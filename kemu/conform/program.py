@@ -3,12 +3,12 @@
     {"name": ..., "ops": [{"op": "mmap", "p": "A", ...}, ...], "steps": [{"res": ..., "live": ...,
     "obs": ...}, ...]}
 
-The recording says what *changed*: a process that looks as it did one step before is left out of
+The recording says what *changed*: a process that looks as it did one step earlier is left out of
 ``obs``.  ``expand`` turns that into the full picture after each step.
 
-Recordings come from outside: everything is checked before anything is run, and what does not fit is
-a ``UsageError`` that names the file, the operation or step, the field, and what to do.  A step
-stays plain JSON, since it is written as it is read.
+Recordings come from outside: everything is checked before anything is run, and a mistake is a
+``UsageError`` that names the file, the operation or step, the field, and what to do.  A step stays
+plain JSON, because it is written as it is read.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from kemu.errors import UsageError
 
 MAX_OPS = 10_000
 MAX_BYTES = 256 << 20
-"""Largest file of recordings, unpacked."""
+"""The largest file of recordings, unpacked."""
 
 SUFFIXES = (".json", ".jsonl", ".json.gz", ".jsonl.gz")
 _PROGRAM_KEYS = frozenset({"name", "ops", "steps", "seed", "q", "window", "noobs", "tags"})
@@ -49,7 +49,7 @@ class Op:
         return self.fields.get(name, default)
 
     def address(self, base: int, key: str = "page", offset: str = "off") -> int:
-        """The address that the field ``key`` means in a window at ``base`` (u64)."""
+        """The address that the field ``key`` gives, in a window at ``base`` (u64)."""
         if key == "page" and "addr" in self.fields:
             return _number(self.fields["addr"]) & U64
         value: int | str | None = self.fields.get(key)
@@ -60,7 +60,7 @@ class Op:
         return (base + value * PAGE_SIZE + int(self.fields.get(offset, 0))) & U64
 
     def length(self, key: str = "len") -> int:
-        """The length in bytes that ``key`` means (u64); ``bytes`` overrides ``len``."""
+        """The length in bytes that ``key`` gives (u64); ``bytes`` overrides ``len``."""
         if key == "len" and "bytes" in self.fields:
             return _number(self.fields["bytes"]) & U64
         value: int | str = self.fields[key]
@@ -83,8 +83,8 @@ def _plain(value: Any) -> str:
 
 @attrs.frozen
 class Program:
-    """``steps`` is empty if nothing was recorded yet.  ``source`` says where the program was read;
-    ``observed`` is False for a program that was run without looking (``noobs``)."""
+    """``steps`` is empty if nothing was recorded yet.  ``source`` says where the program was read
+    from; ``observed`` is False for a program that was recorded without observations (``noobs``)."""
 
     name: str
     ops: tuple[Op, ...]
@@ -105,7 +105,7 @@ class Program:
 
 
 def expand(steps: tuple[Step, ...]) -> Iterator[dict[str, Any]]:
-    """For each step the full observation of each live process that was ever looked at: name ->
+    """For each step, the full observation of each live process that was ever observed: name ->
     observation."""
     now: dict[str, Any] = {}
     for step in steps:
@@ -215,14 +215,15 @@ def _parse_op(data: Any, number: int, source: str) -> Op:
 
 
 def _check_processes(ops: tuple[Op, ...], source: str) -> None:
-    """Every process that acts is A or was made before; no name is given twice."""
+    """Check that every process that acts is A or was made before, and that no name is used
+    twice."""
     known = {"A"}
     for number, op in enumerate(ops):
         for name in (op.p, op.get("t", "A")):
             if name not in known:
                 raise _bad(
                     source,
-                    f"operation {number} ({op.kind}): there is no process '{name}' yet",
+                    f"operation {number} ({op.kind}): no process '{name}' yet",
                     "fork it first",
                 )
         child = op.get("child")
@@ -240,22 +241,25 @@ def _check_processes(ops: tuple[Op, ...], source: str) -> None:
 
 
 def recordings(path: Path) -> list[Path]:
-    """The files of recordings that ``path`` means: itself, or those below it, in order of name."""
+    """The files of recordings at ``path``: the file itself, or those in the folder, in order of
+    name."""
     if path.is_dir():
         found = sorted(
             file for file in path.rglob("*") if file.name.endswith(SUFFIXES) and file.is_file()
         )
         if not found:
             raise _bad(
-                str(path), "no recording lies here", f"recordings end in {', '.join(SUFFIXES)}"
+                str(path),
+                "no recordings in this folder",
+                f"recordings end in {', '.join(SUFFIXES)}",
             )
         return found
     return [path]
 
 
 def load_programs(path: Path) -> list[Program]:
-    """The programs in the file ``path``: one, or one a line in a ``.jsonl``; either may be packed
-    by gzip."""
+    """The programs in the file ``path``: one, or one per line in a ``.jsonl``; either may be
+    compressed with gzip."""
     text = _text(path)
     if ".jsonl" not in path.name:
         return [parse_program(_json(text, str(path)), str(path))]
@@ -275,7 +279,9 @@ def _text(path: Path) -> str:
                 raw = stream.read(MAX_BYTES + 1)
     except (gzip.BadGzipFile, EOFError, zlib.error):
         raise _bad(
-            str(path), "the file is not whole gzip data", "make it again, or name it without .gz"
+            str(path),
+            "the gzip data is damaged or incomplete",
+            "make it again, or name it without .gz",
         ) from None
     except OSError as error:
         raise _bad(
@@ -287,7 +293,7 @@ def _text(path: Path) -> str:
         return raw.decode()
     except UnicodeDecodeError as error:
         raise _bad(
-            str(path), f"byte {error.start} is no UTF-8", "recordings are JSON in UTF-8"
+            str(path), f"byte {error.start} is not UTF-8", "recordings are JSON in UTF-8"
         ) from None
 
 
@@ -297,7 +303,7 @@ def _json(text: str, source: str) -> Any:
     except json.JSONDecodeError as error:
         where = f"line {error.lineno}, column {error.colno}"
         raise _bad(
-            source, f"{where}: no JSON: {error.msg}", "a recording is one JSON object"
+            source, f"{where}: not JSON: {error.msg}", "a recording is one JSON object"
         ) from None
     except (ValueError, RecursionError) as error:
-        raise _bad(source, f"no usable JSON: {error}", "a recording is one JSON object") from None
+        raise _bad(source, f"not usable JSON: {error}", "a recording is one JSON object") from None

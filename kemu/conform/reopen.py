@@ -1,9 +1,9 @@
 """A recorded program as an experiment: its operations on a machine with a journal, one command of
 the timeline each.
 
-So a difference from Linux can be looked at: `back` leads into the kernel functions of the operation
-that made it.  The text of such a command is the operation after a `#`, for no command of the shell
-does quite what the recorder's worker does.
+So a difference from Linux can be examined: `back` goes into the kernel functions of the operation
+that caused it.  The text of such a command is a `#` and the operation, because no command of the
+shell does exactly what the recorder's worker does.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from kemu.experiment.session import Session
 
 @attrs.frozen
 class Opened:
-    """``session`` is at the end of operation ``step``: the one of the first ``difference``, or the
+    """``session`` is at the end of operation ``step``: that of the first ``difference``, or the
     last one."""
 
     session: Session
@@ -29,7 +29,7 @@ class Opened:
 
 
 def open_program(program: Program, most: int | None = None) -> Opened:
-    """Run ``program`` with a journal, up to its first difference or all of it (``most``: so many
+    """Run ``program`` with a journal, up to its first difference or to the end (at most ``most``
     operations)."""
     session = Session(mem=RAM, cpus=CPUS, lru_batch=True)
     with session.changing("# the recorder's process A"):
@@ -48,7 +48,7 @@ def open_program(program: Program, most: int | None = None) -> Opened:
 
 
 def _perform(session: Session, replay: Replay, op: Op, number: int) -> Step:
-    """One operation as one command; the process that acts is the current one."""
+    """An operation as a command; the process that acts becomes the current one."""
     with session.changing(f"# {number}: {op}"):
         step = replay.step(op)
         for name, process in replay.cast.processes.items():

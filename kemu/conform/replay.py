@@ -1,10 +1,10 @@
-"""Running a recorded program in kemu, and looking at it after each operation as the recorder looked
-at Linux.
+"""Run a recorded program in kemu, and observe it after each operation as the recorder observed
+Linux.
 
     program -> Cast (a fresh machine, process A) -> perform each operation -> observe every live
     process -> steps
 
-The steps have the form of a recording, so they can be compared with one (compare.py) or written as
+The steps have the form of a recording, so they can be compared with one (compare.py) or saved as
 one.
 """
 
@@ -25,7 +25,7 @@ from kemu.conform.program import Op, Program
 from kemu.conform.steps import Observation, Step
 
 CUTTING = frozenset({"ftruncate", "fallocate"})
-"""Operations after which pages of a file are gone, if they succeed; and madvise(REMOVE)."""
+"""Operations that remove pages of a file if they succeed; madvise(REMOVE) does so too."""
 
 
 @attrs.frozen
@@ -49,11 +49,11 @@ class Replay:
         self.last: Mapping[str, Observation] = {}
 
     def run(self) -> Run:
-        """Perform all of them."""
+        """Perform all operations."""
         return Run(tuple(map(self.step, self.program.ops)))
 
     def step(self, op: Op) -> Step:
-        """Perform ``op`` and look."""
+        """Perform ``op`` and observe."""
         cast = self.cast
         if op.p not in cast.processes or op.get("t", op.p) not in cast.processes:
             return {"res": {"skipped": "no such process"}, "live": cast.live(), "obs": {}}
@@ -63,7 +63,7 @@ class Replay:
         return {"res": res, "live": cast.live(), "obs": looked}
 
     def _look(self, op: Op, res: Result) -> dict[str, Observation]:
-        """The observations that are new or differ from the last ones."""
+        """The observations that are new, or differ from the previous ones."""
         seen: dict[str, Observation] = {}
         found: dict[str, list[Mapped]] = {}
         for name in self.cast.live():

@@ -1,12 +1,13 @@
-"""The smallest program that still differs: operations are left out, then what they say is made
-simpler, until nothing helps.
+"""Find the smallest program that still differs: leave out operations, then simplify the rest, until
+nothing helps.
 
-    drop an operation (the last first: so a child's go before its fork)
+    drop an operation (from the end, so that a child's operations go before its fork)
     let A do what a child did
-    drop an optional field, drop a flag, make a length 1, take plain memory
+    drop an optional field, drop a flag, make a length 1, use plain memory
 
-Each try is one run on both sides.  Hypothesis could do this too, on the choices from which it made
-the program; to do it on the program itself takes a tenth of the tries and ends at fewer operations.
+Each attempt is one run on both sides.  Hypothesis could do this too, on the choices from which it
+made the program; working on the program itself takes a tenth of the attempts and leaves fewer
+operations.
 """
 
 from __future__ import annotations
@@ -30,13 +31,13 @@ SIMPLEST: dict[str, Any] = {
     "prot": "rw-",
     "kind": "memfd",
 }
-"""What a field is tried with."""
+"""Simpler values to try for a field."""
 
 Operation = dict[str, Any]
 
 
 def smallest(program: Program, differs: Callable[[Program], bool]) -> Program:
-    """The smallest program found that ``differs``, as ``program`` does; without steps."""
+    """The smallest program found that ``differs`` as ``program`` does, without steps."""
     best = attrs.evolve(program, steps=())
     while True:
         smaller = next(filter(differs, _valid(best, _smaller(_operations(best)))), None)
@@ -50,7 +51,7 @@ def _operations(program: Program) -> list[Operation]:
 
 
 def _valid(program: Program, candidates: Iterator[list[Operation]]) -> Iterator[Program]:
-    """Those of ``candidates`` that are programs."""
+    """The ``candidates`` that are valid programs."""
     for ops in candidates:
         data = {
             "name": program.name,
@@ -76,12 +77,12 @@ def _smaller(ops: list[Operation]) -> Iterator[list[Operation]]:
 
 
 def _by_first(op: Operation, name: str) -> Operation:
-    """The operation done by A, or to A, if it was by or to ``name``."""
+    """The operation with ``name`` replaced by A, as the process that acts or the one acted on."""
     return {key: "A" if key in ("p", "t") and value == name else value for key, value in op.items()}
 
 
 def _simpler(op: Operation) -> Iterator[Operation]:
-    """The operation with one thing less, or simpler."""
+    """Versions of the operation with one thing left out or simplified."""
     for name in op:
         if name in OPERATIONS[op["op"]].may and name not in ("file", "newpage", "id"):
             yield {key: value for key, value in op.items() if key != name}

@@ -1,4 +1,4 @@
-"""The shape of a step: what one operation did and what could be seen after it.
+"""The shape of a step: what an operation did, and what could be seen after it.
 
     {"res":  {"ret": 0, "flt": [1, 0]},
      "live": ["A", "B"],
@@ -6,9 +6,8 @@
                     "pages": {"3": {"pm", "id", "mc", "kf"}, ...},
                     "mm": {"VmSize": 8, ...}}}}
 
-A step is JSON as it is read and written, so it is described here as typed dictionaries;
-``check_step`` makes sure that what comes from outside has this shape, so that comparing it cannot
-fail.
+A step is JSON, both in files and in memory, so its shape is described as typed dictionaries;
+``check_step`` makes sure that a step from outside has this shape, so that comparing it cannot fail.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from kemu.errors import UsageError
 
 class VmaSeen(TypedDict):
     """One VMA: ``s``, ``e`` in pages from the window's base (``s`` may be "heap0"); ``perm`` as in
-    maps; ``off`` in pages; ``st`` the numbers of smaps in kB that are not 0; ``fl`` VmFlags."""
+    maps; ``off`` in pages; ``st`` the non-zero numbers of smaps in kB; ``fl`` VmFlags."""
 
     s: int | str
     e: int
@@ -33,8 +32,8 @@ class VmaSeen(TypedDict):
 
 
 class PageSeen(TypedDict):
-    """One entry of pagemap: ``pm`` letters; if present ``id``; unless it is the zero page ``mc``
-    and ``kf``."""
+    """One entry of pagemap: ``pm`` letters; ``id`` if present; ``mc`` and ``kf`` unless it is the
+    zero page."""
 
     pm: str
     id: NotRequired[int | str]
@@ -43,8 +42,8 @@ class PageSeen(TypedDict):
 
 
 class Observation(TypedDict):
-    """All that is looked at in one process; keys of ``pages`` are page numbers as text, ``mm`` is
-    kB against A at the start."""
+    """The observation of one process; keys of ``pages`` are page numbers as text, ``mm`` is in kB
+    relative to A at the start."""
 
     vmas: list[VmaSeen]
     pages: dict[str, PageSeen]
@@ -52,8 +51,8 @@ class Observation(TypedDict):
 
 
 class Step(TypedDict):
-    """One operation: its result, who lives after it, and the processes that look different from
-    before."""
+    """One operation: its result, the processes that live after it, and those that look different
+    from before."""
 
     res: dict[str, Any]
     live: list[str]

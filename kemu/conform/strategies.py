@@ -2,13 +2,11 @@
 
     wishes (independent, each small)  --settle-->  operations (valid: processes live, files exist)
 
-A wish says what to do in numbers that need not fit ("process 3 writes to the mapping number 5").
-``settle`` turns the list into a program that is valid by itself.  So any part of the list can be
-left out and the rest still means something: that is what lets a difference shrink to the smallest
-program that still shows it.
+A wish says what to do with numbers that need not fit ("process 3 writes to mapping number 5").
+``settle`` turns a list of wishes into a valid program.  Any part of the list can be left out and
+the rest is still a program, so a difference can be shrunk to the smallest program that shows it.
 
-Needs Hypothesis; import this module only where it is wanted (fuzz.py says kindly that it is
-missing).
+This module needs Hypothesis; import it only where it is used (fuzz.py says how to install it).
 """
 
 from __future__ import annotations
@@ -26,13 +24,13 @@ from kemu.conform import words
 from kemu.conform.program import Program, parse_program
 
 PAGES = 12
-"""Programs play on so many pages: few, so that mappings meet."""
+"""The number of pages that programs use: few, so that mappings meet."""
 
 MOST_PROCESSES = 4
 MOST_FILES = 3
 LONGEST = 40
 PARTS = 5
-"""A program is made of so many lists of wishes: one list would be too short most of the time."""
+"""The number of lists of wishes in a program: a single list would usually be too short."""
 
 Wish = tuple[str, dict[str, Any]]
 Draw = Callable[[st.SearchStrategy[Any]], Any]
@@ -57,8 +55,8 @@ THEMES = {
     "pins": ("exit", "setcpu"),
     "heap": (),
 }
-"""What a program is about: with few kinds of operations they meet more often.  A row names its
-themes; ``_ALWAYS`` is part of each."""
+"""What a program is about: the fewer kinds of operations it has, the more often they interact.  A
+row names its themes; ``_ALWAYS`` is part of each."""
 
 _SHARING = ("private",) * 6 + ("shared",) * 3 + ("droppable", "shared_validate")
 _PLACING: tuple[list[str], ...] = (["fixed"],) * 5 + (["fixed_noreplace"],) * 3 + ([],)
@@ -69,8 +67,8 @@ _EXTRA: tuple[list[str], ...] = (
 )
 
 _ODD_BYTES = (0, 1, 4095, 4097, 8191, "0x7ffffffff000", "0xfffffffffffff000")
-"""The last two reach over the worker's own stack and vdso: only calls that end at the first hole
-may take them."""
+"""The last two extend over the worker's own stack and vdso: only calls that stop at the first hole
+may use them."""
 
 _MREMAP = next(arg for arg in BY_OPERATION["mremap"].args if arg.kind == "flags")
 _SMALL = st.integers(0, 7)
@@ -114,7 +112,7 @@ _WITHOUT_PLACE = frozenset({
 
 
 def _argument(draw: Draw, arg: Arg) -> dict[str, Any]:
-    """The fields for an argument of a call, but for addresses and lengths."""
+    """The fields for an argument of a call, except addresses and lengths."""
     if arg.kind == "fd":
         return {"file": draw(_SMALL)}
     if arg.kind == "task":
@@ -188,11 +186,11 @@ _MORE: dict[str, Callable[[Draw], dict[str, Any]]] = {
     "splice": _drawn(n=st.just(1)),
     "splice_read": _drawn(),
 }
-"""The operations that are more than a row says."""
+"""The operations that need more than their row says."""
 
 
 def _kinds(theme: str) -> tuple[str, ...]:
-    """The kinds of operations of a theme, each as often as it is wished for."""
+    """The kinds of operations of a theme, each repeated according to its weight."""
     wanted = {*THEMES[theme], *_ALWAYS}
     wanted |= {name for name, row in _ROWS.items() if row.fuzz and theme in row.fuzz.themes.split()}
     return tuple(kind for kind, weight in _WEIGHTS.items() if kind in wanted for _ in range(weight))
@@ -227,7 +225,7 @@ def programs(draw: Draw) -> Program:
 
 @attrs.define
 class _World:
-    """What is true of the program so far: who lives, which files there are, where something was
+    """The state of the program so far: which processes live, which files exist, where something was
     mapped."""
 
     heap: bool
@@ -242,7 +240,7 @@ class _World:
 
 
 def settle(many: list[Wish], *, heap: bool = False) -> list[dict[str, Any]]:
-    """Operations that are valid in this order; a wish that means nothing at its place is left
+    """Operations that are valid in this order; a wish that has no meaning where it comes is left
     out."""
     world = _World(heap)
     for kind, wish in many:
@@ -260,7 +258,7 @@ def settle(many: list[Wish], *, heap: bool = False) -> list[dict[str, Any]]:
 
 
 def _has_what_it_needs(world: _World, op: dict[str, Any]) -> bool:
-    """Fill in the names of file and target; False if there is no file."""
+    """Fill in the names of the file and the target; False if there is no file."""
     if "t" in op:
         op["t"] = world.alive[op["t"] % len(world.alive)]
     if "file" in op and "anon" not in op.get("flags", ()):
@@ -318,7 +316,7 @@ def _settle_exit(world: _World, op: dict[str, Any]) -> bool:
 
 
 def _settle_exec(world: _World, op: dict[str, Any]) -> bool:
-    """Run code only where a RET was put just before, in a fresh mapping."""
+    """Execute code only where a RET has just been written, in a fresh mapping."""
     where = {"p": op["p"], "page": op["page"]}
     fresh = {"op": "mmap", **where, "len": 1, "prot": "rwx", "flags": ["private", "anon", "fixed"]}
     world.ops += [fresh, {"op": "write", **where, "byte": 0xC3}]
@@ -347,8 +345,7 @@ def _settle_brk(world: _World, op: dict[str, Any]) -> bool:
 
 
 def _settle_end_of(what: str) -> Callable[[_World, dict[str, Any]], bool]:
-    """``unpin`` or ``splice_read``: for the first pin or pipe of the program, which may have
-    failed."""
+    """``unpin`` or ``splice_read`` of the program's first pin or pipe, which may have failed."""
 
     def settle_end(world: _World, op: dict[str, Any]) -> bool:
         op["id"] = f"{what}0"

@@ -1,15 +1,15 @@
-"""An experiment as a program that a real kernel can run: the command list in the form of a
-recording (kemu/conform/program.py).
+"""Translate an experiment into a program that a real kernel can run: the command list in the form
+of a recording (kemu/conform/program.py).
 
     mmap app 0x10000 4p rw  ->  {"op": "mmap", "p": "A", "page": 16, "len": 4,
                                  "prot": "rw", "flags": ["private", "anon"]}
     fork app as kid         ->  {"op": "fork", "p": "A", "child": "B"}
     write kid 0x10000 "hi"  ->  {"op": "write", "p": "B", "page": 16, "byte": 104}
 
-Each command is read as it was at its own moment, so that names and expressions mean what they meant
-then.  Addresses move into the program's window, all by the same distance, but for a mapping whose
-place the kernel chose: it gets a place of its own in the window.  What cannot be expressed is left
-out with a reason (`Unexpressed`).  `actions.py` has the tables.
+Each command is parsed at its own moment, so that names and expressions mean what they meant then.
+All addresses move into the program's window by the same distance, except those of mappings whose
+place the kernel chose: each of these gets a place of its own in the window.  Commands that cannot
+be expressed are left out with a reason (`Unexpressed`).  `actions.py` has the tables.
 """
 
 from __future__ import annotations
@@ -33,26 +33,26 @@ if TYPE_CHECKING:
     from kemu.experiment.session import Record, Session, Task
 
 LOWEST, HIGHEST = 0x10000, 1 << 46
-"""Addresses from the first to the second move with the window; others (page 0, the kernel's half)
-mean the same everywhere."""
+"""Addresses between these two move with the window; others (page 0, the kernel's half) stay as they
+are."""
 
 LOWEST_CHOSEN, HIGHEST_CHOSEN, FAR = 96, 250, 1 << 20
-"""Pages of the window between which mappings lie whose place the kernel chose, as far from each
-other as in the experiment; those for which there is no room there lie far away."""
+"""The pages of the window for mappings whose place the kernel chose, at the same distances as in
+the experiment; mappings that do not fit there are placed far away."""
 
 Op = dict[str, Any]
 
 
 class Unexpressed(Exception):
-    """A command cannot be repeated on a real kernel; the message says why."""
+    """Raised for a command that cannot be repeated on a real kernel; the message says why."""
 
 
 @attrs.define
 class Translation:
     """`ops`: (command, operation) in order; `unexpressed`: (command, why).
 
-    `base`: the page number that is page 0 of the window; `chosen`: (start, end, page) of what the
-    kernel placed."""
+    `base`: the page number that is page 0 of the window; `chosen`: (start, end, page) of each
+    mapping that the kernel placed."""
 
     ops: list[tuple[str, Op]] = attrs.Factory(list)
     unexpressed: list[tuple[str, str]] = attrs.Factory(list)
@@ -69,8 +69,8 @@ class Translation:
 
 @attrs.frozen
 class Asked:
-    """A command of the experiment: its declaration, its arguments, who acts, and its place in the
-    journal."""
+    """A command of the experiment: its declaration, its arguments, the task that acts, and its
+    place in the journal."""
 
     made: Command
     values: dict[str, Any]
@@ -80,8 +80,8 @@ class Asked:
 
 @attrs.frozen
 class Tables:
-    """`actions`: command -> what makes its operations; `reasons`: command -> why it has none;
-    `silent`: those that need none."""
+    """`actions`: command -> the function that makes its operations; `reasons`: command -> why it
+    has none; `silent`: commands that need none."""
 
     actions: Mapping[str, Callable[[Translator, Asked], list[Op]]]
     reasons: Mapping[str, str]
@@ -99,12 +99,12 @@ def translate(session: Session, tables: Tables) -> Translation:
 
 
 class Translator:
-    """What is known on the way through the command list.
+    """The state of the translation as it goes through the command list.
 
-    `letters`: process of the program by pid; `ended`: those that are gone; `files`: inode number ->
-    (id, how it was opened); `waiting`: files that were made and not opened yet, by path; `pins` and
-    `pipes`: by address and by descriptor; `highest`: the end of the first mapping whose place the
-    kernel chose."""
+    `letters`: processes of the program by pid; `ended`: those that are gone; `files`: inode number
+    -> (id, how it was opened); `waiting`: files that were made but not opened yet, by path; `pins`
+    and `pipes`: by address and by descriptor; `highest`: the end of the first mapping whose place
+    the kernel chose."""
 
     def __init__(self, session: Session, tables: Tables) -> None:
         self.session = session
@@ -134,7 +134,7 @@ class Translator:
     def _ops(self, line: Line, record: Record) -> list[Op]:
         made = find(line.tokens[0].text)
         if made is None:
-            raise Unexpressed("it is not a command of the shell")
+            raise Unexpressed("not a command of the shell")
         values = bind(made, line, self.session).values
         if any(isinstance(value, GoneTask) for value in values.values()):
             raise Unexpressed("it names a process that is gone")
@@ -160,7 +160,7 @@ class Translator:
         return [*there, *ops, *back]
 
     def _bury(self, record: Record) -> None:
-        """A process that the command ended, by a signal for one, ends in the program too."""
+        """End the processes in the program that the command ended, for example by a signal."""
         with self.session.at(record.last):
             gone = [pid for pid in self.letters if pid not in self.ended and self._is_gone(pid)]
         for pid in gone:
@@ -178,7 +178,7 @@ class Translator:
     # ------------------------------------------------------------------------------------ processes
 
     def letter(self, task: Task) -> str:
-        """The process of the program that the task is."""
+        """The process of the program that corresponds to the task."""
         if task.pid not in self.letters:
             raise Unexpressed(
                 f"{self.session.name_of(task.pid)} is not of the first process's family"
@@ -186,7 +186,7 @@ class Translator:
         return self.letters[task.pid]
 
     def christen(self, pid: int | None) -> str:
-        """The letter of a new process; without a pid of one that could not be made."""
+        """The letter of a new process; without a pid, of one that could not be made."""
         if len(self.letters) >= len(words.PROCESSES):
             raise Unexpressed(f"a program has at most {len(words.PROCESSES)} processes")
         letter = words.PROCESSES[len(self.letters)]
@@ -203,7 +203,7 @@ class Translator:
     # ------------------------------------------------------------------------------------ addresses
 
     def place(self, task: Task, addr: int, key: str = "page", offset: str = "off") -> Op:
-        """The fields that mean the address."""
+        """The fields for the address."""
         for start, end, page in self.made.chosen:
             if start <= addr < end:
                 return _at(page + (addr - start) // PAGE, addr % PAGE, key, offset)
@@ -221,7 +221,7 @@ class Translator:
         return _at((addr >> 12) - self.made.base, addr % PAGE, key, offset)
 
     def mapped(self, asked: Asked) -> tuple[int, int] | None:
-        """The addresses [start, end) that the command mapped, if they are one piece."""
+        """The addresses [start, end) that the command mapped, if they are contiguous."""
         before = self._covered(asked.task.pid)
         with self.session.at(asked.record.last):
             after = self._covered(asked.task.pid)
@@ -241,7 +241,8 @@ class Translator:
         return {at for vma in vmas for at in range(vma.start, vma.end, PAGE)}
 
     def choose(self, start: int, end: int) -> int:
-        """A place in the window for a mapping that the kernel put at [start, end); the page."""
+        """Find a place in the window for a mapping that the kernel put at [start, end); its
+        page."""
         if self.highest is None:
             self.highest = end
         page = HIGHEST_CHOSEN - (self.highest - start) // PAGE
@@ -253,7 +254,7 @@ class Translator:
     # ---------------------------------------------------------------------------------------- files
 
     def opened(self, path: str, mode: str) -> str:
-        """The id of the file `path`, made in the program when it is first opened."""
+        """The id of the file `path`, which the program makes when the file is first opened."""
         from kemu.experiment.experiment import system_of
 
         node = system_of(self.session.kernel).files.get(path)
@@ -289,7 +290,7 @@ def _at(page: int, rest: int, key: str, offset: str) -> Op:
 
 
 def length(size: int, key: str = "len") -> Op:
-    """The field for so many bytes."""
+    """The field for a number of bytes."""
     if size % PAGE == 0 and size < 1 << 60:
         return {key: size // PAGE}
     return {"bytes" if key == "len" else key: hex(size)}

@@ -1,6 +1,6 @@
-"""The words of a recorded program and the numbers that the system calls take for them.
+"""The words of a recorded program, and the numbers that the system calls take for them.
 
-Data only.  A word that is not here does not exist: ``program.py`` refuses it.
+This is data only.  ``program.py`` refuses any other word.
 """
 
 from __future__ import annotations
@@ -8,12 +8,12 @@ from __future__ import annotations
 from kemu.abi import uapi, words
 
 WINDOW_BASE = 0x200000000000
-"""Where the window of most programs begins: 2 MiB aligned, one table of entries covers it."""
+"""Where the window of most programs begins: aligned to 2 MiB, so that one table covers it."""
 
 PROCESSES = "ABCDEFGH"
 
 PROT = {**words.PROT, "d": uapi.PROT_GROWSDOWN, "u": uapi.PROT_GROWSUP, "?": 0x100}
-"""Letters of ``prot``; ``?`` is a bit that mprotect does not know."""
+"""Letters of ``prot``; ``?`` is a bit that mprotect refuses."""
 
 OPEN_MODE = {"ro": uapi.O_RDONLY, "wo": uapi.O_WRONLY, "rw": uapi.O_RDWR}
 FILE_KINDS = ("memfd", "tmpfs", "disk")

@@ -119,7 +119,7 @@ def test_what_is_emitted_is_a_recording_that_agrees(tmp_path):
             '{"name": "x", "ops": [{"op": "read", "page": "far"}]}',
             "operation 0 (read): field 'page' must be",
         ),
-        ("{", "line 1, column 2: no JSON"),
+        ("{", "line 1, column 2: not JSON"),
     ],
 )
 def test_a_malformed_program_is_one_line_and_exit_2(tmp_path, text, said):

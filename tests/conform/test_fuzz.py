@@ -264,5 +264,5 @@ def test_a_hunt_that_was_stopped_is_told_as_such_whatever_it_has_found(
 
     monkeypatch.setattr(fuzz, "fuzz", stopped)
     assert fuzz.main(["--count", "9", "--out", str(tmp_path)], out, err) == INTERRUPTED
-    assert err.getvalue().endswith("stopped: 7 of 9 programs are tried\n")
+    assert err.getvalue().endswith("stopped: 7 of 9 programs were tried\n")
     assert out.getvalue().count("they differ") == len(findings)

@@ -200,7 +200,8 @@ def test_code_that_is_no_ret_is_named():
 
 def test_what_would_ask_too_much_of_the_host_is_refused_before_it_runs():
     with pytest.raises(
-        UsageError, match=r"operation 0 \(fallocate\): on the host a file has at most 65536 pages"
+        UsageError,
+        match=r"operation 0 \(fallocate\): a file can have at most 65536 pages on the host",
     ):
         run_on_host(
             program({"op": "fallocate", "fd": 3, "foff": 0, "len": 1 << 40, "mode": "alloc"})

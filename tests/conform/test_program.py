@@ -64,9 +64,9 @@ def test_a_program_without_steps_is_one_that_was_not_run_yet():
         (program({"op": "read", "page": 0, "p": "Z"}), "field 'p' must be one of A, B,"),
         (
             program({"op": "read", "page": 0, "p": "B"}),
-            "operation 0 (read): there is no process 'B' yet",
+            "operation 0 (read): no process 'B' yet",
         ),
-        (program({"op": "vmread", "t": "B", "page": 0}), "there is no process 'B' yet"),
+        (program({"op": "vmread", "t": "B", "page": 0}), "no process 'B' yet"),
         (program(*[{"op": "fork", "child": "B"}] * 2), "operation 1 (fork): the name 'B' is taken"),
         (program({"op": "fork", "child": "A"}), "field 'child' must be one of B,"),
         (
@@ -185,13 +185,17 @@ def test_one_program_a_file_or_one_a_line_packed_or_not(tmp_path):
 @pytest.mark.parametrize(
     ("name", "content", "says"),
     [
-        ("x.json", b"{", "line 1, column 2: no JSON"),
-        ("x.json", b"", "no JSON"),
-        ("x.json", b"\xff\xfe", "byte 0 is no UTF-8"),
-        ("x.json", b"[" * 100_000, "no usable JSON"),
-        ("x.json", b"9" * 10_000, "no usable JSON"),
-        ("x.json.gz", b"no gzip", "not whole gzip data"),
-        ("x.json.gz", gzip.compress(b"{}" * 1000, mtime=0)[:-9], "not whole gzip data"),
+        ("x.json", b"{", "line 1, column 2: not JSON"),
+        ("x.json", b"", "not JSON"),
+        ("x.json", b"\xff\xfe", "byte 0 is not UTF-8"),
+        ("x.json", b"[" * 100_000, "not usable JSON"),
+        ("x.json", b"9" * 10_000, "not usable JSON"),
+        ("x.json.gz", b"no gzip", "the gzip data is damaged or incomplete"),
+        (
+            "x.json.gz",
+            gzip.compress(b"{}" * 1000, mtime=0)[:-9],
+            "the gzip data is damaged or incomplete",
+        ),
         ("x.jsonl", b'{"name": "a", "ops": []}\n{"name": 1}', ":2: field 'name' must be a str"),
     ],
 )
@@ -207,5 +211,5 @@ def test_a_file_that_is_no_recording_is_refused(tmp_path, name, content, says):
 def test_a_missing_file_and_an_empty_folder_are_refused(tmp_path):
     with pytest.raises(UsageError, match="No such file"):
         load_programs(tmp_path / "none.json")
-    with pytest.raises(UsageError, match="no recording lies here"):
+    with pytest.raises(UsageError, match="no recordings in this folder"):
         recordings(tmp_path)
