@@ -1,2 +1,2 @@
-"""Ring 0: recording.  It knows no kernel; it only knows that state changes and that functions are
-entered and left."""
+"""Ring 0: recording.  Nothing here knows about the kernel, only that state changes and that
+functions are entered and left."""

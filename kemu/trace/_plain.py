@@ -1,7 +1,7 @@
-"""Where records go, the barrier, the marks, going over a log, and reading RAM, in Python.
+"""Storing records, the barrier, the marks, undoing and redoing a log, and reading RAM, in Python.
 
-``_fast.c`` is the same in C, for speed, where a C compiler was there at installation; this is the
-reference (``tape.py`` chooses).  Everything else in kemu/trace is above the two.
+``_fast.c`` is the same in C, for speed, and is used if a C compiler was present at installation;
+this is the reference (``tape.py`` chooses).  Everything else in kemu/trace builds on these two.
 """
 
 from __future__ import annotations
@@ -10,19 +10,19 @@ from collections.abc import Callable
 from typing import Any
 
 VERSION = 3
-"""Counts the changes of what the two offer; ``_fast.c`` has the same number."""
+"""The version of the interface that both offer; ``_fast.c`` has the same number."""
 
 Refuse = Callable[[Any, Any], None]
-"""Called with object and field of a change that is not allowed; raises."""
+"""Called with the object and the field of a change that is not allowed; raises."""
 
 
 def _drop(record: tuple[Any, ...]) -> None:
-    """Nothing is being recorded."""
+    """A tape that records nothing."""
 
 
 class _Tape:
-    """Where records go at the moment: ``extend`` and ``extend_marks`` take them, four and two
-    slots."""
+    """Where records go at the moment: ``extend`` takes the four slots of an event,
+    ``extend_marks`` the two of a mark."""
 
     __slots__ = ("extend", "extend_marks", "log")
 
@@ -36,8 +36,8 @@ _tape = _Tape()
 
 
 def direct(log: list[Any] | None, marks: list[int] | None, refuse: Refuse | None) -> None:
-    """From now on events go to ``log``, four slots each, and marks to ``marks``, two each; None
-    drops them.  Without a log ``refuse(obj, field)`` is called for each event, if it is given."""
+    """From now on put events into ``log``, four slots each, and marks into ``marks``, two each;
+    None drops them.  Without a log, ``refuse(obj, field)``, if given, is called for each event."""
     _tape.log = [] if log is None else log
     _tape.extend_marks = _drop if marks is None else marks.extend
     if log is not None:
@@ -49,12 +49,12 @@ def direct(log: list[Any] | None, marks: list[int] | None, refuse: Refuse | None
 
 
 def emit(obj: Any, field: Any, old: Any, new: Any) -> None:
-    """One event: ``field`` of ``obj`` goes from ``old`` to ``new``."""
+    """Record an event: ``field`` of ``obj`` changes from ``old`` to ``new``."""
     _tape.extend((obj, field, old, new))
 
 
 def mark(fid: int) -> None:
-    """The function ``fid`` is entered, or left (``~fid``), after the events so far."""
+    """Record that the function ``fid`` is entered, or left (``~fid``), after the events so far."""
     _tape.extend_marks((len(_tape.log), fid))
 
 
@@ -62,13 +62,13 @@ raw = object.__setattr__
 
 
 def _recorded_setattr(self: Any, name: str, value: Any) -> None:
-    """``__setattr__`` of a structure while there is a barrier: record, then store."""
+    """``__setattr__`` of a structure while the barrier is in place: record, then store."""
     _tape.extend((self, name, getattr(self, name), value))
     raw(self, name, value)
 
 
 def bar(cls: Any, up: bool) -> None:
-    """Put the barrier before the fields of ``cls``, or take it away."""
+    """Put the barrier in front of the fields of ``cls``, or remove it."""
     if up:
         cls.__setattr__ = _recorded_setattr
     elif "__setattr__" in vars(cls):
@@ -76,7 +76,7 @@ def bar(cls: Any, up: bool) -> None:
 
 
 def add(obj: Any, field: str, i: int) -> int:
-    """Add ``i`` to a field that is a C int: the new value."""
+    """Add ``i`` to a field that is a C int, and return the new value."""
     value: int = (getattr(obj, field) + i + 0x80000000 & 0xFFFFFFFF) - 0x80000000
     setattr(obj, field, value)
     return value
@@ -91,7 +91,7 @@ def put(self: dict[Any, Any], key: Any, value: Any) -> None:
 
 
 def recorded_put(self: dict[Any, Any], key: Any, value: Any) -> None:
-    """``put`` of a table while there is a barrier: record, then store."""
+    """``put`` of a table while the barrier is in place: record, then store."""
     _tape.extend((self, key, self.get(key), value))
     if value is None:
         self.pop(key, None)
@@ -100,8 +100,8 @@ def recorded_put(self: dict[Any, Any], key: Any, value: Any) -> None:
 
 
 def changes(log: list[Any], objects: list[Any], field: str, i: int, mask: int) -> int:
-    """Append to ``log``, for each of the objects, the change of a number in ``field`` from ``old``
-    to ``(old + i) & mask``, unless nothing changes; how many were appended."""
+    """For each of the objects, append to ``log`` the change of the number in ``field`` from
+    ``old`` to ``(old + i) & mask``, unless nothing changes; return how many were appended."""
     before = len(log)
     for obj in objects:
         old = getattr(obj, field)
@@ -124,10 +124,10 @@ def forward(log: list[Any]) -> None:
 
 
 _NOTHING: dict[int, int] = {}
-"""What an absent frame reads as."""
+"""An absent frame, which reads as zeros."""
 
 Pointers = tuple[tuple[tuple[int, int], ...], int, int, int]
-"""What a walk needs above the last level (``Geometry.pointers``)."""
+"""What a walk needs to know above the last level (``Geometry.pointers``)."""
 
 
 def load(self: Any, pa: int) -> int:
@@ -137,8 +137,8 @@ def load(self: Any, pa: int) -> int:
 
 
 INDEX = tuple(range(512))
-"""The keys of all frames: one object per number, however many frames have it (a table of 512
-entries is read faster so)."""
+"""The keys of all frames: one int object per index, shared by all frames, so that a table of 512
+entries is read faster."""
 
 
 def store(self: Any, pa: int, value: int) -> None:
@@ -152,8 +152,8 @@ def store(self: Any, pa: int, value: int) -> None:
 def last_table(
     frames: dict[int, dict[int, int]], pointers: Pointers, root: int, va: int
 ) -> dict[int, int] | None:
-    """The walk from the table at ``root`` without its last step: the words of the table with the
-    last entry for ``va``; None if another entry than a plain pointer is on the way."""
+    """Walk from the table at ``root`` down to the last level: the words of the table that holds
+    the last entry for ``va``; None if an entry on the way is anything but a plain pointer."""
     upper, plain, pointer, pfn_shift = pointers
     pfn = root >> 12
     for shift, mask in upper:

@@ -1,19 +1,19 @@
-"""The one write barrier: the only way in which emulated state changes while it is recorded.
+"""The write barrier: the only way in which emulated state changes while it is recorded.
 
     kernel code            vma.vm_end = addr
     __setattr__            record(vma, "vm_end", old, addr)      -> four slots in the journal
     slot                   the new value
 
-Three things carry state: a ``@struct`` (an attrs class with slots; its fields), a ``Table`` (a
-dictionary; its keys) and a word of RAM (``machine/physmem.py``, which is a Table too).  ``None`` in
-a Table means *absent*.
+Three things hold state: the fields of a ``@struct`` (an attrs class with slots), the keys of a
+``Table`` (a dictionary), and the words of RAM (``machine/physmem.py``, made of Tables too).
+``None`` in a Table means *absent*.
 
-``__init__`` goes round the barrier: a new struct is inert until a recorded assignment links it
-somewhere, and that is exactly what undo needs.
+``__init__`` bypasses the barrier: a new struct has no effect until a recorded assignment links it
+somewhere, and undoing that assignment is all that undo has to do.
 
-Recording can be switched off as a whole: the barrier is taken out of the classes, the call wrappers
-out of the functions (``frames.py``), and the kernel runs as it is written.  Going back is then
-impossible; everything else is the same.
+Recording can be switched off as a whole: then the barrier is removed from the classes and the call
+wrappers from the functions (``frames.py``), and the kernel runs as written.  Going back is
+impossible without it; everything else is the same.
 """
 
 from __future__ import annotations
@@ -40,18 +40,18 @@ STRUCTS: list[type] = []
 _listeners: list[Callable[[bool], None]] = []
 
 Target = tuple[list[Any] | None, list[int] | None, Callable[[Any, Any], None] | None]
-"""Log, marks, and what refuses (``tape.direct``)."""
+"""Log, marks, and the function that refuses changes (``tape.direct``)."""
 
 
 class _Now:
-    """Whether changes are recorded, and where the tape goes."""
+    """Whether changes are recorded, and where the records go."""
 
     def __init__(self) -> None:
         self.recording = False
         self.target: Target = (None, None, None)
 
     def direct(self, target: Target) -> None:
-        """Let the tape go to ``target``."""
+        """Direct the records to ``target``."""
         self.target = target
         tape.direct(*target)
 
@@ -65,7 +65,7 @@ def is_recording() -> bool:
 
 
 def _refuse(obj: Any, field: Any) -> None:
-    """Refuse a change: the state is sealed."""
+    """Refuse a change, because the state is sealed."""
     raise KernelBug(
         f"write to {type(obj).__name__}.{field} while the state is sealed: looking must not change "
         "anything"
@@ -85,22 +85,22 @@ def struct(cls: type[T]) -> type[T]:
 
 
 def _barrier_in_struct(cls: type, up: bool) -> None:
-    """Put the barrier into ``cls``, or take it out."""
+    """Put the barrier into ``cls``, or remove it."""
     tape.bar(cls, up)
     cls.__init__ = _init(cls, bypass=up)  # type: ignore[misc]
 
 
 @cache
 def _init(cls: type, *, bypass: bool) -> Any:
-    """An ``__init__`` for ``cls`` that assigns its fields; with ``bypass``, past the barrier."""
+    """An ``__init__`` for ``cls`` that assigns its fields; with ``bypass``, without the barrier."""
     parameters, body, space = _assignments(cls, bypass=bypass)
     exec(f"def __init__({', '.join(['self', *parameters])}):\n{body}", space)
     return space["__init__"]
 
 
 def _assignments(cls: type, *, bypass: bool) -> tuple[list[str], str, dict[str, Any]]:
-    """How the fields of ``self``, a ``cls``, get their first values: parameters, statements, and
-    the names that these use.  ``bypass``: the statements go past the barrier."""
+    """How the fields of ``self``, a ``cls``, get their initial values: the parameters, the
+    statements, and the names that these use.  With ``bypass`` the statements bypass the barrier."""
     parameters, body = [], []
     space: dict[str, Any] = {"_not_given": attrs.NOTHING, "_raw": tape.raw}
     assign = "    _raw(self, {0!r}, {1})\n" if bypass else "    self.{0} = {1}\n"
@@ -126,9 +126,9 @@ def _assignments(cls: type, *, bypass: bool) -> tuple[list[str], str, dict[str, 
 
 
 def maker(cls: type[T]) -> Callable[..., T]:
-    """A function that makes structures of ``cls`` as fast as if there were no barrier, for making
-    many: each is begun as one of a class of the same shape without barrier, and becomes one of
-    ``cls`` when its fields are in place."""
+    """A function that makes structures of ``cls`` as fast as if there were no barrier, for when
+    many are needed: each starts as an instance of a class of the same shape without a barrier, and
+    becomes a ``cls`` once its fields are set."""
     parameters, body, space = _assignments(cast(type, cls), bypass=False)
     bare: Any = type(
         cls.__name__,
@@ -146,8 +146,8 @@ def maker(cls: type[T]) -> Callable[..., T]:
 
 
 class Table(dict[K, V]):
-    """A dictionary whose changes are events.  Change it by ``put`` only; iterate it in sorted order
-    only (going back and forth may change the order in which the keys lie)."""
+    """A dictionary whose changes are events.  Change it with ``put`` only, and iterate over it in
+    sorted order only: going back and forth may change the order of its keys."""
 
     __slots__ = ("name",)
     _cell = True
@@ -164,12 +164,12 @@ class Table(dict[K, V]):
 
 
 def _barrier_in_tables(up: bool) -> None:
-    """Put the barrier into ``Table.put``, or take it out."""
+    """Put the barrier into ``Table.put``, or remove it."""
     Table.put = tape.recorded_put if up else tape.put
 
 
 def on_record_change(listener: Callable[[bool], None]) -> None:
-    """Call ``listener(recording)`` now and whenever recording is switched."""
+    """Call ``listener(recording)`` now, and whenever recording is switched on or off."""
     _listeners.append(listener)
     listener(_now.recording)
 
@@ -192,17 +192,17 @@ def record(journal: Journal | None) -> None:
 
 @cache
 def _relax_collector() -> None:
-    """Once: a machine is millions of long-lived objects, and a journal more still.  With the usual
-    thresholds the collector that looks for cycles among them costs more than the barrier."""
+    """Called once.  A machine is millions of long-lived objects, and a journal even more; with the
+    usual thresholds, the search for cycles among them would cost more than the barrier."""
     gc.freeze()
     gc.set_threshold(200_000, 50, 100)
 
 
 @contextmanager
 def sealed() -> Iterator[None]:
-    """Within the block any write raises ``KernelBug`` and no call is marked.  Without recording
-    there is no barrier to close; the block then protects only RAM and the tables that are
-    changed by a call of ``put``."""
+    """Within the block every write raises ``KernelBug``, and calls are not marked.  Without
+    recording there is no barrier; then the block protects only RAM and the tables that are changed
+    by calling ``put``."""
     before = _now.target
     _now.direct((None, None, _refuse))
     _barrier_in_tables(True)

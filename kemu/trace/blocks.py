@@ -1,21 +1,22 @@
-"""Net effects: far jumps through the journal without doing what is undone again on the way.
+"""Net effects: jump far through the journal without the changes that cancel each other.
 
     events     x 0->1   y 5->6  x 1->2  z 3->4  x 2->0  z 4->7  a block of the log
     net                 y 5->6          z 3->7                  a shorter log with the same two ends
 
-Most of what a kernel writes it writes over: a lock is taken and given back, a counter goes up and
-down, a list head points here and there.  The net effect of a block holds each cell once, with the
-first old and the last new value, and a cell that is back where it was not at all.  It has the form
-of a log, so the same loop goes over it, in both directions.
+A kernel overwrites most of what it writes: a lock is taken and released, a counter goes up and
+down, a list head points here and there.  The net effect of a block contains each cell once, with
+its first old and last new value; a cell that ends where it started is left out.  The net effect has
+the form of a log, so the same loop applies it, in both directions.
 
-What may be put together is a *cell*: a field of a structure or a key of a table, declared by
-``_cell = True`` on its class.  Anything else (a copied row, a tree that is changed by position)
-depends on what came before it: it stays as it is, and nothing is put together across it.
+Only changes of *cells* are merged: the fields of structures and the keys of tables, declared by
+``_cell = True`` on their class.  Any other change (a copied row, a tree that is changed by
+position) depends on what came before it: it is kept as it is, and nothing is merged across it.
 
-Eight blocks together make one of the next level, and so on: the further the jump, the larger the
-blocks.  They are made while one goes over them, a few on each jump, so no single jump pays for all.
+Eight blocks form one block of the next level, and so on: the further the jump, the larger the
+blocks.  They are built as jumps cross them, a few on each jump, so that no single jump pays for all
+of them.
 
-A block is used only when the whole of it is crossed.
+A block is used only if a jump crosses all of it.
 """
 
 from __future__ import annotations
@@ -25,19 +26,19 @@ from typing import Any, NamedTuple
 from kemu.interrupts import uninterruptible
 
 BLOCK = 1 << 15
-"""Events of a block of the lowest level."""
+"""Events in a block of the lowest level."""
 
 FAN = 8
-"""Blocks of a level that make one of the next."""
+"""Blocks of one level in a block of the next."""
 
 A_JUMP = 2
-"""Blocks of the lowest level, or half as many of another one, that a jump may make; one takes about
-ten milliseconds."""
+"""Blocks of the lowest level (or half as many of a higher one) that one jump may build; each takes
+about ten milliseconds."""
 
 
 @uninterruptible
 def net(log: list[Any]) -> list[Any]:
-    """The net effect of a part of a log (four slots an event), in the same form."""
+    """The net effect of a part of a log (four slots per event), in the same form."""
     objects = log[::4]
     plain = {cls for cls in set(map(type, objects)) if getattr(cls, "_cell", False)}
     made: list[Any] = []
@@ -57,7 +58,7 @@ def net(log: list[Any]) -> list[Any]:
 
 
 def _add(made: list[Any], cells: dict[tuple[int, Any], list[Any]]) -> None:
-    """Write out what has changed in the cells, and begin anew."""
+    """Write out the changes of the cells so far, and start again without any."""
     for cell in cells.values():
         if cell[2] is not cell[3]:
             made += cell
@@ -65,8 +66,7 @@ def _add(made: list[Any], cells: dict[tuple[int, Any], list[Any]]) -> None:
 
 
 class Part(NamedTuple):
-    """The events (first, last] of a jump; with a `level` of 0 or more they are one block of that
-    level."""
+    """The events (first, last] of a jump; with a `level` of 0 or more, one block of that level."""
 
     first: int
     last: int
@@ -75,15 +75,15 @@ class Part(NamedTuple):
 
 @uninterruptible
 class Blocks:
-    """The net effects of the blocks of one log that have been made so far, by level and number."""
+    """The net effects of one log's blocks that have been built so far, by level and number."""
 
     def __init__(self, size: int = BLOCK) -> None:
         self.size = size
         self.made: dict[tuple[int, int], list[Any]] = {}
 
     def parts(self, log: list[Any], first: int, last: int) -> list[Part]:
-        """(first, last] cut into the largest blocks whose net effect is there, and what is left
-        between them, in order.  Up to ``A_JUMP`` blocks that are missing are made."""
+        """(first, last] cut into the largest blocks whose net effect is known, and the events
+        between these, in order.  Builds up to ``A_JUMP`` missing blocks."""
         self._make(log, first, last)
         found = []
         while first < last:
@@ -98,14 +98,14 @@ class Blocks:
         return found
 
     def of(self, log: list[Any], part: Part) -> list[Any]:
-        """What to go over for a part."""
+        """The log to apply for a part."""
         if part.level >= 0:
             return self.made[part.level, part.first // (self.size * FAN**part.level)]
         return log[part.first * 4 : part.last * 4]
 
     def _largest(self, first: int, last: int) -> int:
-        """The level of the largest block that begins at ``first`` and ends at ``last`` or before;
-        -1: there is none."""
+        """The level of the largest block that begins at ``first`` and does not end after ``last``;
+        -1 if there is none."""
         level, size = -1, self.size
         while (
             first % size == 0 and first + size <= last and (level + 1, first // size) in self.made
@@ -128,7 +128,7 @@ class Blocks:
             level, size = level + 1, size * FAN
 
     def _block(self, log: list[Any], level: int, number: int) -> list[Any] | None:
-        """The net effect of a block; None where those of the level below are not there yet."""
+        """The net effect of a block; None if those of the level below are not complete yet."""
         if not level:
             return net(log[number * self.size * 4 : (number + 1) * self.size * 4])
         below = [self.made.get((level - 1, n)) for n in range(number * FAN, (number + 1) * FAN)]

@@ -1,9 +1,9 @@
-"""A fingerprint of all recorded state: the same state gives the same digest, in any process, on any
-run.
+"""A fingerprint of all recorded state: the same state gives the same digest, in every process and
+on every run.
 
-The dump starts at a root object and follows every field.  Each structure gets a number when it is
-first met, so identity and sharing are part of the state and memory addresses are not; dictionaries
-are read in sorted order.
+The traversal starts at a root object and follows every field.  Each structure is numbered when it
+is first met, so that identity and sharing count but memory addresses do not; dictionaries are read
+in sorted order.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Expand = Callable[[Any], "Iterator[tuple[str, Any]] | None"]
 
 
 class _Dump:
-    """One traversal: numbers given out and objects still to be described."""
+    """One traversal: the numbers assigned, and the objects still to be described."""
 
     def __init__(self, expand: Expand) -> None:
         import hashlib  # loads a C library that a short command never needs
@@ -52,7 +52,7 @@ class _Dump:
         return self.hash.hexdigest()
 
     def fields(self, obj: Any) -> Iterator[tuple[str, Any]]:
-        """The named parts of an object."""
+        """The parts of an object, with their names."""
         special = self.expand(obj)
         if special is not None:
             yield from special
@@ -65,6 +65,6 @@ class _Dump:
 
 
 def digest(root: Any, expand: Expand) -> str:
-    """SHA-256 (hex) of everything that ``root`` leads to.  ``expand(obj)`` gives the parts of an
-    object that is neither a structure nor a dictionary, or None to take them as usual."""
+    """SHA-256 (hex) of everything that can be reached from ``root``.  ``expand(obj)`` returns the
+    parts of an object that is neither a structure nor a dictionary, or None for the usual ones."""
     return _Dump(expand).run(root)

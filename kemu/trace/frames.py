@@ -1,13 +1,13 @@
-"""Call frames: which function of the kernel, and which of Linux's files, made an event.
+"""Call frames: which function of the kernel made an event, and in which file of Linux it is.
 
 ``@linux("mm/memory.c")`` does three jobs: it marks in the journal where the function is entered and
-left, it says where the original lives, and a test checks the name against
+left, it says which file has the original, and a test checks the name against
 ``docs/linux-functions.tsv``.  ``@hardware`` marks what the CPU does by itself (the page walk), so
-that the tree never blames the kernel for it.
+that the call tree never attributes it to the kernel.
 
-A decorated function keeps two code objects, the one that was written and one of the same signature
-that puts marks around it; switching recording swaps them, so names that other modules have imported
-stay right.
+A decorated function has two code objects: the one as written, and one with the same signature that
+puts marks around it.  Switching recording swaps them in place, so names that other modules have
+imported remain valid.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 HARDWARE = "(hardware)"
 CO_VARARGS, CO_VARKEYWORDS = 0x4, 0x8
-"""Flags of a code object (``inspect`` has them too, and is slow to import)."""
+"""Flags of a code object (also in ``inspect``, which is slow to import)."""
 
 
 @attrs.frozen
 class Function:
-    """A function that leaves frames: ``path`` is the file of the original in Linux, or
+    """A function whose calls are recorded; ``path`` is the file of the original in Linux, or
     ``HARDWARE``."""
 
     fid: int
@@ -61,7 +61,7 @@ def linux(path: str) -> Callable[[F], F]:
 
 
 def hardware(function: F) -> F:
-    """Declare that the function is done by the CPU, not by the kernel."""
+    """Declare that the CPU, not the kernel, does what the function does."""
     return cast(F, _register(cast(FunctionType, function), HARDWARE))
 
 
@@ -87,14 +87,14 @@ def _register(function: FunctionType, path: str) -> FunctionType:
 
 _templates: dict[tuple[int, tuple[str, ...]], CodeType] = {}
 _FID = 0x6B656D75
-"""Stands for the function's number in a template."""
+"""Placeholder for the function's number in a template."""
 
 
 def _marked(function: FunctionType, fid: int) -> CodeType:
     """Code of the same signature that marks, calls the function as written, and marks again.
 
-    Compiling costs more than everything else here, so it is done once a shape of signature; each
-    function then gets the template with its own names and number."""
+    Compiling costs more than everything else here, so it is done once per form of signature; each
+    function then gets a copy of the template with its own names and number."""
     code = function.__code__
     if code.co_flags & (CO_VARARGS | CO_VARKEYWORDS):
         raise TypeError(f"{function.__name__}: a function with a frame takes no *args or **kwargs")
@@ -137,7 +137,7 @@ def _template(positional: int, keywords: tuple[str, ...]) -> CodeType:
         f"        _mark({~_FID})\n"
     )
     tree = ast.parse(source)
-    for node in ast.walk(tree):  # all on the function's first line: the lines below are its own
+    for node in ast.walk(tree):  # all on the first line: the next ones are the body's
         if isinstance(node, ast.stmt | ast.expr):
             node.lineno = node.end_lineno = 1
             node.col_offset = node.end_col_offset = 0
@@ -149,8 +149,8 @@ def _template(positional: int, keywords: tuple[str, ...]) -> CodeType:
 
 
 class _Bodies:
-    """The functions that run the code of a wrong kernel (races/mutants.py): ``in_force`` has that
-    code, ``written`` what each ran before."""
+    """The functions that run the code of a wrong kernel (races/mutants.py): ``in_force`` holds
+    that code, ``written`` the original code of each."""
 
     def __init__(self) -> None:
         self.in_force: Mapping[FunctionType, CodeType] = {}
@@ -161,9 +161,9 @@ _bodies = _Bodies()
 
 
 def use_bodies(bodies: Mapping[FunctionType, CodeType]) -> None:
-    """From now on the functions in ``bodies`` run that code, all others what was written.  A
-    function keeps its frame: only what it does inside is another thing.  Code of the same signature
-    is expected."""
+    """From now on the functions in ``bodies`` run that code, all others their own.  Frames are
+    still recorded: only the body of a function is replaced.  The code must have the same
+    signature."""
     if bodies == _bodies.in_force:
         return
     for function, code in _bodies.written.items():
@@ -175,7 +175,7 @@ def use_bodies(bodies: Mapping[FunctionType, CodeType]) -> None:
 
 
 def body_of(function: FunctionType) -> CodeType:
-    """The code that does the work of ``function``, without the marks around it."""
+    """The code of ``function`` without the marks around it."""
     found = _numbers.get(function)
     return function.__code__ if found is None else _codes[found][1]
 
@@ -213,8 +213,8 @@ class Call:
 def call_tree(
     marks: Sequence[int], first_mark: int = 0, last_mark: int | None = None
 ) -> list[Call]:
-    """The calls in ``marks[first_mark:last_mark]`` as trees in order; what is still open at the end
-    is cut there."""
+    """The calls in ``marks[first_mark:last_mark]`` as trees, in order; calls that are still open at
+    the end are cut off there."""
     roots: list[Call] = []
     open_calls: list[Call] = []
     at = 0

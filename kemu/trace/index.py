@@ -1,12 +1,12 @@
-"""Where in the log to look for an object or a field: what occurs in each stretch of events.
+"""Where in the log to search for an object or a field: what occurs in each stretch of events.
 
     stretch 0   objects {3, 8, 9}   classes {page, task_struct}   fields {_refcount, min_flt}
     stretch 1   objects {3, 7}      classes {page}                fields {_refcount, flags}
 
-Most stretches say nothing about a given thing, and with these three sets a search goes past them
-without a look at their events.  Objects are called by their numbers (``identity.py``).
+Most stretches do not concern a given thing, and these three sets let a search skip them without
+reading their events.  Objects are identified by their numbers (``identity.py``).
 
-Only whole stretches are kept; the end of the log, which still grows, is looked at anew each time.
+Only whole stretches are indexed; the end of the log, which still grows, is read anew each time.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from kemu.interrupts import uninterruptible
 from kemu.trace.identity import Numbers
 
 STRETCH = 1 << 13
-"""Events of a stretch."""
+"""Events in a stretch."""
 
 
 class Contents(NamedTuple):
@@ -30,7 +30,7 @@ class Contents(NamedTuple):
 
 @uninterruptible
 def contents(log: list[Any], numbers: Numbers) -> Contents:
-    """What occurs in a part of a log (four slots an event)."""
+    """What occurs in a part of a log (four slots per event)."""
     objects = log[::4]
     once = dict(zip(map(id, objects), objects, strict=True)).values()
     return Contents(
@@ -41,13 +41,13 @@ def contents(log: list[Any], numbers: Numbers) -> Contents:
 @uninterruptible
 class Index:
     """The contents of the whole stretches of one log, from its beginning on, and the numbers of the
-    objects that have an event in it. Both are taken in when asked for."""
+    objects that have an event in it. Both are computed on demand."""
 
     def __init__(self) -> None:
         self.known: list[Contents] = []
         self.numbers = Numbers()
         self._met = [0]
-        """How many objects are met before each stretch."""
+        """How many objects were met before each stretch."""
 
     def of(self, log: list[Any], number: int) -> Contents:
         """The contents of stretch ``number``, or the part of it that exists."""
@@ -57,7 +57,7 @@ class Index:
         return contents(log[number * STRETCH * 4 :], self.numbers)
 
     def catch_up(self, log: list[Any]) -> None:
-        """Take in the whole stretches that are not known yet."""
+        """Index the whole stretches that are not indexed yet."""
         for number in range(len(self.known), len(log) // 4 // STRETCH):
             part = log[number * STRETCH * 4 : (number + 1) * STRETCH * 4]
             self.known.append(contents(part, self.numbers))
@@ -69,8 +69,8 @@ class Index:
         return self.numbers
 
     def forget_after(self, event: int) -> None:
-        """Events after ``event`` are gone, and with them the numbers given since the last whole
-        stretch before it."""
+        """Forget the events after ``event``, and the numbers assigned since the last whole stretch
+        before it."""
         whole = min(event // STRETCH, len(self.known))
         self.numbers.forget_from(self._met[whole])
         del self.known[whole:], self._met[whole + 1 :]

@@ -3,12 +3,12 @@
     log    obj  field  old  new | obj  field  old  new | ...  four slots per event, one flat list
     marks  4*event  fid | 4*event  ~fid | ...     entering and leaving a function, between events
 
-Going back is writing the old values from the end to the front, going forward is writing the new
-ones again: the same loop in two directions, so nothing in the kernel needs undo code of its own.
-An object takes part by having ``_restore(field, value)``, which stores without recording.  Far
-jumps go over net effects (``blocks.py``).
+Going back writes the old values, last event first; going forward writes the new values again.  This
+is one loop in two directions, so nothing in the kernel needs undo code of its own.  An object takes
+part by having ``_restore(field, value)``, which stores without recording.  Far jumps use net
+effects (``blocks.py``).
 
-Nothing here looks at what an object *is*.
+Nothing here depends on what an object *is*.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ from kemu.trace.index import Index
 
 
 class Restorable(Protocol):
-    """What an event's object must be able to do."""
+    """What the object of an event must provide."""
 
     def _restore(self, field: Any, value: Any) -> None: ...
 
 
 SLOTS = 4
-"""Slots of ``log`` that one event takes."""
+"""Slots of ``log`` per event."""
 
 STACKS = 1 << 12
-"""Marks between two places at which it is remembered which functions are open."""
+"""Marks between two places where the open functions are saved."""
 
 
 @uninterruptible
 class Journal:
-    """The events of one experiment and the place in them that the state has now.
+    """The events of one experiment, and the place among them where the state is now.
 
     ``cursor`` is the number of events that are applied, 0..len(journal).
     """
@@ -53,8 +53,8 @@ class Journal:
 
     @property
     def marks(self) -> array[int]:
-        """The marks, two words each.  New ones come into a list, which takes them faster, and move
-        over when somebody looks: in a list they would need three times the memory."""
+        """The marks, two words each.  New marks are appended to a list, which is faster, and moved
+        to the array when they are read: a list takes three times the memory."""
         if self.fresh_marks:
             self._marks.fromlist(self.fresh_marks)
             self.fresh_marks.clear()
@@ -66,17 +66,17 @@ class Journal:
 
     @property
     def at_end(self) -> bool:
-        """True where a change would be the newest event; False in the past."""
+        """True if a change would be the newest event, False in the past."""
         return self.cursor * SLOTS == len(self.log)
 
     def catch_up(self) -> None:
-        """Count what has been recorded since the last look: the cursor follows the end while the
-        machine runs."""
+        """Count what has been recorded since the last call: while the machine runs, the cursor
+        follows the end."""
         self.cursor = len(self.log) // SLOTS
 
     def prepare(self) -> None:
-        """Take in what has been recorded for questions about the past: cheap after each command,
-        long after a million events."""
+        """Index what has been recorded, for questions about the past: cheap after each command,
+        slow after a million events."""
         self.index.catch_up(self.log)
         self.open_before(len(self.marks))
 
@@ -108,8 +108,8 @@ class Journal:
             tape.forward(self.blocks.of(self.log, part))
 
     def open_before(self, index: int) -> list[int]:
-        """The functions (by number) that are open before the mark at ``index`` (an index into
-        ``marks``), outermost first."""
+        """The functions (by number) that are open just before the mark at ``index`` in ``marks``,
+        outermost first."""
         while len(self._stacks) * STACKS <= index:
             first = (len(self._stacks) - 1) * STACKS
             self._stacks.append(tuple(self._open(self._stacks[-1], first, first + STACKS)))
@@ -117,7 +117,7 @@ class Journal:
         return self._open(self._stacks[near], near * STACKS, index)
 
     def _open(self, stack: tuple[int, ...], first: int, last: int) -> list[int]:
-        """What is open after the marks [first, last), where ``stack`` was open before them."""
+        """The functions open after the marks [first, last), if ``stack`` were open before them."""
         found = list(stack)
         for fid in self.marks[first + 1 : last : 2]:
             if fid >= 0:
@@ -127,20 +127,20 @@ class Journal:
         return found
 
     def future(self) -> tuple[list[Any], array[int]]:
-        """What `truncate` would forget: the events after the cursor; and all marks."""
+        """What `truncate` would forget, for `restore`: the events after the cursor, and all
+        marks."""
         return self.log[self.cursor * SLOTS :], self.marks[:]
 
     def rejoin(self, future: tuple[list[Any], array[int]]) -> None:
-        """Restore a truncated future, with the cursor at its end, where it was
-        then."""
+        """Restore a truncated future, and put the cursor at its end."""
         events, marks = future
         self.log += events
         self.fresh_marks.clear()
         self._marks = marks[:]
 
     def truncate(self) -> None:
-        """Forget the events after the cursor, and the marks of the calls that made them: another
-        future will follow.
+        """Forget the events after the cursor and the marks of the calls that made them, to make
+        room for another future.
 
         The cursor is between two commands, so no call is open there."""
         end = self.cursor * SLOTS

@@ -1,9 +1,9 @@
 """The micro-step hook: where another CPU could run in between.
 
-``step()`` is called inside every atomic operation, lock operation and page-table access.  It does
-nothing until an explorer is attached; then it is the place where the explorer may hand the baton to
-another CPU.  A lock that is held is a place where a CPU must wait: alone on the machine it would
-wait for ever, under an explorer another CPU runs until the lock is free.
+Every atomic operation, lock operation and page-table access calls ``step()``.  It does nothing
+unless an explorer is attached; then this is where the explorer may let another CPU run.  A CPU must
+wait for a lock that is held: on its own it would wait forever, under an explorer another CPU runs
+until the lock is free.
 
     atomic_inc     step(); change the value
     spin_lock      step_until(free, page, "ptl"); mark it held
@@ -18,25 +18,25 @@ from typing import Any, Protocol
 from kemu.errors import KernelBug
 
 Ready = Callable[[Any, str], bool]
-"""May the CPU go on?  Asked with the object and the name of the lock."""
+"""May the CPU go on?  Called with the object and the name of the lock."""
 
 
 class Explorer(Protocol):
-    """What is asked at every micro-step."""
+    """What is called at every micro-step."""
 
     def on_step(self) -> None:
-        """The executing CPU is about to take a step: another one may go first."""
+        """The executing CPU is about to take a step; another CPU may go first."""
 
     def on_wait(self, ready: Ready, obj: Any, lock: str) -> None:
-        """The executing CPU can take its step only once ``ready(obj, lock)``; returns when that is
-        so and it is its turn."""
+        """Return when ``ready(obj, lock)`` is true and it is the executing CPU's turn: only then
+        can it take its step."""
 
     def is_removed(self, lock: str) -> bool:
         """True if the executing CPU is to run without the lock of this name."""
 
 
 class _Attached:
-    """The explorer that is asked at every micro-step, if there is one."""
+    """The explorer that is called at every micro-step, if there is one."""
 
     __slots__ = ("explorer",)
 
@@ -48,14 +48,14 @@ attached = _Attached()
 
 
 def step() -> None:
-    """One micro-step of the executing CPU lies here."""
+    """A micro-step of the executing CPU."""
     if attached.explorer is not None:
         attached.explorer.on_step()
 
 
 def step_until(ready: Ready, obj: Any, lock: str) -> None:
-    """One micro-step that the CPU can take only once ``ready(obj, lock)``.  ``KernelBug`` where
-    nobody could make it so."""
+    """A micro-step that the CPU can take only once ``ready(obj, lock)`` is true.  ``KernelBug`` if
+    no other CPU can make it so."""
     if attached.explorer is not None:
         attached.explorer.on_wait(ready, obj, lock)
     elif not ready(obj, lock):
@@ -74,7 +74,7 @@ def is_removed(lock: str) -> bool:
 
 @contextmanager
 def explorer(asked: Explorer) -> Iterator[None]:
-    """Within the block ``asked`` is called at every micro-step."""
+    """Within the block, call ``asked`` at every micro-step."""
     kept = attached.explorer
     attached.explorer = asked
     try:

@@ -1,8 +1,8 @@
-"""Where records go, the barrier, the marks, going over a log, reading RAM: in C where that was
-compiled (``_fast.c``), else in Python (``_plain.py``).
+"""Storing records, the barrier, the marks, undoing and redoing a log, reading RAM: in C if that was
+compiled (``_fast.c``), otherwise in Python (``_plain.py``).
 
-Both behave alike, event for event.  With ``KEMU_PURE`` set in the environment it is Python
-everywhere; ``kemu doctor`` says which one runs.
+Both behave alike, event for event.  ``KEMU_PURE`` in the environment selects Python; ``kemu
+doctor`` says which one runs.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from kemu.trace._plain import Pointers, Refuse
 
 
 def _choose() -> tuple[ModuleType, str]:
-    """The implementation to use; why it is not the one in C."""
+    """The implementation to use, and why it is not the one in C ("" if it is)."""
     if os.environ.get("KEMU_PURE"):
         return _plain, "KEMU_PURE is set"
     try:
@@ -25,7 +25,7 @@ def _choose() -> tuple[ModuleType, str]:
     except ImportError as error:
         return _plain, str(error)
     if getattr(_fast, "VERSION", 0) != _plain.VERSION:
-        return _plain, "the C is of another version; install kemu again"
+        return _plain, "_fast.c was compiled for another version; install kemu again"
     return _fast, ""
 
 
