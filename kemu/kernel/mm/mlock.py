@@ -1,8 +1,8 @@
 """mlock and its family: memory that stays resident (mm/mlock.c).
 
-apply_vma_lock_flags   VMA by VMA; one that is missing ends it, those before stay locked
+apply_vma_lock_flags   VMA by VMA, up to the first hole; the VMAs before it stay locked
 mlock_fixup            merge or split, set the flag, count the pages of the VMA (resident or not)
-__mm_populate          then fault everything in: by write where that saves a later copy
+__mm_populate          fault everything in, by write where that saves a copy later
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from kemu.trace.frames import linux
 
 
 def vma_supports_mlock(vma: vm_area_struct) -> bool:
-    """False for memory that cannot be locked: the flag is then silently not set."""
+    """False for memory that cannot be locked; the flag is then silently ignored."""
     return not vma.vm_flags & (VM_SPECIAL | VM_DROPPABLE | VM_HUGETLB)
 
 
@@ -51,8 +51,8 @@ def mlock_pte_range(vma: vm_area_struct, pmd: int, addr: int, end: int) -> None:
 
 @linux("mm/mlock.c")
 def mlock_vma_pages_range(vma: vm_area_struct, start: int, end: int, newflags: int) -> None:
-    """Set the flags and treat the pages that are there; the batches are drained before and
-    after."""
+    """Set the flags, and lock or unlock the pages that are present; the batches are drained before
+    and after."""
     vma.vm_flags = newflags
     lru_add_drain()
     for pmd, first, last in pmds_in(vma.vm_mm, start, end):
@@ -86,7 +86,7 @@ def mlock_fixup(vma: vm_area_struct, start: int, end: int, newflags: int) -> int
 
 @linux("mm/mlock.c")
 def apply_vma_lock_flags(start: int, length: int, flags: int) -> int:
-    """Lock flags for the VMAs of ``length`` bytes; 0, -EINVAL, -ENOMEM (hole)."""
+    """Set the lock flags of the VMAs of ``length`` bytes; 0, -EINVAL, -ENOMEM (hole)."""
     mm = current_mm()
     end = start + length
     if end > U64:
@@ -134,7 +134,7 @@ def do_munlock(start: int, length: int) -> int:
 
 @linux("mm/mlock.c")
 def apply_mlockall_flags(flags: int) -> None:
-    """What new mappings get (FUTURE) and what the existing ones are (CURRENT); 0 undoes both."""
+    """Set the lock flags of new mappings (FUTURE) and of existing ones (CURRENT); 0 clears both."""
     mm = current_mm()
     onfault = VM_LOCKONFAULT if flags & MCL_ONFAULT else 0
     mm.def_flags &= ~VM_LOCKED_MASK
@@ -152,7 +152,7 @@ def do_mlockall(flags: int) -> int:
     """mlockall(2): 0, -EINVAL."""
     if not flags or flags & ~(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT) or flags == MCL_ONFAULT:
         #: the flags include neither current nor future
-        #: -> current or future; onfault beside them
+        #: -> current or future; onfault in addition
         return -EINVAL
     mm = current_mm()
     mmap_write_lock(mm)

@@ -1,10 +1,10 @@
-"""Pages of locked memory, and the per-CPU batch through which they are counted (mm/mlock.c).
+"""Pages of locked memory, and the per-CPU batch that delays their accounting (mm/mlock.c).
 
-    mlock, munlock, and the unmapping of a locked page only note the page in a batch, with a
-    reference: the batch is worked off when it is full or drained
+    mlock, munlock, and the unmapping of a locked page only put the page in a batch, with a
+    reference; the batch is processed when it is full or drained
 
-Until then the page has one reference more than its mappings explain; a write by its last sharer
-meanwhile copies it.
+Until then the page has one reference more than its mappings explain, so that a write by its last
+sharer copies it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MUNLOCK, LRU_FOLIO, NEW_FOLIO = range(3)
 
 
 def _batch_add(folio: folio, what: int) -> None:
-    """Note the page; work the batch off if it is full, or at once while batches are off."""
+    """Add the page to the batch; process the batch if it is full, or at once if batches are off."""
     cpu = system.cpu
     folio_get(folio)
     cpu.mlock_fbatch += ((folio, what),)
@@ -39,7 +39,7 @@ def mlock_folio(folio: folio) -> None:
 
 @linux("mm/mlock.c")
 def mlock_new_folio(folio: folio) -> None:
-    """A page that is on no list yet is mapped into locked memory."""
+    """A new page, not on any list yet, is mapped into locked memory."""
     folio.flags |= PG_mlocked
     _batch_add(folio, NEW_FOLIO)
 
@@ -52,14 +52,14 @@ def munlock_folio(folio: folio) -> None:
 
 @linux("mm/mlock.c")
 def mlock_drain_local() -> None:
-    """Work off the batch of this CPU."""
+    """Process the batch of this CPU."""
     if system.cpu.mlock_fbatch:
         mlock_folio_batch(system.cpu)
 
 
 @linux("mm/mlock.c")
 def mlock_folio_batch(cpu: percpu) -> None:
-    """Work off a batch and drop its references."""
+    """Process a batch and drop its references."""
     batch = cpu.mlock_fbatch
     cpu.mlock_fbatch = ()
     for folio, what in batch:
@@ -85,7 +85,7 @@ def __mlock_folio(folio: folio) -> None:
 
 
 def __mlock_new_folio(folio: folio) -> None:
-    """Put a page that is on no list on the unevictable one."""
+    """Put a page that is not on any list on the unevictable one."""
     if folio.flags & PG_mlocked:
         folio.flags = folio.flags & ~PG_active | PG_unevictable
         folio.mlock_count = 1
@@ -94,7 +94,7 @@ def __mlock_new_folio(folio: folio) -> None:
 
 @linux("mm/mlock.c")
 def __munlock_folio(folio: folio) -> None:
-    """One lock less; the last one makes the page evictable again."""
+    """Remove one lock; without locks the page becomes evictable again."""
     isolated = bool(folio.flags & PG_lru)
     if isolated and folio.flags & PG_unevictable:
         if folio.mlock_count:
@@ -109,7 +109,7 @@ def __munlock_folio(folio: folio) -> None:
 
 
 def mlock_vma_folio(folio: folio, vma: vm_area_struct) -> None:
-    """The page is mapped into ``vma``: count it if that is locked."""
+    """The page is mapped into ``vma``: count the lock if ``vma`` is locked."""
     if vma.vm_flags & (VM_LOCKED | VM_SPECIAL) == VM_LOCKED:
         mlock_folio(folio)
 

@@ -1,10 +1,10 @@
 """mmap (mm/mmap.c, mm/vma.c).
 
-    do_mmap        check the arguments, find an address (unmapped_area.py), work out the flags
+    do_mmap        check the arguments, find an address (unmapped_area.py), compute the flags
     mmap_region    unmap what is there (munmap.py), charge, merge or make a VMA
 
-Nothing is allocated for the pages: a mapping is a promise.  The order of the checks is the order of
-the errors.
+No pages are allocated: a mapping is a promise.  The order of the checks decides which error is
+returned.
 """
 
 from __future__ import annotations
@@ -78,8 +78,8 @@ def ksys_mmap_pgoff(addr: int, length: int, prot: int, flags: int, fd: int, pgof
 
 
 def _mmap_huge_pages(addr: int, length: int, flags: int) -> int:
-    """mmap(2) of huge pages on a machine that has reserved none: -EINVAL, -EEXIST, -ENOMEM; a fixed
-    mapping has taken away what was there before."""
+    """mmap(2) of huge pages on a machine that has not reserved any: -EINVAL, -EEXIST, -ENOMEM.  A
+    fixed mapping has already unmapped what was there."""
     mm, huge = current_mm(), 1 << system.pmd_shift
     size = (length + huge - 1) & -huge
     if not length:
@@ -90,7 +90,7 @@ def _mmap_huge_pages(addr: int, length: int, flags: int) -> int:
         #: {addr:#x} is not a multiple of the size of a huge page -> an address that is
         return -EINVAL
     if flags & MAP_FIXED_NOREPLACE and find_vma_intersection(mm, addr, addr + size) is not None:
-        return -EEXIST  #: something is mapped there already -> fixed, or another address
+        return -EEXIST  #: something is mapped there already -> another address, or fixed
     mmap_write_lock(mm)
     error = do_vmi_munmap(mm, addr, size)
     mmap_write_unlock(mm)
@@ -101,8 +101,8 @@ def _mmap_huge_pages(addr: int, length: int, flags: int) -> int:
 def vm_mmap_pgoff(
     file: file | None, addr: int, length: int, prot: int, flags: int, pgoff: int
 ) -> int:
-    """do_mmap of ``length`` bytes from page ``pgoff`` of the file on, under the lock, then populate
-    if that was asked for."""
+    """do_mmap of ``length`` bytes from page ``pgoff`` of the file, under the lock; then populate if
+    requested."""
     mm = current_mm()
     mmap_write_lock(mm)
     ret, populate = do_mmap(file, addr, length, prot, flags, 0, pgoff)
@@ -235,7 +235,8 @@ def _anonymous_flags(addr: int, flags: int, vm_flags: int, pgoff: int) -> tuple[
 
 
 def accountable_mapping(vm_flags: int) -> bool:
-    """Private, writable, reserved: it counts as promised memory."""
+    """True if the mapping counts as committed memory: private, writable, and without
+    VM_NORESERVE."""
     return vm_flags & (VM_NORESERVE | VM_SHARED | VM_WRITE) == VM_WRITE
 
 
@@ -276,15 +277,15 @@ def mmap_region(file: file | None, addr: int, length: int, vm_flags: int, pgoff:
 
 @linux("mm/vma.c")
 def call_mmap_prepare(file: file | None, vm_flags: int) -> int:
-    """What the file's own ``mmap_prepare`` says, when what was there is already gone: 0;
-    -EOPNOTSUPP for MAP_SYNC on a disk that is not persistent memory (ext4_file_mmap_prepare)."""
+    """The answer of the file's ``mmap_prepare``, after the old mappings are gone: 0, or -EOPNOTSUPP
+    for MAP_SYNC on a disk that is not persistent memory (ext4_file_mmap_prepare)."""
     disk = file is not None and file.f_inode.kind == "disk"
     #: a file on disk has no synchronous mappings -> leave sync out
     return -EOPNOTSUPP if disk and vm_flags & VM_SYNC else 0
 
 
 def _count_locked(mm: mm_struct, vma: vm_area_struct, pages: int) -> None:
-    """Count locked pages; a VMA that cannot be locked loses the flag."""
+    """Count the locked pages; a VMA that cannot be locked loses the flag."""
     if vma.vm_flags & (VM_SPECIAL | VM_DROPPABLE):
         vma.vm_flags &= ~VM_LOCKED_MASK
     else:
@@ -294,7 +295,7 @@ def _count_locked(mm: mm_struct, vma: vm_area_struct, pages: int) -> None:
 def __mmap_new_vma(
     mm: mm_struct, file: file | None, start: int, end: int, vm_flags: int, pgoff: int
 ) -> vm_area_struct | int:
-    """Let a neighbour grow over the range, or make a VMA for it; a negative error."""
+    """Expand a neighbour over the range, or make a VMA for it; the VMA, or a negative error."""
     prev, next = neighbours(mm, start, end)
     if not (file is None and vm_flags & VM_SHARED):
         merged = vma_merge_new_range(
@@ -349,7 +350,7 @@ def do_remap_file_pages(start: int, size: int, prot: int, pgoff: int, flags: int
 
 
 def _one_file(mm: mm_struct, vma: vm_area_struct, end: int) -> bool:
-    """True if up to ``end`` everything is mapped from the file of ``vma`` with the same flags."""
+    """True if everything up to ``end`` is mapped from the file of ``vma`` with the same flags."""
     at = vma.vm_end
     while at < end:
         next = vma_lookup(mm, at)

@@ -1,4 +1,4 @@
-"""Who may look at, and who may change, the VMAs of an address space (include/linux/mmap_lock.h,
+"""Locks for reading and for changing the VMAs of an address space (include/linux/mmap_lock.h,
 mm/mmap_lock.c).
 
     mmap_write_lock    system calls that change the tree       mm.mmap_lock = -1
@@ -6,9 +6,9 @@ mm/mmap_lock.c).
     vma_start_read     the usual user fault: one VMA alone     vma.vm_refcnt + 1
     vma_start_write    before one VMA is changed or detached   waits until vm_refcnt is back at 1
 
-Locks are state: a CPU that must wait for one cannot run.  Linux keeps a sequence number in each VMA
-that says whether it is locked for writing; here all VMAs count as locked while ``mmap_lock`` is
-held for writing.
+Locks are state: a CPU that must wait for one cannot run.  In Linux a sequence number in each VMA
+says whether the VMA is locked for writing; here all VMAs are locked while ``mmap_lock`` is held for
+writing.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from kemu.trace.frames import linux
 from kemu.trace.steps import is_removed, step, step_until
 
 MMAP_LOCK, VMA_LOCK = "mmap_lock", "vma_lock"
-"""What the locks are called where an explorer takes one away."""
+"""The names of the locks for `race --without-lock`."""
 
 
 def mmap_write_lock(mm: mm_struct) -> None:
-    """Lock for changing; nobody else may hold it."""
+    """Lock for writing; nobody else may hold the lock."""
     if not is_removed(MMAP_LOCK):
         step_until(_nobody_holds, mm, MMAP_LOCK)
         mm.mmap_lock = -1
@@ -39,21 +39,21 @@ def _nobody_writes(mm: mm_struct, _lock: str) -> bool:
 
 
 def mmap_write_unlock(mm: mm_struct) -> None:
-    """Release after changing."""
+    """Release the lock after writing."""
     if not is_removed(MMAP_LOCK):
         step()
         mm.mmap_lock = 0
 
 
 def mmap_read_lock(mm: mm_struct) -> None:
-    """Lock for looking; other readers may hold it too."""
+    """Lock for reading; other readers may hold the lock too."""
     if not is_removed(MMAP_LOCK):
         step_until(_nobody_writes, mm, MMAP_LOCK)
         mm.mmap_lock += 1
 
 
 def mmap_read_unlock(mm: mm_struct) -> None:
-    """Release after looking."""
+    """Release the lock after reading."""
     if not is_removed(MMAP_LOCK):
         step()
         mm.mmap_lock -= 1
@@ -61,9 +61,8 @@ def mmap_read_unlock(mm: mm_struct) -> None:
 
 @linux("mm/mmap_lock.c")
 def lock_vma_under_rcu(mm: mm_struct, address: int) -> vm_area_struct | None:
-    """The VMA at ``address``, held for one fault; None if there is none or the tree is being
-    changed.  The VMA is found without any lock: once it is held, one looks again whether it is
-    still the right one."""
+    """The VMA at ``address``, locked for one fault; None if there is none or the tree is being
+    changed.  The lookup takes no lock, so the VMA is checked again once it is locked."""
     vma = mm.mm_mt.find(address)
     if vma is None or vma.vm_start > address:
         return None
@@ -76,8 +75,8 @@ def lock_vma_under_rcu(mm: mm_struct, address: int) -> vm_area_struct | None:
 
 
 def vma_start_read(mm: mm_struct, vma: vm_area_struct) -> bool:
-    """Hold one VMA against changes; False if the tree is locked for changing, or the VMA is not in
-    it any more."""
+    """Lock one VMA against changes; False if the tree is locked for writing, or no longer contains
+    the VMA."""
     if is_removed(VMA_LOCK):
         return True
     if mm.mmap_lock < 0:
@@ -86,14 +85,14 @@ def vma_start_read(mm: mm_struct, vma: vm_area_struct) -> bool:
 
 
 def vma_end_read(vma: vm_area_struct) -> None:
-    """The fault is done with the VMA."""
+    """Release the VMA at the end of a fault."""
     if not is_removed(VMA_LOCK):
         refcount_dec_and_test(vma, "vm_refcnt")
 
 
 def vma_start_write(vma: vm_area_struct) -> None:
-    """Wait until no fault holds the VMA; ``mmap_lock`` is held for writing, so no new one can
-    begin."""
+    """Wait until no fault holds the VMA; since ``mmap_lock`` is held for writing, no new fault can
+    lock it."""
     if not is_removed(VMA_LOCK):
         step_until(_nobody_reads, vma, VMA_LOCK)
 
@@ -103,8 +102,8 @@ def _nobody_reads(vma: vm_area_struct, _lock: str) -> bool:
 
 
 def release_fault_lock(vmf: vm_fault) -> None:
-    """Release what the fault holds, the VMA or the whole address space: it is about to wait, and
-    will run again."""
+    """Release the lock that the fault holds, on the VMA or on the address space: the fault is about
+    to wait, and will be retried."""
     if vmf.flags & FAULT_FLAG_VMA_LOCK:
         vma_end_read(vmf.vma)
     else:

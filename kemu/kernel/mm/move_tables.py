@@ -1,11 +1,11 @@
 """Moving page-table entries to other addresses of the same address space (mm/mremap.c).
 
-    old  | a | b | c |   |  each entry is taken out and put in at its new place:
-    new  |   | a | b | c |  the pages do not move, only what leads to them
+    old  | a | b | c |   |  each entry is removed and set again at its new address:
+    new  |   | a | b | c |  the pages stay where they are in RAM
 
-exec uses it to bring a stack, which was built at the top of the address space, to its random place.
-Linux can move a whole table by one entry of the level above when both addresses are aligned; the
-result is the same, and it is not done here.
+exec uses this to move a stack, which was built at the top of the address space, to its random
+place.  If both addresses are aligned, Linux can move a whole table through one entry of the level
+above; the result is the same, so kemu does not.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from kemu.trace.frames import linux
 @linux("mm/mremap.c")
 def move_page_tables(vma: vm_area_struct, old_addr: int, new_addr: int, length: int) -> int:
     """Move the entries of [old_addr, old_addr+length) to ``new_addr``, lower addresses first; the
-    bytes that were covered: fewer than ``length`` when out of memory."""
+    number of bytes covered, less than ``length`` when out of memory."""
     mm = vma.vm_mm
     for old_pmd, first, last in pmds_in(mm, old_addr, old_addr + length):
         at = first
@@ -61,8 +61,8 @@ def alloc_new_pmd(mm: mm_struct, addr: int) -> int:
 def move_ptes(
     vma: vm_area_struct, old_pmd: int, old_addr: int, old_end: int, new_pmd: int, new_addr: int
 ) -> None:
-    """Move the entries of one table, those of every known kind as they are; the old addresses are
-    flushed before the table is unlocked."""
+    """Move the entries of one table, of any known kind, unchanged; the old addresses are flushed
+    before the table is unlocked."""
     mm = vma.vm_mm
     old_pte = pte_offset_map_lock(mm, old_pmd, old_addr)
     same_table = system.phys.load(old_pmd) == system.phys.load(new_pmd)

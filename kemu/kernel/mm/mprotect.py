@@ -1,12 +1,12 @@
-"""mprotect: other rights for a range (mm/mprotect.c).
+"""mprotect: change the protection of a range (mm/mprotect.c).
 
-    do_mprotect_pkey     VMA by VMA; one that fails leaves those before it changed
+    do_mprotect_pkey     VMA by VMA; if one fails, those before it stay changed
     mprotect_fixup       charge, merge or split, set the flags
     change_pte_range     rewrite the entries: frame, A and D stay; W only if no fault is needed
 
-A page that was write-protected and becomes writable again gets W immediately if it is anonymous and
-exclusive.  One that fork shares, the zero page, a page of the cache: these must fault, since the
-fault is what copies.
+A write-protected page that becomes writable again gets W immediately if it is anonymous and
+exclusive.  A page shared by fork, the zero page and a cached page must fault first, since the fault
+makes the copy.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def can_change_pte_writable(vma: vm_area_struct, addr: int, pte: int) -> bool:
 def change_pte_range(
     tlb: mmu_gather, vma: vm_area_struct, pmd: int, addr: int, end: int, try_writable: bool
 ) -> int:
-    """The entries of one table; how many changed."""
+    """Change the entries of one table; returns how many changed."""
     mm = tlb.mm
     ptep = pte_offset_map_lock(mm, pmd, addr)
     pages = 0
@@ -100,7 +100,7 @@ def change_pte_range(
 def change_protection(
     tlb: mmu_gather, vma: vm_area_struct, start: int, end: int, try_writable: bool
 ) -> int:
-    """All entries of the range follow ``vm_page_prot``; how many changed."""
+    """Make all entries of the range follow ``vm_page_prot``; returns how many changed."""
     pages = 0
     for pmd, first, last in pmds_in(tlb.mm, start, end):
         pages += change_pte_range(tlb, vma, pmd, first, last, try_writable)
@@ -108,7 +108,7 @@ def change_protection(
 
 
 def vma_wants_manual_pte_write_upgrade(vma: vm_area_struct) -> bool:
-    """True if single entries may get W back although the template lacks it."""
+    """True if individual entries may get W although the template lacks it."""
     if vma.vm_flags & VM_SHARED:
         return vma_wants_writenotify(vma)
     return bool(vma.vm_flags & VM_WRITE)
@@ -159,8 +159,8 @@ def mprotect_fixup(
 def _first_vma(
     mm: mm_struct, start: int, end: int, grows: int
 ) -> tuple[vm_area_struct | None, int]:
-    """The VMA to begin with and the start, which PROT_GROWSDOWN moves down to the VMA's; or (None,
-    error)."""
+    """(the first VMA, the start of the range), which PROT_GROWSDOWN moves down to the VMA's start;
+    or (None, error)."""
     vma = find_vma(mm, start)
     if vma is None:
         #: nothing is mapped at {start:#x} -> a range that is mapped without a gap: see maps
@@ -180,8 +180,8 @@ def _first_vma(
 
 @linux("mm/mprotect.c")
 def do_mprotect_pkey(start: int, length: int, prot: int, pkey: int = -1) -> int:
-    """mprotect(2) of ``length`` bytes: 0, -EINVAL, -ENOMEM (hole), -EACCES, -EPERM.  Without keys
-    only ``pkey`` -1 is one."""
+    """mprotect(2) of ``length`` bytes: 0, -EINVAL, -ENOMEM (hole), -EACCES, -EPERM.  There are no
+    protection keys, so only ``pkey`` -1 is valid."""
     grows = prot & (PROT_GROWSDOWN | PROT_GROWSUP)
     prot &= ~grows
     if grows == PROT_GROWSDOWN | PROT_GROWSUP:
@@ -206,7 +206,7 @@ def do_mprotect_pkey(start: int, length: int, prot: int, pkey: int = -1) -> int:
 
 
 def _protect_range(mm: mm_struct, start: int, end: int, prot_bits: int) -> int:
-    """Walk the VMAs; stop at the first that is missing or refuses."""
+    """Walk the VMAs; stop at the first hole, or at the first VMA that refuses."""
     tlb = tlb_gather_mmu(mm)
     at, error = start, 0
     while at < end and not error:

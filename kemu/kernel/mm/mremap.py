@@ -1,10 +1,10 @@
-"""mremap: another size or another place for a mapping (mm/mremap.c).
+"""mremap: resize or move a mapping (mm/mremap.c).
 
     no new address   smaller: unmap the tail; larger: in place if there is room, else move
     a new address    unmap what is there, then move; may span several VMAs
 
-Moving copies no page: the entries are taken out and put in elsewhere, so sharing and exclusivity
-stay as they are, and no access faults afterwards.
+Moving copies no pages: the entries are removed and set again elsewhere, so sharing and exclusivity
+are unchanged, and later accesses do not fault.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ from kemu.trace.frames import linux
 
 @attrs.define
 class vma_remap_struct:
-    """One mremap on its way.  Lengths in bytes, whole pages; ``vma`` the mapping at ``addr``;
-    ``locked``: what grows is populated at the end."""
+    """An mremap in progress.  Lengths in bytes, whole pages; ``vma``: the mapping at ``addr``;
+    ``locked``: the added part is populated at the end."""
 
     mm: mm_struct
     addr: int
@@ -69,12 +69,12 @@ class vma_remap_struct:
 
     @property
     def delta(self) -> int:
-        """Bytes by which it grows or shrinks."""
+        """The number of bytes by which the mapping grows or shrinks."""
         return abs(self.new_len - self.old_len)
 
 
 def vrm_implies_new_addr(vrm: vma_remap_struct) -> bool:
-    """True if the mapping goes elsewhere in any case."""
+    """True if the flags require the mapping to move."""
     return bool(vrm.flags & (MREMAP_FIXED | MREMAP_DONTUNMAP))
 
 
@@ -89,7 +89,7 @@ def source(vrm: vma_remap_struct) -> vm_area_struct:
 
 @linux("mm/mremap.c")
 def check_mremap_params(vrm: vma_remap_struct) -> int:
-    """What is wrong whatever is mapped: 0, -EINVAL, -ENOMEM (too many mappings)."""
+    """The checks that do not depend on what is mapped: 0, -EINVAL, -ENOMEM (too many mappings)."""
     task_size = task_size_max()
     if vrm.flags & ~(MREMAP_FIXED | MREMAP_MAYMOVE | MREMAP_DONTUNMAP):
         return -EINVAL  #: unknown flags {vrm.flags:#x} -> maymove, fixed, dontunmap
@@ -122,7 +122,7 @@ def check_mremap_params(vrm: vma_remap_struct) -> int:
 
 @linux("mm/mremap.c")
 def check_prep_vma(vrm: vma_remap_struct) -> int:
-    """What the VMA at the address has against it: 0, -EFAULT, -EPERM, -EINVAL, -ENOMEM."""
+    """The checks of the VMA at the address: 0, -EFAULT, -EPERM, -EINVAL, -ENOMEM."""
     vma = vrm.vma
     if vma is None:
         #: nothing is mapped at {vrm.addr:#x} -> an old address inside a mapping: see maps
@@ -159,7 +159,7 @@ def check_prep_vma(vrm: vma_remap_struct) -> int:
 
 
 def vrm_charge(vrm: vma_remap_struct) -> bool:
-    """Promise the memory by which the mapping grows; False if it may not."""
+    """Charge the memory by which the mapping grows; False if the limit does not allow it."""
     if not source(vrm).vm_flags & VM_ACCOUNT:
         return True
     size = vrm.new_len if vrm.flags & MREMAP_DONTUNMAP else vrm.new_len - vrm.old_len
@@ -168,7 +168,7 @@ def vrm_charge(vrm: vma_remap_struct) -> bool:
 
 
 def vrm_stat_account(vrm: vma_remap_struct, size: int) -> None:
-    """Count ``size`` bytes more of the source's kind."""
+    """Count ``size`` more bytes, in the counters of the source's kind of memory."""
     vma = source(vrm)
     vm_stat_account(vrm.mm, vma.vm_flags, size >> PAGE_SHIFT)
     if vma.vm_flags & VM_LOCKED:
@@ -180,7 +180,7 @@ def vrm_stat_account(vrm: vma_remap_struct, size: int) -> None:
 
 @linux("mm/mremap.c")
 def vrm_set_new_addr(vrm: vma_remap_struct) -> int:
-    """Find the place: the one that was asked for, or a free one; 0 or an error."""
+    """Find the new place: the requested one, or a free one; 0 or an error."""
     vma = source(vrm)
     flags = MAP_FIXED if vrm.flags & MREMAP_FIXED else 0
     flags |= MAP_SHARED if vma.vm_flags & VM_MAYSHARE else 0
@@ -197,10 +197,10 @@ def vrm_set_new_addr(vrm: vma_remap_struct) -> int:
 def copy_vma(
     vma: vm_area_struct, addr: int, length: int, pgoff: int
 ) -> tuple[vm_area_struct | None, vm_area_struct]:
-    """(the VMA that covers the new place, the source): a neighbour there that could take it in, or
-    a copy of ``vma``.  An anonymous one that was never touched takes the offset of its new address,
-    so that it merges more easily; it may even merge with itself, and then the source is another VMA
-    than before."""
+    """(the VMA that covers the new place, the source).  The former is a neighbour that it can merge
+    with, or a copy of ``vma``.  An anonymous VMA that was never touched takes the offset of its new
+    address, so that it merges more easily; it may even merge with the source, which is then a
+    different VMA than before."""
     if vma_is_anonymous(vma) and vma.anon_vma is None:
         pgoff = addr >> PAGE_SHIFT
     start = vma.vm_start
@@ -229,8 +229,8 @@ def copy_vma(
 
 @linux("mm/mremap.c")
 def copy_vma_and_data(vrm: vma_remap_struct) -> tuple[vm_area_struct | None, int]:
-    """(the VMA at the new place, 0 or -ENOMEM): the entries have moved there.  If the tables could
-    not be made they have moved back, and the *new* place is what is left to unmap."""
+    """(the VMA at the new place, 0 or -ENOMEM).  The entries have moved there; if the tables could
+    not be made, the entries have moved back, and it is the *new* place that must be unmapped."""
     vma = source(vrm)
     pgoff = vma.vm_pgoff + ((vrm.addr - vma.vm_start) >> PAGE_SHIFT)
     new_vma, vrm.vma = copy_vma(vma, vrm.new_addr, vrm.new_len, pgoff)
@@ -247,11 +247,11 @@ def copy_vma_and_data(vrm: vma_remap_struct) -> tuple[vm_area_struct | None, int
 
 @linux("mm/mremap.c")
 def unmap_source_vma(vrm: vma_remap_struct) -> None:
-    """Unmap the old place.  Its charge has moved along: VM_ACCOUNT is hidden from munmap, and put
-    back on what is left.
+    """Unmap the old place.  Its charge has moved with the mapping, so VM_ACCOUNT is hidden from
+    munmap, and restored on what is left.
 
-    If munmap finds no memory to split, the old place stays, empty, and is charged anew (Linux
-    charges it too, but lets VM_ACCOUNT go, so that the charge is never taken back)."""
+    If munmap has no memory for a split, the old place stays, empty, and is charged again (Linux
+    charges it too, but drops VM_ACCOUNT, so that the charge is never given back)."""
     vma, mm = source(vrm), vrm.mm
     start, end = vma.vm_start, vma.vm_end
     moved = bool(vma.vm_flags & VM_ACCOUNT) and not vrm.flags & MREMAP_DONTUNMAP
@@ -273,8 +273,8 @@ def unmap_source_vma(vrm: vma_remap_struct) -> None:
 
 @linux("mm/mremap.c")
 def dontunmap_complete(vrm: vma_remap_struct, new_vma: vm_area_struct) -> None:
-    """The old place stays, empty: it loses its lock, and its anon_vmas if all of it moved.
-    ``locked_vm`` is not touched."""
+    """The old place stays, empty: it loses VM_LOCKED, and its anon_vmas if all of it moved.
+    ``locked_vm`` does not change."""
     vma = source(vrm)
     vma.vm_flags &= ~VM_LOCKED_MASK
     if new_vma is not vma and vrm.addr == vma.vm_start and vrm.addr + vrm.old_len == vma.vm_end:
@@ -283,8 +283,8 @@ def dontunmap_complete(vrm: vma_remap_struct, new_vma: vm_area_struct) -> None:
 
 @linux("mm/mremap.c")
 def move_vma(vrm: vma_remap_struct) -> int:
-    """Move to ``vrm.new_addr``: the new address, or -ENOMEM with everything as it was, also what
-    was promised for growth (which Linux forgets when it was a table that could not be made)."""
+    """Move to ``vrm.new_addr``: the new address, or -ENOMEM with everything as it was, including
+    the charge for growth (which Linux leaks if it was a table that could not be made)."""
     vma = source(vrm)
     if vrm.mm.map_count >= system.sysctl.max_map_count - 3:
         #: the process has {vrm.mm.map_count} mappings, too many to add some (max_map_count)
@@ -320,7 +320,7 @@ def move_vma(vrm: vma_remap_struct) -> int:
 
 @linux("mm/mremap.c")
 def mremap_to(vrm: vma_remap_struct) -> int:
-    """Move to a given place (FIXED), or keep the old one, empty (DONTUNMAP)."""
+    """Move to a given address (FIXED), or keep the old place, empty (DONTUNMAP)."""
     mm = vrm.mm
     if vrm.flags & MREMAP_FIXED:
         error = do_vmi_munmap(mm, vrm.new_addr, vrm.new_len)
@@ -344,7 +344,7 @@ def mremap_to(vrm: vma_remap_struct) -> int:
 
 @linux("mm/mremap.c")
 def mremap_at(vrm: vma_remap_struct) -> int:
-    """Resize where it is; a mapping that has no room to grow is moved, if it may be."""
+    """Resize in place; a mapping without room to grow is moved, if that is allowed."""
     if vrm.new_len <= vrm.old_len:
         shrunk = do_vmi_munmap(vrm.mm, vrm.addr + vrm.new_len, vrm.delta) if vrm.delta else 0
         return shrunk or vrm.addr
@@ -367,7 +367,7 @@ def vrm_can_expand_in_place(vrm: vma_remap_struct) -> bool:
 
 @linux("mm/mremap.c")
 def expand_vma_in_place(vrm: vma_remap_struct) -> int:
-    """Let the VMA grow, perhaps up to the next one and over it; 0 or -ENOMEM."""
+    """Expand the VMA, which may merge with the next one; 0 or -ENOMEM."""
     if not vrm_charge(vrm):
         return -ENOMEM  #: {vrm_charge}
     if vma_merge_extend(source(vrm), vrm.delta) is None:
@@ -380,7 +380,7 @@ def expand_vma_in_place(vrm: vma_remap_struct) -> int:
 
 @linux("mm/vma.c")
 def vma_merge_extend(vma: vm_area_struct, delta: int) -> vm_area_struct | None:
-    """``vma`` grows at its end by ``delta`` bytes."""
+    """Expand ``vma`` at its end by ``delta`` bytes."""
     end = vma.vm_end
     _, next = neighbours(vma.vm_mm, end, end + delta)
     pgoff = vma.vm_pgoff + vma_pages(vma)
@@ -402,9 +402,9 @@ def vma_merge_extend(vma: vm_area_struct, delta: int) -> vm_area_struct | None:
 
 @linux("mm/mremap.c")
 def remap_move(vrm: vma_remap_struct) -> int:
-    """Move a range of the same size, VMA by VMA, keeping the holes between them; the new address,
-    or the error at which it stopped (what came before it has moved).  Each move may split and merge
-    the VMAs that follow, so the next one is looked up after it."""
+    """Move a range without resizing it, VMA by VMA, keeping the holes between them; the new
+    address, or the first error (the VMAs before it have moved).  A move may split and merge the
+    VMAs that follow, so the next one is looked up afterwards."""
     start, end = vrm.addr, vrm.addr + vrm.old_len
     target, first, last_end, at = vrm.new_addr, 0, 0, start
     while at < end and (vma := find_vma_intersection(vrm.mm, at, end)) is not None:

@@ -1,8 +1,8 @@
 """munmap, and making room for a mapping that replaces others (mm/vma.c).
 
-vms_gather_munmap_vmas     split at the borders, collect the VMAs; on failure splits stay
+vms_gather_munmap_vmas     split at the borders, collect the VMAs; on failure splits remain
 vms_clear_ptes             clear the entries, flush, free pages and tables
-vms_complete_munmap_vmas   count the VMAs out and free them
+vms_complete_munmap_vmas   uncharge the VMAs and free them
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from kemu.trace.frames import linux
 
 
 class vma_munmap_struct:
-    """One unmapping on its way: the range, the VMAs to go, and what they count for (pages)."""
+    """A munmap in progress: the range, the VMAs to remove, and their counts (pages)."""
 
     def __init__(self, mm: mm_struct, start: int, end: int) -> None:
         self.mm, self.start, self.end = mm, start, end
@@ -47,8 +47,8 @@ class vma_munmap_struct:
 
 @linux("mm/vma.c")
 def vms_gather_munmap_vmas(vms: vma_munmap_struct) -> int:
-    """Split at the borders and collect what lies between; 0, -ENOMEM, -EPERM.  Nothing is unmapped
-    yet, but splits stay."""
+    """Split at the borders and collect the VMAs between them; 0, -ENOMEM, -EPERM.  Nothing is
+    unmapped yet; after an error, splits remain."""
     mm, start, end = vms.mm, vms.start, vms.end
     first = find_vma_intersection(mm, start, end)
     if first is None:
@@ -112,14 +112,14 @@ def vms_clean_up_area(vms: vma_munmap_struct) -> None:
 
 
 def _detach(vms: vma_munmap_struct) -> None:
-    """Take the VMAs out of the tree; nobody can find them any more."""
+    """Remove the VMAs from the tree, so that they can no longer be found."""
     for vma in vms.vmas:
         vma_iter_clear(vms.mm, vma)
 
 
 @linux("mm/vma.c")
 def vms_complete_munmap_vmas(vms: vma_munmap_struct) -> None:
-    """Count the VMAs out, clear their entries if that was not done yet, and free them."""
+    """Uncharge the VMAs, clear their entries if that is not done yet, and free them."""
     if not vms.vmas:
         return
     mm = vms.mm
@@ -146,7 +146,7 @@ def __vm_munmap(start: int, length: int) -> int:
 
 @linux("mm/vma.c")
 def do_vmi_munmap(mm: mm_struct, start: int, length: int) -> int:
-    """Unmap [start, start+length); holes are fine.  0, -EINVAL, -ENOMEM, -EPERM."""
+    """Unmap [start, start+length), which may have holes.  0, -EINVAL, -ENOMEM, -EPERM."""
     task_size = task_size_max()
     if start & ~PAGE_MASK & U64:
         #: the address {start:#x} is not a multiple of the page size -> an address that ends in 000

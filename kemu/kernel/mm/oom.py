@@ -1,9 +1,9 @@
-"""Out of memory: choose who dies (mm/oom_kill.c).
+"""Out of memory: choose a victim (mm/oom_kill.c).
 
     badness = resident pages + swap entries + page-table pages + oom_score_adj * (all pages / 1000)
 
-The highest is killed; the caller then tries its allocation again.  The victim is torn down at once,
-as if the scheduler had let it run.
+The task with the highest badness is killed, and the caller retries its allocation.  The victim is
+torn down at once, as if the scheduler had let it run.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ LONG_MIN = -(1 << 63)
 
 @linux("mm/oom_kill.c")
 def oom_badness(task: task_struct, totalpages: int) -> int:
-    """How good a victim ``task`` is, in pages; LONG_MIN: not at all."""
+    """The badness of ``task`` in pages; LONG_MIN if it must not be killed."""
     mm = task.mm
     unkillable = (
         task.pid == 1 or task.flags & PF_KTHREAD or task.signal.oom_score_adj == OOM_SCORE_ADJ_MIN
@@ -44,7 +44,7 @@ def oom_badness(task: task_struct, totalpages: int) -> int:
 
 @linux("mm/oom_kill.c")
 def select_bad_process() -> task_struct | None:
-    """The task with the highest badness, the later one of equals; None if nobody may be killed."""
+    """The task with the highest badness, the last one of several; None if no task can be killed."""
     totalpages = totalram_pages()
     chosen, best = None, LONG_MIN
     for pid in sorted(system.tasks):
@@ -56,7 +56,7 @@ def select_bad_process() -> task_struct | None:
 
 @linux("mm/oom_kill.c")
 def out_of_memory() -> bool:
-    """Kill somebody; True if that may have helped (then the allocation is tried again)."""
+    """Kill a task; True if that may have freed memory, so that the allocation is retried."""
     victim = select_bad_process()
     if victim is None:
         return False
@@ -66,8 +66,8 @@ def out_of_memory() -> bool:
 
 @linux("mm/oom_kill.c")
 def oom_kill_process(victim: task_struct) -> None:
-    """SIGKILL to every task that uses the victim's memory.  When this returns they are gone, except
-    the caller and the threads of its process, which die with it on its way out of the kernel."""
+    """Send SIGKILL to every task that uses the victim's memory.  When this returns they are gone,
+    except the caller and the threads of its process, which die when it leaves the kernel."""
     mm = victim.mm
     system.vmstat.OOM_KILL += 1
     me = current()
@@ -86,5 +86,5 @@ def oom_kill_process(victim: task_struct) -> None:
 
 @linux("mm/oom_kill.c")
 def pagefault_out_of_memory() -> None:
-    """A fault ended with VM_FAULT_OOM: nothing more to do here, the access is tried again unless
-    the task was killed."""
+    """A fault ended with VM_FAULT_OOM: nothing is left to do here; the access is retried unless the
+    task was killed."""

@@ -5,12 +5,12 @@ include/linux/page_ref.h).
     order  9  [ 512          ][ 512          ]
     order  8  [ 256  ][ 256  ]
 
-A block is split in halves until it is small enough; the upper half goes on the list of its order.
-A freed block joins with its buddy (pfn ^ size).
+A block is split in halves until it is small enough; each upper half goes on the list of its order.
+A freed block merges with its buddy (pfn ^ size).
 
-A page lives while ``_refcount`` is above 0: allocation gives one reference, ``folio_get`` adds,
-``folio_put`` drops, and the last drop frees.  There are no per-CPU lists of single pages, so
-allocation order depends on nothing but the order of calls.
+A page is in use while ``_refcount`` is above 0: an allocation returns it with one reference,
+``folio_get`` adds one, ``folio_put`` drops one, and dropping the last frees the page.  There are no
+per-CPU lists of single pages, so the order of allocations depends only on the order of calls.
 
 ``_refcount`` changes in this file only.  Upward calls: ``system.reclaim`` and
 ``system.out_of_memory`` when memory is short.
@@ -53,15 +53,16 @@ ALLOC_WMARK_MIN, ALLOC_WMARK_LOW, ALLOC_NO_WATERMARKS = 0, 1, 4
 
 
 def folio_get(folio: folio) -> None:
-    """Take a reference; the caller has one already, or a lock that keeps the page alive."""
+    """Take a reference; the caller has one already, or a lock that keeps the page from being
+    freed."""
     if folio._refcount <= 0:
         raise KernelBug(f"folio_get on {folio}: _refcount {folio._refcount}")
     atomic_inc(folio, "_refcount")
 
 
 def folio_try_get(folio: folio) -> bool:
-    """Take a reference to a page that was found without holding anything; False if it is free
-    already."""
+    """Take a reference to a page that was found without a lock or a reference; False if it is
+    free already."""
     return atomic_inc_not_zero(folio, "_refcount")
 
 
@@ -89,14 +90,14 @@ def put_page(page: page) -> None:
 
 @linux("mm/swap.c")
 def __folio_put(folio: folio) -> None:
-    """The last reference is gone: off the LRU, back to the allocator."""
+    """The last reference is gone: take the page off the LRU and free it."""
     if folio.flags & PG_lru:
         lruvec_del_folio(folio)
     free_frozen_pages(folio, folio_order(folio))
 
 
 def set_page_refcounted(page: page) -> None:
-    """Give a page that came from the allocator its first reference."""
+    """Give a newly allocated page its first reference."""
     page._refcount = 1
 
 
@@ -108,10 +109,9 @@ def __alloc_pages_noprof(gfp: int, order: int, preferred_nid: int) -> page | Non
     """2**order frames with one reference on the first, from node ``preferred_nid`` if it has them;
     or None.
 
-    Normal requests leave ``watermark_min`` frames alone; a task that is dying may have those
-    too."""
+    Normal requests leave ``watermark_min`` frames free; a task that is dying may use those too."""
     if system.sysctl.fail_alloc and should_fail_alloc_page():
-        #: set fail made the allocation of a page fail -> the same once more: it fails only once
+        #: set fail made the allocation of a page fail -> the same call again: it fails only once
         return None
     page = get_page_from_freelist(gfp, order, ALLOC_WMARK_LOW, preferred_nid)
     if page is None:
@@ -123,20 +123,20 @@ def __alloc_pages_noprof(gfp: int, order: int, preferred_nid: int) -> page | Non
 
 @linux("mm/fail_page_alloc.c")
 def should_fail_alloc_page() -> bool:
-    """Fault injection: True for the allocation whose turn has come; then it is over."""
+    """Fault injection: True for the allocation that is to fail, which ends the injection."""
     left = system.sysctl.fail_alloc
     system.sysctl.fail_alloc = left - 1
     return left == 1
 
 
 def alloc_page(gfp: int = GFP_KERNEL) -> page | None:
-    """One frame, near the CPU that executes."""
+    """One frame, from the node of the executing CPU if possible."""
     return __alloc_pages_noprof(gfp, 0, numa_node_id())
 
 
 @linux("mm/page_alloc.c")
 def __alloc_pages_slowpath(gfp: int, order: int, preferred_nid: int) -> page | None:
-    """Below the low watermark: try down to the minimum, then reclaim, then kill somebody, then give
+    """Below the low watermark: try down to the minimum, then reclaim, then kill a task, then give
     up."""
     page = get_page_from_freelist(gfp, order, ALLOC_WMARK_MIN, preferred_nid)
     for _ in range(MAX_RECLAIM_RETRIES):
@@ -160,8 +160,8 @@ def oom_reserves_allowed(task: object) -> bool:
 def get_page_from_freelist(
     gfp: int, order: int, alloc_flags: int, preferred_nid: int
 ) -> page | None:
-    """A block of ``order`` from the first zone that has one and keeps as many free frames as
-    ``alloc_flags`` (ALLOC_*) ask."""
+    """A block of ``order`` from the first zone that has one and keeps as many frames free as
+    ``alloc_flags`` (ALLOC_*) require."""
     for zone in node_zonelist(preferred_nid):
         mark = zone.watermark_low if alloc_flags & ALLOC_WMARK_LOW else zone.watermark_min
         if alloc_flags & ALLOC_NO_WATERMARKS:
@@ -199,8 +199,8 @@ def expand(zone: zone, page: page, low: int, high: int) -> None:
 
 
 def prep_new_page(page: page, order: int, gfp: int) -> None:
-    """Zero the frames and make them a folio, if asked to.  ``struct page`` is clean already:
-    whoever freed the page saw to that."""
+    """Zero the frames and make them a folio, if requested.  ``struct page`` is clean already, since
+    freeing cleans it."""
     system.vmstat.PGALLOC += 1 << order
     if gfp & GFP_ZERO:
         system.phys.clear_page(page.pfn)
@@ -213,7 +213,7 @@ def prep_new_page(page: page, order: int, gfp: int) -> None:
 
 @linux("mm/page_alloc.c")
 def prep_compound_page(page: page, order: int) -> None:
-    """Make 2**order pages one folio: the first is its head, the others lead to it."""
+    """Make 2**order pages one folio: the first is its head, the others point to it."""
     page.flags |= PG_head
     page.order = order
     for n in range(1, 1 << order):
@@ -238,7 +238,7 @@ def __add_to_free_list(page: page, zone: zone, order: int, tail: bool = False) -
 
 
 def account_freepages(zone: zone, nr: int) -> None:
-    """``nr`` frames more (or less, below 0) are free."""
+    """Count ``nr`` more free frames (fewer, if negative)."""
     zone.nr_free_pages += nr
 
 
@@ -247,8 +247,8 @@ def account_freepages(zone: zone, nr: int) -> None:
 
 @linux("mm/page_alloc.c")
 def free_frozen_pages(page: page, order: int) -> None:
-    """Give back a block whose last reference is gone.  A page that is still mapped here would be a
-    use after free, and one that is locked has a holder who will unlock it."""
+    """Free a block whose last reference is gone.  A page that is still mapped would be a use after
+    free, and whoever has locked a page will unlock it later."""
     if page._mapcount != -1 or page._refcount or page.flags & PG_locked:
         locked = ", locked" if page.flags & PG_locked else ""
         raise KernelBug(
@@ -264,7 +264,7 @@ def free_frozen_pages(page: page, order: int) -> None:
 
 
 def free_tail_pages(folio: folio, order: int) -> None:
-    """The pages of the folio are pages by themselves again (``free_tail_page_prepare``)."""
+    """Turn the folio into single pages again (``free_tail_page_prepare``)."""
     if folio.order != order:
         raise KernelBug(f"Bad page state: {folio} of order {folio.order} freed with order {order}")
     for n in range(1, 1 << order):
@@ -281,7 +281,7 @@ def free_tail_pages(folio: folio, order: int) -> None:
 
 @linux("mm/page_alloc.c")
 def __free_one_page(page: page, zone: zone, order: int) -> None:
-    """Join with the buddy while it is free and whole, then put the block on its list."""
+    """Merge with the buddy while that is free and whole, then put the block on its list."""
     account_freepages(zone, 1 << order)
     pfn = page.pfn
     while order < MAX_ORDER:
@@ -300,7 +300,7 @@ def page_is_buddy(buddy: page, zone: zone, order: int) -> bool:
 
 
 def __free_page(page: page) -> None:
-    """Free a page that is held by the kernel itself (a page table)."""
+    """Free a page that the kernel itself holds (a page table)."""
     folio_put(page)
 
 

@@ -1,8 +1,8 @@
 """Reading and writing another process's memory (mm/process_vm_access.c, mm/memory.c:
 access_remote_vm, fs/proc/base.c: mem_rw).
 
-    process_vm_readv/writev   pins the pages, honours protection; a read unshares too
-    /proc/PID/mem             plain references; writes read-only memory (to a copy)
+    process_vm_readv/writev   pin the pages and honour protection; a read unshares too
+    /proc/PID/mem             takes plain references; can write read-only memory (to a copy)
 
 The faults happen in the other address space and are charged to the caller.
 """
@@ -52,11 +52,11 @@ from kemu.kernel.mm.vma import find_vma, vma_lookup
 from kemu.trace.frames import linux
 
 PIN_CHUNK = 16
-"""Pages that are pinned at a time."""
+"""How many pages are pinned at a time."""
 
 
 def _pieces(addr: int, size: int) -> list[tuple[int, int, int]]:
-    """(page address, offset, bytes) of a range, page by page."""
+    """(page address, offset in the page, bytes) for each page of a range."""
     found = []
     while size > 0:
         part = min(size, PAGE_SIZE - addr % PAGE_SIZE)
@@ -123,8 +123,8 @@ def process_vm_rw(pid: int, local: int, remote: int, size: int, flags: int, *, w
 
 @linux("mm/memory.c")
 def __access_remote_vm(mm: mm_struct, addr: int, data: bytes | int, gup_flags: int) -> bytes:
-    """Read ``data`` bytes (an int) or write the bytes ``data``, up to the first fault; what was
-    moved."""
+    """Read ``data`` bytes (an int) or write the bytes ``data``, up to the first fault; the bytes
+    read, or the number written."""
     size = len(data) if isinstance(data, bytes) else data
     done = bytearray()
     mmap_read_lock(mm)
@@ -166,7 +166,7 @@ def mem_rw(pid: int, local: int, addr: int, size: int, *, write: bool) -> int:
     """read(2), write(2) on /proc/PID/mem, which is opened for it: bytes moved, -EIO, -ESRCH,
     -EFAULT, -EINVAL."""
     if addr > LLONG_MAX:
-        return -EINVAL  #: {addr:#x} is negative as an offset -> an address of user memory
+        return -EINVAL  #: as an offset, {addr:#x} is negative -> an address of user memory
     task = system.tasks.get(pid)
     if task is None:
         return -ESRCH  #: no process {pid}
@@ -183,7 +183,7 @@ def mem_rw(pid: int, local: int, addr: int, size: int, *, write: bool) -> int:
 
 
 def _mem_rw_page(mm: mm_struct, local: int, addr: int, size: int, *, write: bool) -> int:
-    """One page of ``mem_rw``, through a buffer of the kernel: bytes moved, -EIO, -EFAULT."""
+    """One page of ``mem_rw``, through a kernel buffer: bytes moved, -EIO, -EFAULT."""
     if write:
         data, left = copy_from_user(local, size)
         if left:
@@ -197,12 +197,12 @@ def _mem_rw_page(mm: mm_struct, local: int, addr: int, size: int, *, write: bool
     return len(found) or -EIO
 
 
-# ---------------------------------------------------------------- pages held for good
+# ---------------------------------------------------------------- long-term pins
 
 
 def io_register_buffer(addr: int, size: int) -> int:
-    """io_uring's registered buffer: pin the pages of [addr, addr+size) for good, for writing by a
-    device; 0, -EFAULT, -ENOMEM."""
+    """io_uring's registered buffer: pin the pages of [addr, addr+size) long-term, for a device that
+    writes to them; 0, -EFAULT, -ENOMEM."""
     mm, task = current_mm(), current()
     first = addr & PAGE_MASK
     nr = (PAGE_ALIGN(addr + size) - first) >> PAGE_SHIFT
@@ -233,8 +233,8 @@ def io_unregister_buffer(addr: int, size: int) -> int:
 
 
 def vmsplice(fd: int, addr: int, size: int) -> int:
-    """Put the pages of one range themselves into a pipe, by plain references, without waiting
-    for room (SPLICE_F_NONBLOCK); with the end for reading, copy from the pipe.  Bytes, -EBADF,
+    """Put the pages of one range into a pipe without copying, by plain references, and without
+    waiting for room (SPLICE_F_NONBLOCK); on the reading end, copy from the pipe.  Bytes, -EBADF,
     -EFAULT, -EAGAIN (full, or empty), -EPIPE (and SIGPIPE)."""
     file = fget(fd)
     if file is None:
@@ -255,7 +255,8 @@ def vmsplice(fd: int, addr: int, size: int) -> int:
 
 @linux("fs/splice.c")
 def vmsplice_to_pipe(pipe: pipe_inode_info, addr: int, size: int) -> int:
-    """As many pages of the range as there is room for; bytes, or an error if none."""
+    """Put as many pages of the range into the pipe as there is room for; bytes, or an error if
+    none."""
     if not pipe.readers:
         send_sig(SIGPIPE, current())
         return -EPIPE  #: no process can read the pipe any more -> a reader that keeps its end open

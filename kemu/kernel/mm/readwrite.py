@@ -39,8 +39,8 @@ MAX_RW_COUNT = 0x7FFFFFFF & PAGE_MASK
 
 
 def rw_verify_area(pos: int, count: int) -> int:
-    """0, or -EINVAL if a file cannot have the bytes [pos, pos+count) (fs/read_write.c)."""
-    #: the offset {pos:#x} and the length {count:#x} are beyond every file -> a smaller offset
+    """0, or -EINVAL if no file can have the bytes [pos, pos+count) (fs/read_write.c)."""
+    #: offset {pos:#x} and length {count:#x} reach beyond the largest file -> a smaller offset
     return 0 if 0 <= pos <= LLONG_MAX - count else -EINVAL
 
 
@@ -66,8 +66,8 @@ def vfs_write(file: file, addr: int, count: int, pos: int) -> int:
 
 
 def generic_write_check_limits(file: file, pos: int, count: int) -> int:
-    """How many of the ``count`` bytes the file may take at ``pos``; -EFBIG if none, with SIGXFSZ if
-    that is the task's limit (fs/read_write.c)."""
+    """How many of the ``count`` bytes may be written at ``pos``; -EFBIG if none, with SIGXFSZ if
+    the task's limit is the reason (fs/read_write.c)."""
     limit = rlimit(RLIMIT_FSIZE)
     if pos >= limit:
         send_sig(SIGXFSZ, current())
@@ -79,8 +79,8 @@ def generic_write_check_limits(file: file, pos: int, count: int) -> int:
 
 
 def generic_file_read(file: file, addr: int, count: int, pos: int) -> int:
-    """Copy up to ``count`` bytes from file offset ``pos`` to user memory; bytes done, or -EFAULT if
-    none."""
+    """Copy up to ``count`` bytes from file offset ``pos`` to user memory; bytes copied, or -EFAULT
+    if none."""
     node = file.f_inode
     count = max(0, min(count, node.i_size - pos))
     done = 0
@@ -116,7 +116,7 @@ def _file_bytes(file: file, pos: int, count: int) -> bytes:
 def mapping_seek_hole_data(node: inode, start: int, whence: int) -> int:
     """The first offset from ``start`` on that is data, or in a hole; the end of the file counts as
     a hole.  -ENXIO beyond the end, or if no data follows.  A page of a disk file is data if it has
-    a block or waits for one."""
+    a block, or will get one when it is written back."""
     size = node.i_size
     if not 0 <= start < size:
         return -ENXIO  #: the offset {start:#x} is not in the file, which has {size:#x} bytes
@@ -136,18 +136,18 @@ def mapping_seek_hole_data(node: inode, start: int, whence: int) -> int:
 
 
 _DATA = (PG_dirty, PG_uptodate)
-"""The flag of a cached page of data: of a file on disk, of memory."""
+"""The page flag that marks data in the cache, for a file on disk or in memory."""
 
 
 @linux("mm/filemap.c")
 def generic_perform_write(file: file, addr: int, count: int, pos: int) -> int:
-    """Copy up to ``count`` bytes of user memory to file offset ``pos``; bytes done, or an error if
-    none.
+    """Copy up to ``count`` bytes of user memory to file offset ``pos``; bytes copied, or an error
+    if none.
 
-    The page of the file is locked before the bytes are there.  It may itself be the source, and a
-    fault on it would wait for the lock that the writer holds: so the copy is made without faults,
-    and what was missing is faulted in between two attempts.  A file can grow to ``pos`` by an
-    attempt that copied nothing."""
+    The page of the file is locked during the copy.  It may itself be the source, and then a fault
+    on it would wait for the lock that the writer holds.  So the copy does not take faults; missing
+    pages are faulted in between two attempts.  Even an attempt that copies nothing can extend the
+    file to ``pos``."""
     done = 0
     while done < count:
         size = min(count - done, PAGE_SIZE - (pos + done) % PAGE_SIZE)
@@ -165,8 +165,8 @@ def generic_perform_write(file: file, addr: int, count: int, pos: int) -> int:
 
 
 def write_begin(node: inode, index: int) -> folio | None:
-    """The page at ``index``, made if need be, referenced and locked (``a_ops->write_begin``); None
-    when out of memory."""
+    """The page at ``index``, made if necessary, referenced and locked (``a_ops->write_begin``);
+    None when out of memory."""
     if is_shmem(node):
         page = shmem_get_folio_gfp(node, index, SGP_WRITE)
         return None if isinstance(page, int) else page
@@ -177,8 +177,8 @@ def write_begin(node: inode, index: int) -> folio | None:
 
 
 def write_end(node: inode, folio: folio, pos: int, data: bytes) -> None:
-    """``data`` came to lie at ``pos`` in the page: it is dirty, and the file ends there at least;
-    the page is released (``a_ops->write_end``)."""
+    """``data`` was written at ``pos``: mark the page dirty, extend the file if it ended before
+    that, and release the page (``a_ops->write_end``)."""
     system.phys.write((folio.pfn << PAGE_SHIFT) + pos % PAGE_SIZE, data)
     folio.flags |= PG_uptodate
     new_block = not is_shmem(node) and folio.index not in node.disk  # zeroed, if nothing was copied

@@ -1,13 +1,12 @@
-"""Reclaiming pages (mm/vmscan.c) without swap: the pages that MADV_PAGEOUT
-names, and those that have been on the LRU lists of files longest when memory is short (direct
-reclaim).
+"""Reclaiming pages without swap (mm/vmscan.c): the pages named by MADV_PAGEOUT and, when memory is
+short, those that have been on the LRU lists of files longest (direct reclaim).
 
     clean page of a file, unmapped everywhere, held by nobody else   -> out of the cache, freed
     dirty page of a file                                             -> unmapped, stays in the cache
     anonymous page that may be lost (MADV_FREE, MAP_DROPPABLE)       -> freed unless written
     any other anonymous page                                         -> stays where it is
 
-There is no swap device, so anonymous memory cannot go anywhere, and shared memory only if it was
+There is no swap device, so anonymous memory cannot be reclaimed, and shared memory only if it was
 never written.
 """
 
@@ -44,9 +43,9 @@ from kemu.trace.frames import linux
 
 @linux("mm/vmscan.c")
 def try_to_free_pages(nr: int) -> int:
-    """Direct reclaim: free about ``nr`` pages, the inactive ones first, the oldest at the tail of
-    its list; how many went. Whether a page was used since it came on the list does not matter
-    (Linux gives such a page a second chance)."""
+    """Direct reclaim: free about ``nr`` pages, inactive ones first, each list from its tail, where
+    the oldest page is; returns how many were freed.  It does not matter whether a page was used
+    while it was on the list (Linux gives such a page a second chance)."""
     lru_add_drain()
     freed = 0
     for node, lru in product(system.node_data, (LRU_INACTIVE_FILE, LRU_ACTIVE_FILE)):
@@ -60,7 +59,7 @@ def try_to_free_pages(nr: int) -> int:
 
 @linux("mm/vmscan.c")
 def reclaim_pages(folios: list[folio]) -> int:
-    """Try to free each page; how many went."""
+    """Try to free each page; returns how many were freed."""
     return sum(shrink_folio(page) for page in folios)
 
 
@@ -78,7 +77,7 @@ def shrink_folio(folio: folio) -> bool:
 
 
 def _give_up(folio: folio) -> bool:
-    """Take everything from a locked page but the caller's reference; True if that went."""
+    """Remove everything that holds a locked page except the caller's reference; True on success."""
     if folio.flags & PG_unevictable:
         return False
     if folio_test_anon(folio):
@@ -98,8 +97,8 @@ def _give_up(folio: folio) -> bool:
 
 @linux("mm/rmap.c")
 def try_to_unmap(folio: folio) -> None:
-    """Clear every entry that maps the page of a file; a dirty entry makes the page dirty.  The page
-    is locked."""
+    """Clear every entry that maps the page of a file, which is locked; a dirty entry makes the page
+    dirty."""
     for vma, address, ptep in rmap_walk(folio):
         if vma.vm_flags & VM_LOCKED or not lock_mapped(ptep, folio):
             continue
@@ -114,8 +113,8 @@ def try_to_unmap(folio: folio) -> None:
 
 def discard_lazyfree(folio: folio) -> bool:
     """``try_to_unmap_one`` for anonymous memory that needs no swap: True if the page was dropped.
-    One that was written since MADV_FREE is ordinary memory again; one with further references stays
-    as it is."""
+    A page written since MADV_FREE becomes ordinary memory again; one with other references is left
+    alone."""
     for vma, address, ptep in rmap_walk(folio):
         if vma.vm_flags & VM_LOCKED:
             return False

@@ -1,12 +1,13 @@
-"""Reverse mapping: from a page back to every page-table entry that maps it (mm/rmap.c).
+"""Reverse mapping: from a page to every page-table entry that maps it (mm/rmap.c).
 
     vma (parent)  --avc-->  anon_vma A (root)  <--page.mapping--  pages written before the fork
     vma (child)   --avc-->  anon_vma A
                   --avc-->  anon_vma B         <--page.mapping--  pages that the child wrote later
 
-An anonymous page hangs on one anon_vma for its life (until reuse moves it).  fork links the child's
-VMA to all anon_vmas of the parent's, so a page from before the fork is found in both; what the
-child writes later hangs on its own, and only the child and its descendants are searched.
+An anonymous page belongs to one anon_vma as long as it lives (unless reuse moves it).  fork links
+the child's VMA to all anon_vmas of the parent's VMA, so a page from before the fork is found in
+both.  What the child writes later belongs to its own anon_vma, so only the child and its
+descendants are searched for it.
 
 ``_mapcount`` (page-table entries minus 1) and PageAnonExclusive change in this file only.
 """
@@ -65,7 +66,7 @@ def folio_mapcount(folio: folio) -> int:
 
 
 def PageAnonExclusive(page: page) -> bool:
-    """True if this one entry may write the page without a copy."""
+    """True if the page may be written through its only entry without a copy."""
     return bool(page.flags & PG_anon_exclusive)
 
 
@@ -75,7 +76,7 @@ def SetPageAnonExclusive(page: page) -> None:
 
 
 def ClearPageAnonExclusive(page: page) -> None:
-    """The page is, or is about to be, shared."""
+    """Mark the page as shared, or about to be shared."""
     page.flags &= ~PG_anon_exclusive
 
 
@@ -83,7 +84,7 @@ def ClearPageAnonExclusive(page: page) -> None:
 
 
 def anon_vma_alloc() -> anon_vma | None:
-    """A new one with one reference; None when out of memory."""
+    """A new anon_vma with one reference; None when out of memory."""
     if slab_fails("anon_vma"):
         return None
     number = system.counters.next_anon_vma
@@ -92,14 +93,14 @@ def anon_vma_alloc() -> anon_vma | None:
 
 
 def anon_vma_prepare(vma: vm_area_struct) -> int:
-    """Make sure that the VMA has an anon_vma; 0 or -ENOMEM."""
+    """Ensure that the VMA has an anon_vma; 0 or -ENOMEM."""
     return 0 if vma.anon_vma is not None else __anon_vma_prepare(vma)
 
 
 @linux("mm/rmap.c")
 def __anon_vma_prepare(vma: vm_area_struct) -> int:
-    """First anonymous page of the VMA: use a neighbour's anon_vma if they could be one VMA one day,
-    else a new one."""
+    """The VMA gets its first anonymous page: use the anon_vma of a neighbour with which it might
+    merge later, else a new one."""
     if slab_fails("anon_vma_chain"):
         return -ENOMEM  #: {slab_fails}
     av = find_mergeable_anon_vma(vma)
@@ -131,8 +132,8 @@ def anon_vma_chain_link(vma: vm_area_struct, av: anon_vma) -> None:
 
 @linux("mm/vma.c")
 def find_mergeable_anon_vma(vma: vm_area_struct) -> anon_vma | None:
-    """The next, else the previous neighbour's anon_vma, if the VMAs differ in nothing but
-    rights."""
+    """The anon_vma of the next neighbour, else of the previous one, if the two VMAs differ only in
+    their rights."""
     tree = vma.vm_mm.mm_mt
     following = tree.find(vma.vm_end)
     if following is not None and following.vm_start == vma.vm_end:
@@ -146,7 +147,7 @@ def find_mergeable_anon_vma(vma: vm_area_struct) -> anon_vma | None:
 
 
 def reusable_anon_vma(old: vm_area_struct, a: vm_area_struct, b: vm_area_struct) -> anon_vma | None:
-    """``old``'s anon_vma if ``a`` and ``b`` are compatible neighbours and ``old`` was never
+    """The anon_vma of ``old``, if ``a`` and ``b`` are compatible neighbours and ``old`` was not
     inherited by fork."""
     if anon_vma_compatible(a, b) and old.anon_vma is not None and len(old.anon_vma_chain) == 1:
         return old.anon_vma
@@ -154,8 +155,8 @@ def reusable_anon_vma(old: vm_area_struct, a: vm_area_struct, b: vm_area_struct)
 
 
 def anon_vma_compatible(a: vm_area_struct, b: vm_area_struct) -> bool:
-    """True if ``b`` follows ``a``, with the same file and flags (rights apart) and continuous
-    offsets."""
+    """True if ``b`` follows ``a`` with contiguous offsets, the same file, and the same flags apart
+    from rights."""
     return (
         a.vm_end == b.vm_start
         and a.vm_file is b.vm_file
@@ -166,8 +167,8 @@ def anon_vma_compatible(a: vm_area_struct, b: vm_area_struct) -> bool:
 
 @linux("mm/rmap.c")
 def anon_vma_clone(dst: vm_area_struct, src: vm_area_struct) -> int:
-    """Link ``dst`` to every anon_vma of ``src``; a fork child may also take over an idle ancestor
-    as its own.  0 or -ENOMEM."""
+    """Link ``dst`` to every anon_vma of ``src``; a child of fork may also reuse an idle ancestor as
+    its own anon_vma.  0 or -ENOMEM."""
     for avc in reversed(src.anon_vma_chain):
         av = avc.anon_vma
         if slab_fails("anon_vma_chain"):
@@ -189,8 +190,8 @@ def anon_vma_clone(dst: vm_area_struct, src: vm_area_struct) -> int:
 
 @linux("mm/rmap.c")
 def anon_vma_fork(vma: vm_area_struct, pvma: vm_area_struct) -> int:
-    """Give the child's ``vma`` the parent's anon_vmas and one of its own for the pages it will
-    write.  0 or -ENOMEM."""
+    """Give the child's ``vma`` the parent's anon_vmas, and one of its own for the pages that it
+    will write.  0 or -ENOMEM."""
     if pvma.anon_vma is None:
         return 0
     vma.anon_vma = None
@@ -212,13 +213,13 @@ def anon_vma_fork(vma: vm_area_struct, pvma: vm_area_struct) -> int:
 
 
 def _took_over(vma: vm_area_struct) -> bool:
-    """True if cloning found an idle ancestor that serves as the child's own."""
+    """True if cloning reused an idle ancestor as the child's own anon_vma."""
     return vma.anon_vma is not None
 
 
 @linux("mm/rmap.c")
 def unlink_anon_vmas(vma: vm_area_struct) -> None:
-    """Cut the VMA from all its anon_vmas; those that are left without any VMA go."""
+    """Unlink the VMA from all its anon_vmas; those left without a VMA are freed."""
     empty = []
     for avc in vma.anon_vma_chain:
         av = avc.anon_vma
@@ -242,7 +243,7 @@ def put_anon_vma(av: anon_vma) -> None:
 
 @linux("mm/rmap.c")
 def __put_anon_vma(av: anon_vma) -> None:
-    """Free an anon_vma, and its hold on the root."""
+    """Free an anon_vma, and drop its reference to the root."""
     root = av.root
     if root is not av:
         put_anon_vma(root)
@@ -253,7 +254,7 @@ def __put_anon_vma(av: anon_vma) -> None:
 
 @linux("mm/rmap.c")
 def folio_add_new_anon_rmap(folio: folio, vma: vm_area_struct, address: int) -> None:
-    """A new anonymous page is mapped for the first time, and exclusively."""
+    """Map a new anonymous page for the first time, exclusively."""
     if not vma.vm_flags & VM_DROPPABLE:
         folio.flags |= PG_swapbacked
     folio._mapcount = 0
@@ -262,31 +263,31 @@ def folio_add_new_anon_rmap(folio: folio, vma: vm_area_struct, address: int) -> 
 
 
 def __folio_set_anon(folio: folio, vma: vm_area_struct, address: int) -> None:
-    """Hang the page on the VMA's anon_vma at its linear index."""
+    """Set the page's mapping to the VMA's anon_vma, and its index to the linear index."""
     folio.mapping = vma.anon_vma
     folio.index = vma.vm_pgoff + ((address - vma.vm_start) >> PAGE_SHIFT)
 
 
 @linux("mm/rmap.c")
 def folio_move_anon_rmap(folio: folio, vma: vm_area_struct) -> None:
-    """The last user takes the page over: it hangs on this VMA's own anon_vma from now on."""
+    """The last user takes over the page: from now on it belongs to this VMA's own anon_vma."""
     folio.mapping = vma.anon_vma
 
 
 def folio_add_file_rmap_pte(folio: folio, vma: vm_area_struct) -> None:
-    """One more entry maps a page of the page cache."""
+    """Count one more entry that maps a page of the page cache."""
     atomic_inc_and_test(folio, "_mapcount")
     mlock_vma_folio(folio, vma)
 
 
 def folio_dup_file_rmap_pte(page: page) -> None:
-    """Fork copied an entry of a page-cache page."""
+    """Count an entry of a page-cache page that fork has copied."""
     atomic_inc(page, "_mapcount")
 
 
 def folio_try_dup_anon_rmap_pte(page: page, maybe_pinned: bool) -> bool:
-    """Fork wants to share the page: clear its exclusivity and count the child's entry.  False if it
-    is pinned and exclusive: then the child must get its own copy at once."""
+    """Fork wants to share the page: clear PageAnonExclusive and count the child's entry.  False if
+    the page is exclusive and pinned; then the child must get its own copy at once."""
     if PageAnonExclusive(page):
         if maybe_pinned:
             return False
@@ -296,13 +297,13 @@ def folio_try_dup_anon_rmap_pte(page: page, maybe_pinned: bool) -> bool:
 
 
 def folio_remove_rmap_pte(folio: folio, page: page, vma: vm_area_struct) -> None:
-    """One entry less maps ``page`` of the folio."""
+    """Count one entry less that maps ``page`` of the folio."""
     atomic_add_negative(page, "_mapcount", -1)
     munlock_vma_folio(folio, vma)
 
 
 def folio_maybe_dma_pinned(folio: folio) -> bool:
-    """True if the reference count is so high that somebody probably pinned the page
+    """True if the reference count is so high that the page is probably pinned
     (GUP_PIN_COUNTING_BIAS = 1024)."""
     return folio._refcount >= 1024
 
@@ -319,8 +320,8 @@ def vma_address(vma: vm_area_struct, pgoff: int) -> int | None:
 
 
 def rmap_walk(folio: folio) -> Iterator[tuple[vm_area_struct, int, int]]:
-    """(vma, address, physical address of the entry) of every entry that maps a page of the folio,
-    as rmap finds them.  Nothing is locked: ``lock_mapped`` comes before an entry is changed."""
+    """(vma, address, physical address of the entry) for every entry that maps a page of the folio,
+    in the order of rmap.  Nothing is locked: call ``lock_mapped`` before changing an entry."""
     if isinstance(folio.mapping, anon_vma):
         vmas = [avc.vma for avc in folio.mapping.rb_root]
     elif isinstance(folio.mapping, address_space):
@@ -343,8 +344,8 @@ def page_vma_mapped(mm: mm_struct, address: int, folio: folio) -> int:
 
 
 def lock_mapped(ptep: int, folio: folio) -> bool:
-    """Lock the table of an entry that ``rmap_walk`` has found; False, with nothing locked, if it
-    maps the page no more."""
+    """Lock the table of an entry that ``rmap_walk`` found; False, with nothing locked, if it no
+    longer maps the page."""
     pte_lock(ptep)
     if maps(ptep, folio):
         return True

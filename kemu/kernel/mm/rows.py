@@ -1,15 +1,15 @@
 """A loop over a table of entries as one event of the journal: a row.
 
-A fork of a process of 1 GiB copies 262,144 entries, its exit takes them away again.  Entry by entry
-that is five events each, and twenty more for each page that is freed; as rows it is one event for
-each table of 512.  A row carries the net effect of its loop, in the form of a log:
+A fork of a 1 GiB process copies 262,144 entries, and its exit clears them again.  Entry by entry,
+that is five events for each, and twenty more for each page that is freed; with rows, it is one
+event for each table of 512.  A row contains the net effect of its loop, in the form of a log:
 
     copied     copy_pte_range      entries of two tables, counts of the pages (fork_row.py)
     zapped     zap_pte_range       entries, counts of the pages (zap_row.py)
     put        folios_put_refs     references; pages that go back to the free lists (zap_row.py)
 
-The state after a row is the state after the loop: a property test holds them together.  What only a
-loop can do (another kind of entry, a bad page, an error on the way) is left to the loop.
+The state after a row is the state after the loop; a property test checks this.  What only the loop
+can do (another kind of entry, a bad page, an error half-way) is left to the loop.
 """
 
 from __future__ import annotations
@@ -21,8 +21,7 @@ from kemu.trace.tape import back, changes, emit, forward
 
 
 class Bulk:
-    """When rows are used: ``enabled`` at all, and for loops over at least ``min_entries``
-    entries."""
+    """When rows are used: only if ``enabled``, for loops over at least ``min_entries`` entries."""
 
     def __init__(self) -> None:
         self.enabled = True
@@ -33,8 +32,8 @@ bulk = Bulk()
 
 
 class Row:
-    """One loop, done, undone and redone as a whole.  ``log`` has each cell once, with its first old
-    and its last new value; four slots each."""
+    """A loop that is done, undone and redone as a whole.  ``log`` has each cell once, with its
+    first old and last new value, in four slots."""
 
     __slots__ = ("log",)
 
@@ -51,8 +50,8 @@ class Row:
         self.log[at + 2 :: 4], self.log[at + 3 :: 4] = old, new
 
     def update(self, objects: list[Any], field: str, i: int = 0, mask: int = -1) -> int:
-        """Add, for each of the objects, the change of a number in ``field``: ``i`` is added, then
-        only the bits of ``mask`` are kept.  How many of them change."""
+        """For each of the objects, add the change of the number in ``field`` to its value plus
+        ``i``, under ``mask``.  Returns how many change."""
         return changes(self.log, objects, field, i, mask)
 
     def do(self, what: str) -> None:
@@ -61,7 +60,7 @@ class Row:
         forward(self.log)
 
     def changes(self) -> Iterator[tuple[Any, Any, Any, Any]]:
-        """(object, field, old, new) of each change, as of events."""
+        """(object, field, old, new) of each change, as for events."""
         return zip(self.log[::4], self.log[1::4], self.log[2::4], self.log[3::4], strict=True)
 
     def _restore(self, _field: str, done: bool) -> None:

@@ -1,7 +1,7 @@
 """Shared memory: the pages of a memfd, a tmpfs file, or a shared anonymous mapping (mm/shmem.c).
 
-There is no zero page here: a read of a hole makes a real page.  The entry template of a shared
-writable mapping already allows writing, so the page that a read faulted in can be written without
+The zero page is not used here: reading a hole makes a real page.  The entry template of a shared
+writable mapping already allows writing, so a page that a read faulted in can be written without
 another fault.
 """
 
@@ -45,17 +45,17 @@ from kemu.kernel.mm.util import __vm_enough_memory, vm_unacct_memory
 from kemu.trace.frames import linux
 
 SGP_CACHE, SGP_WRITE, SGP_FALLOC = range(3)
-"""What a page of shared memory is wanted for (include/linux/shmem_fs.h)."""
+"""What a page of shared memory is needed for (include/linux/shmem_fs.h)."""
 
 
 @linux("mm/shmem.c")
 def shmem_get_folio_gfp(node: inode, index: int, sgp: int = SGP_CACHE) -> folio | int:
-    """The page at ``index``, made if it is a hole, referenced and locked; -ENOMEM, -ENOSPC where
-    the tmpfs is full, -EINVAL for a fault beyond the end.
+    """The page at ``index``, made if it is a hole, referenced and locked; -ENOMEM, -ENOSPC if the
+    tmpfs is full, -EINVAL for a fault beyond the end.
 
     SGP_CACHE for a fault; SGP_WRITE for write(2), which fills the page and marks it used;
-    SGP_FALLOC for fallocate(2), which leaves a page that it makes without content (not uptodate)
-    until somebody needs it."""
+    SGP_FALLOC for fallocate(2), which makes pages without content (not uptodate) until they are
+    needed."""
     if sgp == SGP_CACHE and index >= file_pages(node):
         return -EINVAL  #: the file ends before its page {index} -> enlarge it with ftruncate
     folio = filemap_lock_folio(node.i_mapping, index)
@@ -83,8 +83,8 @@ def shmem_get_folio_gfp(node: inode, index: int, sgp: int = SGP_CACHE) -> folio 
 @linux("mm/shmem.c")
 def shmem_alloc_and_add_folio(node: inode, index: int, flags: int) -> folio | int:
     """A new page of zeros at ``index``, in the cache and on the LRU, with these PG_* flags,
-    referenced and locked; -ENOMEM, -ENOSPC where the tmpfs is full, -EEXIST where another CPU made
-    the page while memory was reclaimed for this one."""
+    referenced and locked; -ENOMEM, -ENOSPC if the tmpfs is full, -EEXIST if another CPU made the
+    page while memory was reclaimed for this one."""
     error = shmem_acct_blocks(node, 1)
     if error:
         return error
@@ -116,7 +116,7 @@ def shmem_alloc_folio() -> folio | None:
 
 @linux("mm/shmem.c")
 def shmem_add_to_page_cache(folio: folio, mapping: address_space, index: int) -> None:
-    """Enter the page into the cache, which takes a reference of its own."""
+    """Add the page to the cache, which takes a reference of its own."""
     folio.mapping = mapping
     folio.index = index
     mapping.i_pages.put(index, folio)
@@ -125,15 +125,15 @@ def shmem_add_to_page_cache(folio: folio, mapping: address_space, index: int) ->
 
 
 def vmf_error(err: int) -> int:
-    """What a fault says where a call would say ``err`` (include/linux/mm_types.h): only -ENOMEM is
-    worth another try."""
+    """The fault result for the error ``err`` (include/linux/mm_types.h): VM_FAULT_OOM for -ENOMEM,
+    which is worth a retry, otherwise VM_FAULT_SIGBUS."""
     return VM_FAULT_OOM if err == -ENOMEM else VM_FAULT_SIGBUS
 
 
 @linux("mm/shmem.c")
 def shmem_fault(vmf: vm_fault) -> int:
-    """The page at ``vmf.pgoff``, referenced and locked, in ``vmf.page``; beyond the end, and where
-    the tmpfs is full, SIGBUS."""
+    """The page at ``vmf.pgoff``, referenced and locked, in ``vmf.page``; SIGBUS beyond the end, or
+    if the tmpfs is full."""
     assert vmf.vma.vm_file is not None
     page = shmem_get_folio_gfp(vmf.vma.vm_file.f_inode, vmf.pgoff)
     if isinstance(page, int):
@@ -145,12 +145,12 @@ def shmem_fault(vmf: vm_fault) -> int:
 shmem_vm_ops = vm_operations_struct(
     name="shmem_vm_ops", fault=shmem_fault, map_pages=filemap_map_pages
 )
-"""What a mapping of shared memory does."""
+"""The operations of a mapping of shared memory."""
 
 
 @linux("mm/shmem.c")
 def shmem_evict_inode(node: inode) -> None:
-    """The object is gone: free its pages and take back its charge."""
+    """The file is gone: free its pages and take back its charge."""
     truncate_inode_pages_final(node)
     if not node.noreserve:
         vm_unacct_memory(file_pages(node))
@@ -160,15 +160,15 @@ shmem_ops = super_operations(evict_inode=shmem_evict_inode)
 
 
 def _no_room_for_file() -> int:
-    """0, or what Linux says when there is no memory for the inode (-ENOSPC) or the open file
-    (-ENOMEM) of a nameless file."""
+    """0, or Linux's error if there is no memory for the inode (-ENOSPC) or the open file (-ENOMEM)
+    of a nameless file."""
     if slab_fails("shmem_inode_cache"):
         return -ENOSPC  #: {slab_fails}
     return -ENOMEM if slab_fails("filp") else 0  #: {slab_fails}
 
 
 def memfd_create(name: str) -> file | int:
-    """A nameless file of memory, open for reading and writing, with one reference held by the
+    """A nameless file in memory, open for reading and writing, with one reference held by the
     caller; -ENOSPC, -ENOMEM."""
     error = _no_room_for_file()
     if error:
@@ -179,7 +179,7 @@ def memfd_create(name: str) -> file | int:
 
 @linux("mm/shmem.c")
 def shmem_zero_setup(vma: vm_area_struct) -> int:
-    """Give a MAP_SHARED anonymous mapping its nameless file; the whole size is charged at once.  0,
+    """Give a MAP_SHARED anonymous mapping its nameless file, and charge the whole size at once.  0,
     -ENOMEM, -ENOSPC."""
     noreserve = bool(vma.vm_flags & VM_NORESERVE)
     if not noreserve and __vm_enough_memory(vma.vm_mm, vma_pages(vma)):

@@ -1,7 +1,7 @@
 """Stacks that grow (mm/vma.c).
 
-An access below a MAP_GROWSDOWN mapping moves its start down to the page touched, however far, as
-long as the limits allow it and a guard gap of 256 pages stays to an accessible mapping below.
+An access below a MAP_GROWSDOWN mapping moves its start down to the touched page, however far, as
+long as the limits allow it and a guard gap of 256 pages to an accessible mapping below remains.
 """
 
 from __future__ import annotations
@@ -66,5 +66,5 @@ def expand_downwards(vma: vm_area_struct, address: int) -> int:
 
 
 def expand_stack_locked(vma: vm_area_struct, address: int) -> int:
-    """On this architecture stacks grow down."""
+    """Expand a stack: on this architecture, always downwards."""
     return expand_downwards(vma, address)

@@ -1,9 +1,9 @@
 """Shortening files, punching holes, dropping cached pages (mm/truncate.c, mm/shmem.c, mm/memory.c:
 unmap_mapping_range).
 
-ftruncate down   pages beyond the new end leave the cache and every mapping; then SIGBUS
-punch hole       the file's pages in the hole go, private copies of them stay
-fadvise          clean pages that nobody maps are dropped; they can be read again
+ftruncate down   pages beyond the new end leave the cache and every mapping; accesses get SIGBUS
+punch hole       the file's pages in the hole are freed, private copies of them stay
+fadvise          clean unmapped pages are dropped; they can be read again
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ from kemu.trace.frames import linux
 
 @linux("mm/memory.c")
 def unmap_mapping_pages(mapping: address_space, start: int, nr: int, even_cows: bool) -> None:
-    """Clear the entries of file pages start..start+nr-1 in every mapping; ``even_cows``: private
-    copies too."""
+    """Clear the entries of file pages start..start+nr-1 in every mapping, with ``even_cows`` those
+    of private copies too."""
     details = zap_details(even_cows=even_cows)
     for vma in mapping.i_mmap:
         first = max(start, vma.vm_pgoff)
@@ -59,8 +59,8 @@ def unmap_mapping_pages(mapping: address_space, start: int, nr: int, even_cows: 
 
 @linux("mm/truncate.c")
 def truncate_inode_pages_range(node: inode, start: int, end: int) -> None:
-    """Take the bytes [start, end) out of the cache: whole pages go, the rest of partial ones
-    becomes zero.  Where pages go, the batches of this CPU are emptied
+    """Remove the bytes [start, end) from the cache: drop whole pages, and zero the bytes in partial
+    ones.  If pages are dropped, the batches of this CPU are drained
     (``__folio_batch_release``)."""
     first, last = (start + PAGE_SIZE - 1) >> PAGE_SHIFT, end >> PAGE_SHIFT
     whole = [index for index in sorted(node.i_mapping.i_pages) if first <= index < last]
@@ -79,7 +79,7 @@ def truncate_inode_pages_range(node: inode, start: int, end: int) -> None:
 
 
 def _zero_part(node: inode, start: int, end: int) -> None:
-    """Zero bytes of one page; a disk file's page is read for that if need be."""
+    """Zero bytes of one page; a disk file's page is read first if necessary."""
     if start >= min(end, node.i_size):
         return
     cached_page(node, start >> PAGE_SHIFT)
@@ -93,8 +93,8 @@ def _zero_part(node: inode, start: int, end: int) -> None:
 
 @linux("mm/truncate.c")
 def truncate_inode_folio(node: inode, folio: folio) -> None:
-    """One whole page leaves the cache, and any mapping that got it meanwhile.  The page is
-    locked, so that no fault can map it again."""
+    """Remove a whole page from the cache, and from any mapping that got it in the meantime.  The
+    page is locked, so that no fault can map it again."""
     if folio_mapcount(folio):
         unmap_mapping_pages(node.i_mapping, folio.index, 1, False)
     folio.flags &= ~PG_dirty
@@ -104,8 +104,8 @@ def truncate_inode_folio(node: inode, folio: folio) -> None:
 
 @linux("mm/truncate.c")
 def truncate_pagecache(node: inode, newsize: int) -> None:
-    """The file ends at ``newsize`` now: nothing beyond stays mapped or cached.  The mappings are
-    cleared twice, since a fault can slip in between."""
+    """The file now ends at ``newsize``: unmap and drop everything beyond.  The mappings are cleared
+    twice, since a fault can slip in between."""
     holebegin = (newsize + PAGE_SIZE - 1) >> PAGE_SHIFT
     unmap_mapping_pages(node.i_mapping, holebegin, U64 >> PAGE_SHIFT, True)
     truncate_inode_pages_range(node, newsize, U64 & PAGE_MASK)
@@ -117,8 +117,8 @@ def truncate_pagecache(node: inode, newsize: int) -> None:
 
 @linux("mm/truncate.c")
 def pagecache_isize_extended(node: inode, old: int, new: int) -> None:
-    """The file grows from ``old`` to ``new`` bytes: what a mapping stored beyond the old end of the
-    last page must not become part of the file.  (A disk file's; memory that is a file shows it.)"""
+    """A disk file grows from ``old`` to ``new`` bytes: what a mapping has stored in the last page
+    beyond the old end must not become part of the file.  (In a file in memory it does.)"""
     if is_shmem(node) or not old % PAGE_SIZE:
         return
     folio = filemap_lock_folio(node.i_mapping, old >> PAGE_SHIFT)
@@ -146,7 +146,7 @@ def do_truncate(node: inode, size: int) -> int:
 
 @linux("mm/shmem.c")
 def shmem_fallocate(node: inode, mode: int, offset: int, length: int) -> int:
-    """fallocate(2) on memory: punch a hole, or make the pages of a range, all or none of them; 0,
+    """fallocate(2) on a file in memory: punch a hole, or make all pages of a range or none; 0,
     -EOPNOTSUPP, -EFBIG (and SIGXFSZ), -ENOSPC, -EINTR."""
     if mode & ~(FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE):
         return -EOPNOTSUPP  #: memory has only punch_hole and keep_size -> one of the two
@@ -178,7 +178,7 @@ def shmem_fallocate(node: inode, mode: int, offset: int, length: int) -> int:
 
 
 def _unfallocate(node: inode, start: int, end: int) -> None:
-    """Undo a fallocate that failed: the pages of [start, end) without content go again
+    """Undo a fallocate that failed: free the pages of [start, end) that have no content
     (``shmem_undo_range``)."""
     for index in range(start, end):
         folio = filemap_lock_folio(node.i_mapping, index)
@@ -192,8 +192,8 @@ def _unfallocate(node: inode, start: int, end: int) -> None:
 
 
 def truncate_pagecache_range(node: inode, start: int, end: int) -> None:
-    """The bytes [start, end) become a hole (mm/truncate.c): whole pages leave the cache, shared
-    mappings and the disk, the rest becomes zero."""
+    """Make the bytes [start, end) a hole (mm/truncate.c): remove whole pages from the cache, from
+    shared mappings and from the disk, and zero the rest."""
     first, last = (start + PAGE_SIZE - 1) >> PAGE_SHIFT, end >> PAGE_SHIFT
     if last > first:
         unmap_mapping_pages(node.i_mapping, first, last - first, False)
@@ -226,8 +226,8 @@ def ext4_fallocate(node: inode, mode: int, offset: int, length: int) -> int:
 
 
 def _ext4_move_range(node: inode, mode: int, offset: int, length: int) -> int:
-    """``ext4_collapse_range`` and ``ext4_insert_range``: what follows the range moves down or up by
-    its length, on disk; it leaves the cache for that."""
+    """``ext4_collapse_range`` and ``ext4_insert_range``: move what follows the range down or up by
+    its length, on disk, after dropping it from the cache."""
     size, collapse = node.i_size, mode & FALLOC_FL_COLLAPSE_RANGE
     if (offset | length) % PAGE_SIZE:
         #: offset {offset:#x} and length {length:#x} are not whole blocks -> multiples of 0x1000
@@ -257,7 +257,7 @@ FALLOC_FL_MODE_MASK = (
     | FALLOC_FL_INSERT_RANGE
     | FALLOC_FL_UNSHARE_RANGE
 )
-"""The modes of fallocate(2), of which one can be chosen (include/linux/falloc.h)."""
+"""The modes of fallocate(2), which exclude each other (include/linux/falloc.h)."""
 
 
 def vfs_fallocate(file: file, mode: int, offset: int, length: int) -> int:
@@ -287,8 +287,8 @@ def vfs_fallocate(file: file, mode: int, offset: int, length: int) -> int:
 
 @linux("mm/truncate.c")
 def invalidate_mapping_pages(mapping: address_space, start: int, end: int) -> int:
-    """Drop the pages start..end (inclusive) that are clean, not mapped and held by nobody but the
-    cache; how many went.  It never waits: a page that is locked stays."""
+    """Drop the pages start..end (inclusive) that are clean, unmapped and held only by the cache;
+    returns how many.  It never waits: a locked page stays."""
     dropped = 0
     for index in [index for index in sorted(mapping.i_pages) if start <= index <= end]:
         folio = filemap_get_entry(mapping, index)
@@ -303,8 +303,8 @@ def invalidate_mapping_pages(mapping: address_space, start: int, end: int) -> in
 
 @linux("mm/truncate.c")
 def mapping_evict_folio(mapping: address_space, folio: folio) -> bool:
-    """Take a page out of the cache if it is clean and nobody has it but the cache and the caller,
-    who has locked it; True if it went."""
+    """Remove a page from the cache if it is clean and held only by the cache and the caller, which
+    has locked it; True if it was removed."""
     if folio.mapping is not mapping or folio.flags & PG_dirty or folio._refcount > 2:
         return False
     filemap_remove_folio(folio)
@@ -318,7 +318,7 @@ def generic_fadvise(node: inode, offset: int, length: int, advice: int) -> int:
         return -ESPIPE  #: a pipe has no pages to advise on -> a file
     if length < 0 or not 0 <= advice <= POSIX_FADV_NOREUSE:
         return -EINVAL  #: the length {length} is negative, or the advice {advice} is unknown
-    if is_shmem(node) or offset < 0:  # as a page number, a negative offset is beyond every file
+    if is_shmem(node) or offset < 0:  # as a page number, a negative offset is huge
         return 0
     endbyte = min(offset + length, LLONG_MAX) - 1 if length else LLONG_MAX
     first, last = offset >> PAGE_SHIFT, endbyte >> PAGE_SHIFT
@@ -331,8 +331,8 @@ def generic_fadvise(node: inode, offset: int, length: int, advice: int) -> int:
 
 
 def _discard(node: inode, first: int, endbyte: int) -> None:
-    """Drop the clean pages from number ``first`` to the byte ``endbyte`` (inclusive): whole ones,
-    and the last of the file although it is not full."""
+    """Drop the clean pages from page ``first`` to the byte ``endbyte`` (inclusive): only whole
+    pages, and the last page of the file even if it is not full."""
     last = endbyte >> PAGE_SHIFT
     if (endbyte + 1) % PAGE_SIZE and last != (node.i_size - 1) >> PAGE_SHIFT:
         last -= 1

@@ -3,8 +3,8 @@
     task_size ... stack | gap | mmap_base -> newest mapping ... first free gap ... | heap | program
                                              searched downwards ->
 
-A hint is used if the place is free and never fails; without one the highest gap below ``mmap_base``
-is taken, so mappings grow downwards, each right below the last.
+A hint is used if its range is free; if not, that is not an error.  Otherwise the highest gap below
+``mmap_base`` is used, so mappings grow downwards, each right below the last.
 """
 
 from __future__ import annotations
@@ -49,16 +49,16 @@ def __get_unmapped_area(
 
 @linux("mm/huge_memory.c")
 def thp_get_unmapped_area(addr: int, length: int, off: int, flags: int, size: int) -> int:
-    """An address at which the ``size``-aligned parts of the mapping (``off``: its offset in the
-    file, bytes) could be huge pages; any address if it has no such part, or none is left."""
+    """An address at which the ``size``-aligned parts of the mapping (at offset ``off`` in the file,
+    in bytes) could be huge pages; any address if it has no such part, or there is no room."""
     padded = __thp_get_unmapped_area(addr, length, off, flags, size)
     return padded if padded > 0 else arch_get_unmapped_area_topdown(addr, length, flags)
 
 
 @linux("mm/huge_memory.c")
 def __thp_get_unmapped_area(addr: int, length: int, off: int, flags: int, size: int) -> int:
-    """Room for ``size`` bytes more, and in it the place that fits the offset; 0 or negative:
-    none."""
+    """The address that fits the offset, in a gap with room for ``size`` more bytes; 0 or negative
+    if there is no such gap."""
     if off + length - (off + size - 1 & -size) < size:
         return 0
     ret = arch_get_unmapped_area_topdown(addr, length + size, flags)
@@ -95,7 +95,7 @@ def arch_get_unmapped_area_topdown(addr: int, length: int, flags: int) -> int:
 
 
 def mmap_address_hint_valid(addr: int, length: int) -> bool:
-    """True if the range fits and does not straddle the 47-bit window of a larger address space."""
+    """True if the range fits, and does not cross the 47-bit boundary of a larger address space."""
     if task_size_max() - length < addr:
         return False
     window = default_map_window()
@@ -105,8 +105,8 @@ def mmap_address_hint_valid(addr: int, length: int) -> bool:
 def unmapped_area_topdown(mm: mm_struct, low: int, high: int, length: int) -> int:
     """The end of the highest gap of ``length`` bytes in [low, high), minus ``length``; -ENOMEM.
 
-    Where a gap is too close to a stack above it, everything from the stack's guard gap on is left
-    out, also below other mappings."""
+    Where a gap is too close to a stack above it, the search goes on below the stack's guard gap,
+    even if other mappings are there."""
     low = max(low, system.sysctl.mmap_min_addr)
     vmas = mm.mm_mt.vmas
     i = mm.mm_mt.index(high)

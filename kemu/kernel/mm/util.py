@@ -1,5 +1,5 @@
-"""Accounting of an address space: which class a VMA counts in, what a process may have, what has
-been promised in all, what is resident.
+"""Accounting of an address space: the class in which a VMA counts, what a process may have, what
+the machine has committed, what is resident.
 
 Sources: mm/mmap.c (vm_stat_account, may_expand_vm), mm/util.c (__vm_enough_memory).
 """
@@ -28,24 +28,23 @@ def rlimit(resource: int) -> int:
 
 
 def is_exec_mapping(flags: int) -> bool:
-    """Executable, not writable, not a stack."""
+    """True for code: executable, not writable, not a stack."""
     return flags & (VM_EXEC | VM_WRITE | VM_GROWSDOWN) == VM_EXEC
 
 
 def is_stack_mapping(flags: int) -> bool:
-    """Grows down."""
+    """True for a stack: it grows down."""
     return bool(flags & VM_GROWSDOWN)
 
 
 def is_data_mapping(flags: int) -> bool:
-    """Writable, private, not a stack."""
+    """True for data: writable, private, not a stack."""
     return flags & (VM_WRITE | VM_SHARED | VM_GROWSDOWN) == VM_WRITE
 
 
 @linux("mm/mmap.c")
 def vm_stat_account(mm: mm_struct, flags: int, npages: int) -> None:
-    """Count ``npages`` (may be negative) in ``total_vm`` and in the class that ``flags`` put them
-    in."""
+    """Count ``npages`` (may be negative) in ``total_vm`` and in the class that ``flags`` select."""
     mm.total_vm += npages
     if is_exec_mapping(flags):
         mm.exec_vm += npages
@@ -75,7 +74,7 @@ def may_expand_vm(mm: mm_struct, flags: int, npages: int) -> bool:
 
 @linux("mm/util.c")
 def __vm_enough_memory(mm: mm_struct, pages: int) -> int:
-    """Promise ``pages`` more: 0, or -ENOMEM by the overcommit policy."""
+    """Charge ``pages`` to committed memory: 0, or -ENOMEM if the overcommit policy forbids it."""
     system.counters.vm_committed_as += pages
     mode = system.sysctl.overcommit_memory
     if mode == OVERCOMMIT_ALWAYS:
@@ -92,34 +91,34 @@ def __vm_enough_memory(mm: mm_struct, pages: int) -> int:
     if system.counters.vm_committed_as < limit:
         return 0
     vm_unacct_memory(pages)
-    #: {pages:pages} more would exceed what may be promised ({limit} pages: half of RAM)
+    #: {pages:pages} more would exceed the commit limit ({limit} pages: half of RAM)
     #: -> fewer pages
     return -ENOMEM
 
 
 def vm_unacct_memory(pages: int) -> None:
-    """Take back a promise."""
+    """Give back a charge to committed memory."""
     if pages:
         system.counters.vm_committed_as -= pages
 
 
 def inc_mm_counter(mm: mm_struct, member: int) -> None:
-    """One page more in an rss counter (MM_*)."""
+    """Add a page to an rss counter (MM_*)."""
     mm.rss_stat.put(member, mm.rss_stat[member] + 1)
 
 
 def dec_mm_counter(mm: mm_struct, member: int) -> None:
-    """One page less in an rss counter."""
+    """Subtract a page from an rss counter."""
     mm.rss_stat.put(member, mm.rss_stat[member] - 1)
 
 
 def get_mm_rss(mm: mm_struct) -> int:
-    """Resident pages: file, anonymous, shared memory."""
+    """The number of resident pages: file, anonymous and shared memory."""
     return mm.rss_stat[MM_FILEPAGES] + mm.rss_stat[MM_ANONPAGES] + mm.rss_stat[MM_SHMEMPAGES]
 
 
 def update_hiwater(mm: mm_struct) -> None:
-    """Remember the peaks before something is given back."""
+    """Record the peaks, before memory is released."""
     rss = get_mm_rss(mm)
     mm.hiwater_rss = max(mm.hiwater_rss, rss)
     mm.hiwater_vm = max(mm.hiwater_vm, mm.total_vm)

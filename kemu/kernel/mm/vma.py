@@ -4,8 +4,8 @@
     split_vma twice                 | prev | a | b | c | next |
     flags made equal again          | prev |   vma    | next |    vma_modify merges before it splits
 
-Two neighbours may be one VMA if flags, file and offsets fit, and if their anon_vmas do: equal, or
-one of them has none and the other was not inherited by fork.
+Two neighbours can be one VMA if flags, file and offsets fit, and their anon_vmas do too: they are
+the same, or one VMA has none and the other was not inherited by fork.
 
 ``vm_start``, ``vm_end`` and ``vm_pgoff`` of a VMA in a tree change in this file only.
 """
@@ -39,12 +39,12 @@ from kemu.trace.frames import linux
 
 @linux("mm/mmap.c")
 def find_vma(mm: mm_struct, addr: int) -> vm_area_struct | None:
-    """The first VMA that ends above ``addr``: it may begin above it too."""
+    """The first VMA that ends above ``addr``; it may begin above ``addr`` too."""
     return mm.mm_mt.find(addr)
 
 
 def vma_lookup(mm: mm_struct, addr: int) -> vm_area_struct | None:
-    """The VMA in which ``addr`` lies."""
+    """The VMA that contains ``addr``."""
     vma = mm.mm_mt.find(addr)
     return vma if vma is not None and vma.vm_start <= addr else None
 
@@ -77,7 +77,7 @@ def neighbours(
 
 
 def vm_start_gap(vma: vm_area_struct) -> int:
-    """Where a new mapping below must end: a stack keeps its guard gap."""
+    """The highest end of a new mapping below the VMA, which leaves a stack its guard gap."""
     gap = system.sysctl.stack_guard_gap << PAGE_SHIFT
     return max(vma.vm_start - gap, 0) if vma.vm_flags & VM_GROWSDOWN else vma.vm_start
 
@@ -113,32 +113,32 @@ def vm_area_dup(orig: vm_area_struct) -> vm_area_struct | None:
 
 
 def vm_area_free(vma: vm_area_struct) -> None:
-    """Forget a VMA that is in no tree any more."""
+    """Free a VMA that is no longer in a tree."""
     if vma.vm_refcnt:
         raise KernelBug(f"{vma} is freed while it is attached or read")
 
 
 def vma_link(mm: mm_struct, vma: vm_area_struct) -> None:
-    """Put the VMA into the tree and its file's interval tree; it can now be found."""
+    """Put the VMA into the tree and its file's interval tree, so that it can be found."""
     vma_iter_store(mm, vma)
     vma_link_file(vma)
     mm.map_count += 1
 
 
 def vma_iter_store(mm: mm_struct, vma: vm_area_struct) -> None:
-    """Store in the tree and mark attached."""
+    """Store the VMA in the tree and mark it attached."""
     mm.mm_mt.insert(vma)
     vma.vm_refcnt = 1
 
 
 def vma_iter_clear(mm: mm_struct, vma: vm_area_struct) -> None:
-    """Take out of the tree and mark detached."""
+    """Remove the VMA from the tree and mark it detached."""
     mm.mm_mt.remove(vma)
     vma.vm_refcnt = 0
 
 
 def vma_link_file(vma: vm_area_struct) -> None:
-    """Enter the VMA in its file's ``i_mmap``, so that truncation and rmap find it."""
+    """Add the VMA to its file's ``i_mmap``, so that truncation and rmap find it."""
     if vma.vm_file is not None:
         mapping = vma.vm_file.f_mapping
         if vma.vm_flags & (VM_SHARED | VM_MAYWRITE) == VM_SHARED | VM_MAYWRITE:
@@ -147,7 +147,7 @@ def vma_link_file(vma: vm_area_struct) -> None:
 
 
 def unlink_file_vma(vma: vm_area_struct) -> None:
-    """Take the VMA out of its file's ``i_mmap``."""
+    """Remove the VMA from its file's ``i_mmap``."""
     if vma.vm_file is not None:
         mapping = vma.vm_file.f_mapping
         if vma.vm_flags & (VM_SHARED | VM_MAYWRITE) == VM_SHARED | VM_MAYWRITE:
@@ -157,7 +157,7 @@ def unlink_file_vma(vma: vm_area_struct) -> None:
 
 @linux("mm/vma.c")
 def remove_vma(vma: vm_area_struct) -> None:
-    """The end of a VMA that is out of the tree: close it, put its file, free it."""
+    """Finish with a VMA that is out of the tree: close it, put its file, free it."""
     if vma.vm_ops is not None and vma.vm_ops.close is not None:
         vma.vm_ops.close(vma)
     if vma.vm_file is not None:
@@ -167,14 +167,14 @@ def remove_vma(vma: vm_area_struct) -> None:
 
 def vma_wants_writenotify(vma: vm_area_struct) -> bool:
     """True if the first write to each page of a shared writable mapping must fault, so that the
-    file system hears of it."""
+    file system is notified."""
     if vma.vm_flags & (VM_WRITE | VM_SHARED) != VM_WRITE | VM_SHARED:
         return False
     return vma.vm_ops is not None and vma.vm_ops.page_mkwrite is not None
 
 
 def vma_page_prot(vma: vm_area_struct, flags: int) -> int:
-    """The entry template for ``flags``, without write where the file system wants to hear of it."""
+    """The entry template for ``flags``, without write if the file system must be notified."""
     if vma_wants_writenotify(vma):
         return vm_get_page_prot(flags & ~VM_SHARED)
     return vm_get_page_prot(flags)
@@ -191,8 +191,8 @@ def vma_set_page_prot(vma: vm_area_struct) -> None:
 
 @linux("mm/vma.c")
 def __split_vma(vma: vm_area_struct, addr: int, new_below: bool) -> int:
-    """Cut at ``addr``; the new VMA is the lower or the upper part.  0, -ENOMEM, or what the mapping
-    has against it."""
+    """Split at ``addr``; the new VMA is the lower or the upper part.  0, -ENOMEM, or the error of
+    ``vm_ops->may_split``."""
     if vma.vm_ops is not None and vma.vm_ops.may_split is not None:
         error = vma.vm_ops.may_split(vma, addr)
         if error:
@@ -225,7 +225,7 @@ def __split_vma(vma: vm_area_struct, addr: int, new_below: bool) -> int:
 
 @linux("mm/vma.c")
 def split_vma(vma: vm_area_struct, addr: int, new_below: bool) -> int:
-    """Cut at ``addr`` unless the process has too many mappings.  0 or -ENOMEM."""
+    """Split at ``addr``, unless the process has too many mappings.  0 or -ENOMEM."""
     if vma.vm_mm.map_count >= system.sysctl.max_map_count:
         #: the process has {vma.vm_mm.map_count} mappings, the most allowed (max_map_count)
         #: -> munmap some
@@ -238,9 +238,9 @@ def split_vma(vma: vm_area_struct, addr: int, new_below: bool) -> int:
 
 @attrs.define
 class vma_merge_struct:
-    """What is proposed: the range [start, end) with these properties, and its neighbours.
-    ``middle`` is the existing VMA that the range is part of, None for a new mapping;
-    ``copied_from`` the one whose pages are about to move there."""
+    """A proposed merge: the range [start, end) with these properties, and its neighbours.
+    ``middle`` is the existing VMA that contains the range, None for a new mapping;
+    ``copied_from`` is the VMA whose pages are about to move there."""
 
     mm: mm_struct
     prev: vm_area_struct | None
@@ -262,7 +262,7 @@ VM_IGNORE_MERGE = VM_MAYBE_GUARD
 
 
 def is_mergeable_vma(vmg: vma_merge_struct, vma: vm_area_struct) -> bool:
-    """Flags and file fit."""
+    """True if flags and file fit."""
     return (
         not (vma.vm_flags ^ vmg.flags) & ~VM_IGNORE_MERGE
         and vma.vm_file is vmg.file
@@ -277,7 +277,7 @@ def vma_had_uncowed_parents(vma: vm_area_struct) -> bool:
 
 
 def is_mergeable_anon_vma(vmg: vma_merge_struct, target: vm_area_struct) -> bool:
-    """The anon_vmas of the proposed range and of the VMA that would take it in fit."""
+    """True if the anon_vma of the proposed range fits that of the VMA that would absorb it."""
     if target.anon_vma is None and vmg.anon_vma is not None:
         return not any(
             vma is not None and vma_had_uncowed_parents(vma)
@@ -289,7 +289,7 @@ def is_mergeable_anon_vma(vmg: vma_merge_struct, target: vm_area_struct) -> bool
 
 
 def can_vma_merge_left(vmg: vma_merge_struct) -> bool:
-    """The range may be appended to ``prev``."""
+    """True if the range can be appended to ``prev``."""
     prev = vmg.prev
     return (
         prev is not None
@@ -301,8 +301,8 @@ def can_vma_merge_left(vmg: vma_merge_struct) -> bool:
 
 
 def can_vma_merge_right(vmg: vma_merge_struct, can_merge_left: bool) -> bool:
-    """The range may be prepended to ``next``; if it joins ``prev`` as well, those two must fit each
-    other."""
+    """True if the range can be prepended to ``next``; if it also merges with ``prev``, these two
+    must fit each other."""
     prev, next = vmg.prev, vmg.next
     fits = (
         next is not None
@@ -319,7 +319,7 @@ def can_vma_merge_right(vmg: vma_merge_struct, can_merge_left: bool) -> bool:
 
 
 def dup_anon_vma(dst: vm_area_struct, src: vm_area_struct | None) -> int:
-    """``dst`` takes in pages of ``src``: it must hang on the same anon_vmas.  0 or -ENOMEM."""
+    """``dst`` absorbs pages of ``src``: link it to the same anon_vmas.  0 or -ENOMEM."""
     if src is None or src.anon_vma is None or dst.anon_vma is not None:
         return 0
     dst.anon_vma = src.anon_vma
@@ -328,8 +328,8 @@ def dup_anon_vma(dst: vm_area_struct, src: vm_area_struct | None) -> int:
 
 @linux("mm/vma.c")
 def vma_merge_new_range(vmg: vma_merge_struct) -> vm_area_struct | None:
-    """Let a neighbour grow over a new range, or both and the range become one; the VMA that has it,
-    or None, also when out of memory."""
+    """Expand a neighbour over a new range, or merge both neighbours and the range; the VMA that has
+    the range, or None if neither is possible, also when out of memory."""
     if vmg.flags & VM_SPECIAL:
         return None
     left = can_vma_merge_left(vmg)
@@ -353,7 +353,7 @@ def vma_expand(
     end: int,
     removed: vm_area_struct | None,
 ) -> vm_area_struct | None:
-    """Let ``target`` cover [start, end), swallowing ``removed``; None when out of memory, with
+    """Make ``target`` cover [start, end), absorbing ``removed``; None when out of memory, with
     nothing changed."""
     if dup_anon_vma(target, vmg.copied_from) or dup_anon_vma(target, removed):
         return None
@@ -365,7 +365,7 @@ def vma_expand(
 def commit_merge(
     target: vm_area_struct, start: int, end: int, removed: list[vm_area_struct], flags: int
 ) -> None:
-    """Set the new borders and drop the VMAs that were swallowed."""
+    """Set the new borders and drop the VMAs that were absorbed."""
     mm = target.vm_mm
     vma_start_write(target)
     for vma in removed:
@@ -397,7 +397,7 @@ def set_range(vma: vm_area_struct, start: int, end: int) -> None:
 
 @linux("mm/internal.h")
 def vma_set_range(vma: vm_area_struct, start: int, end: int, pgoff: int) -> None:
-    """Set the borders and the offset of the start, which need not follow (exec moves a stack with
+    """Set the borders and the offset of the start, which may be unrelated (exec moves a stack with
     all its pages)."""
     vma.vm_start = start
     vma.vm_end = end
@@ -406,8 +406,8 @@ def vma_set_range(vma: vm_area_struct, start: int, end: int, pgoff: int) -> None
 
 @linux("mm/vma.c")
 def vma_merge_existing_range(vmg: vma_merge_struct) -> vm_area_struct | int | None:
-    """Part [start, end) of ``middle`` is to become like its neighbours: move the borders.  The VMA
-    that has the range, None if nothing fits, -ENOMEM with nothing changed."""
+    """The part [start, end) of ``middle`` is about to become like its neighbours: move the borders.
+    The VMA that has the range, None if nothing fits, -ENOMEM with nothing changed."""
     middle = vmg.middle
     assert middle is not None
     if vmg.flags & VM_SPECIAL:
@@ -465,9 +465,9 @@ def _merge_with_next(
 
 @linux("mm/vma.c")
 def vma_modify_flags(vma: vm_area_struct, start: int, end: int, flags: int) -> vm_area_struct | int:
-    """The VMA that covers exactly [start, end) of ``vma`` and is to get ``flags``: after a merge a
-    larger one, else split off.  -ENOMEM if it can be neither merged nor split (it may have been
-    split once already)."""
+    """The VMA for [start, end) of ``vma``, which is about to get ``flags``: merged with a neighbour
+    if possible, else split off to cover exactly the range.  -ENOMEM if it can be neither merged nor
+    split (one of two splits may have been made)."""
     mm = vma.vm_mm
     prev, next = neighbours(mm, vma.vm_start, vma.vm_end)
     pgoff = vma.vm_pgoff + ((start - vma.vm_start) >> PAGE_SHIFT)

@@ -1,10 +1,10 @@
-"""The stack VMA of a new program: made at the top of the address space, moved to its place later
+"""The stack VMA of a new program: made at the top of the address space, later moved to its place
 (mm/vma_exec.c).
 
     create_init_stack_vma            |page|  STACK_TOP_MAX  the strings are copied here, before the
     relocate_vma_down      |page| <- - - '                  place of the stack is known
 
-While it is on its way the VMA carries VM_STACK_INCOMPLETE_SETUP.
+Until it is in its place, the VMA has VM_STACK_INCOMPLETE_SETUP set.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ from kemu.trace.frames import linux
 
 @linux("mm/vma.c")
 def insert_vm_struct(mm: mm_struct, vma: vm_area_struct) -> int:
-    """Charge the VMA and put it into the tree, without merging; 0, or -ENOMEM (also where something
-    is mapped already)."""
+    """Charge the VMA and put it into the tree, without merging; 0, or -ENOMEM (also if something is
+    mapped there already)."""
     if find_vma_intersection(mm, vma.vm_start, vma.vm_end) is not None:
         return -ENOMEM  #: something is mapped at {vma:range} already
     if vma.vm_flags & VM_ACCOUNT and __vm_enough_memory(mm, vma_pages(vma)):
@@ -68,13 +68,13 @@ def create_init_stack_vma(mm: mm_struct) -> tuple[vm_area_struct | None, int]:
 
 @linux("mm/vma_exec.c")
 def relocate_vma_down(vma: vm_area_struct, shift: int) -> int:
-    """Move ``vma`` with its pages down by ``shift`` bytes, over addresses where nothing is mapped;
-    0, -EFAULT, -ENOMEM.
+    """Move ``vma`` with its pages down by ``shift`` bytes, to addresses where nothing is mapped; 0,
+    -EFAULT, -ENOMEM.
 
-    It is stretched over both places, its entries move, the tables of the old place go, it shrinks
-    to the new one.  ``vm_pgoff`` stays: the pages keep their index, and rmap finds them.  After
-    -ENOMEM it stays stretched until the process ends, and is charged for that, since the end takes
-    back a charge of its whole size (which Linux forgets)."""
+    It is expanded over both places, its entries move, the tables of the old place are freed, and it
+    shrinks to the new place.  ``vm_pgoff`` does not change: the pages keep their index, so rmap
+    finds them.  After -ENOMEM it stays expanded until the process ends, and it is charged for that,
+    because its whole size is uncharged at the end (Linux does not charge it)."""
     mm = vma.vm_mm
     old_start, old_end, pgoff = vma.vm_start, vma.vm_end, vma.vm_pgoff
     new_start, new_end = old_start - shift, old_end - shift

@@ -2,10 +2,9 @@
 
     dirty page -> folio_mkclean: every shared entry becomes clean and read-only, so that the next
     store faults again
-               -> its bytes go to disk -> PG_dirty is cleared
+               -> its bytes are written to disk -> PG_dirty is cleared
 
-Memory that is a file (memfd, tmpfs, shared anonymous) has no disk below it and is never written
-back.
+Files in memory (memfd, tmpfs, shared anonymous) have no disk and are never written back.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ from kemu.trace.frames import linux
 
 @linux("mm/rmap.c")
 def folio_mkclean(folio: folio) -> bool:
-    """Write-protect and clean all shared entries of the page; True if one was dirty or writable."""
+    """Write-protect and clean all shared entries of the page; True if any was dirty or writable."""
     cleaned = False
     for vma, address, ptep in rmap_walk(folio):
         if not vma.vm_flags & VM_SHARED or not lock_mapped(ptep, folio):
@@ -51,7 +50,7 @@ def folio_mkclean(folio: folio) -> bool:
 
 @linux("mm/page-writeback.c")
 def folio_clear_dirty_for_io(folio: folio) -> bool:
-    """Make the page, which is locked, clean for being written; True if it was dirty."""
+    """Clean the page, which is locked, before it is written; True if it was dirty."""
     if folio_mkclean(folio):
         folio_mark_dirty(folio)
     if not folio.flags & PG_dirty:
@@ -62,8 +61,8 @@ def folio_clear_dirty_for_io(folio: folio) -> bool:
 
 @linux("mm/filemap.c")
 def filemap_write_and_wait_range(node: inode, first: int, last: int) -> int:
-    """Write the dirty pages first..last (inclusive) of a disk file; 0.  Were there any, the batches
-    of this CPU are emptied (``__folio_batch_release``)."""
+    """Write the dirty pages first..last (inclusive) of a disk file; 0.  If there were any, the
+    batches of this CPU are drained (``__folio_batch_release``)."""
     if is_shmem(node):
         return 0
     written = False
@@ -84,5 +83,5 @@ def filemap_write_and_wait_range(node: inode, first: int, last: int) -> int:
 def vfs_fsync(node: inode) -> int:
     """fsync(2): write all dirty pages; 0, -EINVAL."""
     if node.i_pipe is not None:
-        return -EINVAL  #: a pipe is not kept on a disk -> a file
+        return -EINVAL  #: a pipe is not stored on a disk -> a file
     return filemap_write_and_wait_range(node, 0, U64)

@@ -1,11 +1,11 @@
-"""Taking mappings away: entries, then the flush, then the pages, then the tables (mm/memory.c,
+"""Unmapping: clear the entries, flush, free the pages, free the tables (mm/memory.c,
 mm/mmu_gather.c).
 
-    zap_pte_range   clear each entry, uncount the page, put it aside  |
-    tlb_finish_mmu  make every CPU forget the range                    |  one mmu_gather
+    zap_pte_range   clear each entry, uncount the page, set it aside  |
+    tlb_finish_mmu  flush the range on every CPU                       |  one mmu_gather
                     only now drop the references of those pages      |
 
-A page must not be free while some TLB still leads to it.  A table is freed only if its whole span
+A page must not be freed while a TLB still leads to it.  A table is freed only if its whole span
 lies between the neighbours that stay (``floor``, ``ceiling``).
 """
 
@@ -91,7 +91,7 @@ def ptes_in(ptep: int, addr: int, end: int) -> list[tuple[int, int, int]]:
     """(pointer, address, entry) of the entries that are not empty, from ``ptep`` for [addr, end)
     within one table.
 
-    Where C steps over every entry and goes on at ``pte_none``, this looks only at the words of the
+    C visits every entry and skips those that are ``pte_none``; this visits only the words of the
     table that exist."""
     frame = system.phys.frames.get(ptep >> PAGE_SHIFT)
     if not frame:
@@ -106,7 +106,7 @@ def ptes_in(ptep: int, addr: int, end: int) -> list[tuple[int, int, int]]:
 
 
 def vm_normal_folio(vma: vm_area_struct, addr: int, pte: int) -> folio | None:
-    """The folio of that page."""
+    """The folio of the page that the entry maps."""
     page = vm_normal_page(vma, addr, pte)
     return None if page is None else page_folio(page)
 
@@ -121,7 +121,7 @@ def vm_normal_page(vma: vm_area_struct, addr: int, pte: int) -> page | None:
 
 
 MAX_NR_FOLIOS_PER_FREE = 512
-"""Pages that are given back together."""
+"""How many pages are freed together."""
 
 
 class mmu_gather:
@@ -141,13 +141,14 @@ class mmu_gather:
 
 @linux("mm/mmu_gather.c")
 def tlb_gather_mmu(mm: mm_struct, *, fullmm: bool = False) -> mmu_gather:
-    """Begin to unmap in ``mm``; ``fullmm``: all of it, nobody will use it again."""
+    """Start unmapping in ``mm``; ``fullmm``: unmap all of it, for it will not be used again."""
     mm.tlb_flush_pending += 1
     return mmu_gather(mm, fullmm)
 
 
 def tlb_track(tlb: mmu_gather, addr: int, size: int = PAGE_SIZE) -> None:
-    """The entry at ``addr``, of ``size`` bytes, was cleared: it belongs to the range to flush."""
+    """The entry at ``addr``, which maps ``size`` bytes, was cleared: add it to the range to
+    flush."""
     tlb.start = min(tlb.start, addr)
     tlb.end = max(tlb.end, addr + size)
 
@@ -175,7 +176,7 @@ def tlb_flush_mmu(tlb: mmu_gather) -> None:
 
 @linux("mm/swap.c")
 def folios_put_refs(folios: list[folio]) -> None:
-    """Drop a reference of each page; as one row (zap_row.py) where that is possible."""
+    """Drop a reference of each page, as one row (zap_row.py) if possible."""
     if not put_row(folios):
         for folio in folios:
             folio_put(folio)
@@ -183,7 +184,7 @@ def folios_put_refs(folios: list[folio]) -> None:
 
 @linux("mm/mmu_gather.c")
 def tlb_finish_mmu(tlb: mmu_gather) -> None:
-    """End of the unmapping."""
+    """Finish unmapping: flush and free what is left."""
     tlb_flush_mmu(tlb)
     tlb.mm.tlb_flush_pending -= 1
 
@@ -193,9 +194,8 @@ def tlb_finish_mmu(tlb: mmu_gather) -> None:
 
 @attrs.frozen
 class zap_details:
-    """What is to be cleared: ``even_cows`` private copies too, not only pages of the file;
-    ``drop_markers`` guard markers too; ``reclaim_pt``: a table that becomes empty over its whole
-    span is freed."""
+    """What to clear besides pages of the file: ``even_cows``: private copies; ``drop_markers``:
+    guard markers.  ``reclaim_pt``: free a table whose whole span becomes empty."""
 
     even_cows: bool = True
     drop_markers: bool = False
@@ -207,7 +207,7 @@ ZAP_ALL = zap_details(drop_markers=True)
 
 @linux("mm/memory.c")
 def unmap_vmas(tlb: mmu_gather, vmas: list[vm_area_struct], start: int, end: int) -> None:
-    """Clear all entries of ``vmas`` in [start, end), which are going away."""
+    """Clear all entries in [start, end) of ``vmas``, which are being removed."""
     for vma in vmas:
         first, last = max(vma.vm_start, start), min(vma.vm_end, end)
         if first < last:
@@ -227,9 +227,9 @@ def unmap_page_range(
 def zap_pte_range(
     tlb: mmu_gather, vma: vm_area_struct, pmd: int, addr: int, end: int, details: zap_details
 ) -> None:
-    """Clear the entries of [addr, end) in one table.  Dirty and accessed bits of file pages are not
-    lost, and each page is put aside with the reference that its entry had.  Many plain entries go
-    as one row (zap_row.py); the loop here is the same thing entry by entry."""
+    """Clear the entries of [addr, end) in one table.  The dirty and accessed bits of file pages are
+    kept, and each page is set aside with the reference that its entry held.  Many plain entries are
+    cleared as one row (zap_row.py); the loop here does the same entry by entry."""
     mm = tlb.mm
     rss: dict[int, int] = {}
     ptep = pte_offset_map_lock(mm, pmd, addr)
@@ -278,8 +278,7 @@ def zap_nonpresent_ptes(vma: vm_area_struct, ptep: int, pte: int, details: zap_d
 
 
 def zap_present_folio_ptes(tlb: mmu_gather, vma: vm_area_struct, page: page, pte: int) -> int:
-    """One mapping of ``page`` is gone; the rss counter in which it
-    counted."""
+    """Uncount one mapping of ``page``; returns the rss counter in which it counted."""
     folio = page_folio(page)
     counter = MM_ANONPAGES
     if not folio_test_anon(folio):
@@ -298,9 +297,9 @@ def zap_present_folio_ptes(tlb: mmu_gather, vma: vm_area_struct, page: page, pte
 
 @linux("mm/memory.c")
 def free_pgtables(tlb: mmu_gather, vmas: list[vm_area_struct], floor: int, ceiling: int) -> None:
-    """Unlink the VMAs from rmap and free the tables that only they used; neighbours closer than one
-    PMD span go together. ``floor``: end of the VMA before, ``ceiling``: start of the one after (0 =
-    none)."""
+    """Unlink the VMAs from rmap and free the tables that only they used; VMAs closer than one PMD
+    span are handled together.  ``floor``: the end of the VMA before them; ``ceiling``: the start of
+    the VMA after them (0 = none)."""
     pmd_span = 1 << system.pmd_shift
     i = 0
     while i < len(vmas):
@@ -347,9 +346,9 @@ def free_pgd_range(tlb: mmu_gather, addr: int, end: int, floor: int, ceiling: in
 def _free_range(
     tlb: mmu_gather, entry_pa: int, shifts: list[int], addr: int, end: int, floor: int, ceiling: int
 ) -> None:
-    """Free what lies below the entry at ``entry_pa`` and, if nothing else uses its span, its table
-    (``free_pud_range``, ``free_pmd_range``, ``free_pte_range``: the same at each level).
-    ``shifts[0]`` is the span of the entry."""
+    """Free the tables below the entry at ``entry_pa`` and, if nothing else uses its span, the table
+    that it points to (``free_pud_range``, ``free_pmd_range``, ``free_pte_range``: the same at each
+    level).  ``shifts[0]`` is the span of the entry."""
     span = shifts[0]
     if len(shifts) > 1:
         table = table_of(system.phys.load(entry_pa))
@@ -369,7 +368,7 @@ def _free_range(
 
 
 def _free_table(tlb: mmu_gather, entry_pa: int, span: int, addr: int) -> None:
-    """Clear the entry and put its table aside until after the flush (``pte_free_tlb`` and its
+    """Clear the entry and set its table aside until after the flush (``pte_free_tlb`` and the
     like)."""
     table = pfn_to_page(table_of(system.phys.load(entry_pa)) >> PAGE_SHIFT)
     set_pte(entry_pa, 0)
@@ -385,7 +384,7 @@ def _free_table(tlb: mmu_gather, entry_pa: int, span: int, addr: int) -> None:
 
 @linux("mm/mmap.c")
 def exit_mmap(mm: mm_struct) -> None:
-    """The last user of the address space is gone: unmap everything, free the tables, free the
+    """The last user of the address space is gone: unmap everything, free the tables and the
     VMAs."""
     vmas = list(mm.mm_mt)
     if not vmas:
@@ -409,7 +408,7 @@ def exit_mmap(mm: mm_struct) -> None:
 def zap_page_range_single(
     vma: vm_area_struct, address: int, size: int, details: zap_details
 ) -> None:
-    """Clear the entries of ``size`` bytes of one VMA that stays."""
+    """Clear the entries of ``size`` bytes of one VMA, which stays."""
     tlb = tlb_gather_mmu(vma.vm_mm)
     update_hiwater(vma.vm_mm)
     unmap_page_range(tlb, vma, address, address + size, details)

@@ -1,5 +1,5 @@
-"""Taking a whole table of entries away as one event, and giving back the pages that were set aside
-as another (rows.py): for exit, munmap, MADV_DONTNEED and truncate of large mappings."""
+"""Clear a whole table of entries as one event, and free the pages that were set aside as another
+(rows.py): for exit, munmap, MADV_DONTNEED and truncation of large mappings."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ from kemu.kernel.mm.rows import Row, bulk
 def zap_row(
     vma: vm_area_struct, ptes: list[tuple[int, int, int]], *, even_cows: bool
 ) -> tuple[list[folio], dict[int, int]] | None:
-    """Clear the entries ``ptes`` ((pointer, address, entry), of one table), in one event: the pages
-    that lost a mapping, in order, and how many of each MM_* counter.  None: they are too few for a
-    row, or of a kind that a row cannot carry, and nothing was done."""
+    """Clear the entries ``ptes`` ((pointer, address, entry), of one table) in one event: the pages
+    that lost a mapping, in order, and how many for each MM_* counter.  None, with nothing done, if
+    they are too few for a row or of a kind that a row does not support."""
     bits = system.bits
     if not bulk.enabled or len(ptes) < bulk.min_entries or vma.vm_flags & VM_LOCKED:
         return None
@@ -82,9 +82,9 @@ def zap_row(
 
 
 def put_row(folios: list[folio]) -> bool:
-    """Drop one reference of each page, in one event; those that nobody holds any more go back to
-    the allocator.  False: they are too few for a row, or of a kind that a row cannot carry, and
-    nothing was done."""
+    """Drop one reference of each page in one event; pages that are no longer held go back to the
+    allocator.  False, with nothing done, if they are too few for a row or of a kind that a row does
+    not support."""
     if (
         not bulk.enabled
         or len(folios) < bulk.min_entries
@@ -95,7 +95,7 @@ def put_row(folios: list[folio]) -> bool:
     freed = [p for p, count in zip(folios, counts, strict=True) if count == 1]
     kinds = {p.flags for p in freed}
     if min(counts) < 1 or [p for p in freed if p._mapcount != -1 or p.private or p.page_type]:
-        return False  # a bad page: the loop says so
+        return False  # a bad page: the loop reports it
     if [p for p in folios if p.compound_head is not None or p.order]:
         return False
     if [flags for flags in kinds if flags & PG_locked] or len(
@@ -111,7 +111,7 @@ def put_row(folios: list[folio]) -> bool:
 
 
 class _Cells:
-    """Fields as they will be, before anything is changed."""
+    """The future values of fields, before anything is changed."""
 
     def __init__(self) -> None:
         self.cells: dict[tuple[int, str], list[Any]] = {}
@@ -128,14 +128,14 @@ class _Cells:
             found[3] = value
 
     def link(self, first: list_head, second: list_head) -> None:
-        """Make the two neighbours in a list."""
+        """Link the two as neighbours in a list."""
         self.set(first, "next", second)
         self.set(second, "prev", first)
 
 
 def _free(row: Row, freed: list[folio]) -> None:
-    """The rules of ``__folio_put`` and ``free_frozen_pages`` for each page, in order: off its LRU
-    list, clean, and joined with the free blocks around it."""
+    """Apply ``__folio_put`` and ``free_frozen_pages`` to each page, in order: take it off its LRU
+    list, clean it, and merge it with the free blocks around it."""
     cells = _Cells()
     lru = [p for p in freed if p.flags & PG_lru]
     inside = set(map(id, lru))
