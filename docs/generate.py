@@ -64,17 +64,19 @@ def by_linux_path() -> str:
 
 
 def section(title: str, functions: list[Function]) -> str:
-    """A heading and a table of (function, place in kemu, what it says of itself)."""
+    """A heading and a table of (function, place in kemu, first sentence of its docstring)."""
     rows = sorted(
-        f"| `{f.name}` | `{f.module.replace('.', '/')}.py#{f.name}` | {first_line(f.doc)} |"
+        f"| `{f.name}` | `{f.module.replace('.', '/')}.py#{f.name}` | {first_sentence(f.doc)} |"
         for f in functions
     )
     return "\n".join([f"## {title}", "", "| function | in kemu | |", "|---|---|---|", *rows, ""])
 
 
-def first_line(doc: str) -> str:
-    """The first line of a docstring, fit for a cell of a table."""
-    return doc.split("\n", 1)[0].replace("``", "`").replace("|", "\\|")
+def first_sentence(doc: str) -> str:
+    """The first sentence of a docstring, as text for a cell of a table."""
+    paragraph = doc.split("\n\n", 1)[0]
+    sentence = re.split(r"(?<=[^.]\.)(?:\s\s|\n)", paragraph, maxsplit=1)[0]
+    return " ".join(sentence.split()).replace("``", "`").replace("|", "\\|")
 
 
 def commands() -> str:
